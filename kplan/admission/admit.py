@@ -21,14 +21,14 @@ from kplan.admission.podsecurity import NEWEST, enforced
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.stored import Stage, WholeTemplate
-from kplan.admission.validation.errors import quoted
-from kplan.api.base import ResourceList
+from kplan.admission.validation.checks import quoted
 from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.labels import REGION, ZONE
+from kplan.api.meta import ResourceList
 from kplan.api.quantity import parse
 from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass, RuntimeClass, Scheduling
 from kplan.api.tolerations import NO_EXECUTE, Toleration
-from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 

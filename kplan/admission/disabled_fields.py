@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from kplan.admission.validation.checks import Object, reached
-from kplan.api import affinity, core, pod, resource, resource_slice, volumes
-from kplan.api.base import structs_in, types_of
+from kplan.api import affinity, core, pod, resource, storage
 from kplan.api.kinds import KINDS
+from kplan.api.meta import structs_in, types_of
 from kplan.snapshot.model import Snapshot
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -39,17 +39,17 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (resource.ExactDeviceRequest, "capacity"),
             (resource.DeviceSubRequest, "capacity"),
             (resource.DeviceConstraint, "distinct_attribute"),
-            (resource_slice.DeviceCapacity, "request_policy"),
-            (resource_slice.Device, "allow_multiple_allocations"),
+            (resource.DeviceCapacity, "request_policy"),
+            (resource.Device, "allow_multiple_allocations"),
             (resource.DeviceRequestAllocationResult, "share_id"),
             (resource.DeviceRequestAllocationResult, "consumed_capacity"),
         ),
         "DRADeviceBindingConditions": (
-            *((resource_slice.Device, name) for name in _DEVICE_CONDITIONS),
+            *((resource.Device, name) for name in _DEVICE_CONDITIONS),
             *((resource.DeviceRequestAllocationResult, name) for name in _DEVICE_CONDITIONS[1:]),
         ),
         "DRADeviceTaints": (
-            (resource_slice.Device, "taints"),
+            (resource.Device, "taints"),
             (resource.ExactDeviceRequest, "tolerations"),
             (resource.DeviceSubRequest, "tolerations"),
         ),
@@ -59,10 +59,10 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
         ),
         "DRANodeAllocatableResources": (CLAIM_STATUSES,),
         "DRAPartitionableDevices": (
-            (resource_slice.ResourceSliceSpec, "shared_counters"),
-            (resource_slice.ResourceSliceSpec, "per_device_node_selection"),
-            (resource_slice.Device, "consumes_counters"),
-            *((resource_slice.Device, name) for name in _NODE_FIELDS),
+            (resource.ResourceSliceSpec, "shared_counters"),
+            (resource.ResourceSliceSpec, "per_device_node_selection"),
+            (resource.Device, "consumes_counters"),
+            *((resource.Device, name) for name in _NODE_FIELDS),
         ),
         "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
         "InPlacePodLevelResourcesVerticalScaling": (
@@ -74,7 +74,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
         "PodLevelResources": ((pod.PodSpec, "resources"),),
         "VolumeAttributesClass": (
             (core.PersistentVolumeSpec, "volume_attributes_class_name"),
-            (volumes.PersistentVolumeClaimSpec, "volume_attributes_class_name"),
+            (storage.PersistentVolumeClaimSpec, "volume_attributes_class_name"),
         ),
     }
 )

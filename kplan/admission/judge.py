@@ -1,15 +1,25 @@
-"""An object before admission: decoded, with defaults, and validated."""
+"""An object before admission: decoded, with defaults, and validated.
+
+Defaults that an API server fills into pods, workloads and claims on decoding.
+
+The functions change their argument, a decoded object. `complete` follows the fields of a type; the table names what is
+the same for all values of one, and functions what depends on others. Jobs get the selector and labels that are
+generated for them.
+Upstream: pkg/apis/core/v1, apps/v1 and batch/v1 defaults.go and zz_generated.defaults.go, pkg/registry/batch/job
+strategy.go generateSelector.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 import msgspec
 
-from kplan.admission.decoding import Fault, decode_object
-from kplan.admission.defaults import complete, default_workload, settle_data_source
+from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
 from kplan.admission.disabled_fields import NEWEST, drop_disabled
-from kplan.admission.fields import ApiKind
 from kplan.admission.validation.apps import (
     daemon_set_errors,
     deployment_errors,
@@ -17,16 +27,312 @@ from kplan.admission.validation.apps import (
     replication_controller_errors,
     stateful_set_errors,
 )
-from kplan.admission.validation.checks import Check, Object, field, rules
-from kplan.admission.validation.errors import FieldError, aggregate
-from kplan.admission.validation.groups import pod_group_errors
-from kplan.admission.validation.jobs import cron_job_errors, job_errors
+from kplan.admission.validation.checks import Check, FieldError, Object, aggregate, field, rules
+from kplan.admission.validation.jobs import (
+    CONTROLLER_UID,
+    JOB_NAME,
+    LEGACY_CONTROLLER_UID,
+    LEGACY_JOB_NAME,
+    cron_job_errors,
+    job_errors,
+)
 from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.pods import template_errors
-from kplan.admission.validation.policies import budget_errors, limit_range_errors, priority_class_errors, quota_errors
-from kplan.admission.validation.scalers import autoscaler_errors
+from kplan.admission.validation.policies import (
+    autoscaler_errors,
+    budget_errors,
+    limit_range_errors,
+    pod_group_errors,
+    priority_class_errors,
+    quota_errors,
+)
 from kplan.admission.validation.services import service_errors
 from kplan.admission.validation.volumes import claim_errors
+from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
+from kplan.api.quantity import Quantity, parse
+
+_NANOS_PER_MILLI = 10**6
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w.+-]*:[0-9a-fA-F]{{32,}})?"
+)
+
+
+_HISTORY: Object = {"revisionHistoryLimit": 10}
+_FILES: Object = {"defaultMode": 0o644}
+_CONTAINER: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_STATIC: dict[str, Object] = {
+    "V1AzureDiskVolumeSource": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+    "V1ConfigMapVolumeSource": _FILES,
+    "V1Container": _CONTAINER,
+    "V1ContainerPort": {"protocol": "TCP"},
+    "V1CronJob": {"spec": {}},
+    "V1CronJobSpec": {"jobTemplate": {}, "concurrencyPolicy": "Allow", "suspend": False}
+    | {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
+    "V1DaemonSet": {"spec": {}},
+    "V1DaemonSetSpec": {"template": {}, "updateStrategy": {}, **_HISTORY},
+    "V1DaemonSetUpdateStrategy": {"type": "RollingUpdate"},
+    "V1Deployment": {"spec": {}},
+    "V1DeploymentSpec": {"template": {}, "replicas": 1, "strategy": {}, **_HISTORY, "progressDeadlineSeconds": 600},
+    "V1DeploymentStrategy": {"type": "RollingUpdate"},
+    "V1DownwardAPIVolumeSource": _FILES,
+    "V1EphemeralContainer": _CONTAINER,
+    "V1FileKeySelector": {"optional": False},
+    "V1GRPCAction": {"service": ""},
+    "V1HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "V1HostPathVolumeSource": {"type": ""},
+    "V1ISCSIVolumeSource": {"iscsiInterface": "default"},
+    "V1Job": {"spec": {}, "metadata": {}},
+    "V1JobSpec": {"template": {}},
+    "V1JobTemplateSpec": {"spec": {}},
+    "V1ObjectFieldSelector": {"apiVersion": "v1"},
+    "V1PersistentVolumeClaim": {"spec": {}},
+    "V1PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    "V1PersistentVolumeClaimTemplate": {"spec": {}},
+    "V1PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
+    "V1PodSpec": {"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {}}
+    | {"terminationGracePeriodSeconds": 30, "schedulerName": "default-scheduler"},
+    "V1PodTemplate": {"template": {}},
+    "V1PodTemplateSpec": {"metadata": {}, "spec": {}},
+    "V1Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+    "V1ProjectedVolumeSource": _FILES,
+    "V1RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "V1ReplicaSet": {"spec": {}},
+    "V1ReplicaSetSpec": {"template": {}, "replicas": 1},
+    "V1ReplicationController": {"spec": {}},
+    "V1ReplicationControllerSpec": {"replicas": 1},
+    "V1ResourceFieldSelector": {"divisor": "0"},
+    "V1ScaleIOVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "V1SecretVolumeSource": _FILES,
+    "V1ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    "V1StatefulSet": {"spec": {}},
+    "V1StatefulSetPersistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+    "V1StatefulSetSpec": {"template": {}, "podManagementPolicy": "OrderedReady", "updateStrategy": {}}
+    | {"persistentVolumeClaimRetentionPolicy": {}, "replicas": 1, **_HISTORY},
+}
+
+
+def complete(obj: Object, struct: str) -> Object:
+    """Fill in the defaults of an object of a type such as ``V1PodSpec``, and of all objects in it."""
+    if fill_in := _DEPENDENT.get(struct):
+        fill_in(obj)
+    for name, value in _STATIC.get(struct, {}).items():
+        obj.setdefault(name, {} if value == {} else value)
+    for name, inner in _ways(struct):
+        value = obj.get(name)
+        for item in value if isinstance(value, list) else () if value is None else [value]:
+            complete(item, inner)
+    return obj
+
+
+@cache
+def _ways(struct: str) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a type that lead to defaults, and their types."""
+    inner = ((name, field.kind) for name, field in fields_of(struct).items() if field.is_struct)
+    return tuple((name, kind) for name, kind in inner if kind in _STATIC or kind in _DEPENDENT or _ways(kind))
+
+
+def _pod_spec(spec: Object) -> None:
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    _round_up(spec.get("overhead", {}))
+
+
+def _round_up(amounts: dict[str, str]) -> None:
+    """Round amounts up to a thousandth (upstream SetDefaults_ResourceList)."""
+    for name, amount in amounts.items():
+        exact = parse(amount)
+        if exact.nanos % _NANOS_PER_MILLI:
+            amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
+
+
+def _resources(resources: Object) -> None:
+    for side in ("limits", "requests"):
+        _round_up(resources.get(side, {}))
+
+
+def _pulled(image: str, policy: str) -> Callable[[Object], None]:
+    """Return what fills in the pull policy of an image, from the names of both fields."""
+
+    def fill_in(obj: Object) -> None:
+        if not obj.get(policy):
+            obj[policy] = pull_policy(obj.get(image, ""))
+
+    return fill_in
+
+
+def pull_policy(image: str) -> str:
+    """Return the default pull policy of an image: ``Always`` for the tag ``latest`` or none."""
+    match = _IMAGE.fullmatch(image[:1024])
+    is_latest = match is not None and (match["tag"] == "latest" or not (match["tag"] or match["digest"]))
+    return "Always" if is_latest else "IfNotPresent"
+
+
+def _volume(volume: Object) -> None:
+    if not volume.keys() - {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _rolling(share: Object) -> Callable[[Object], None]:
+    """Return what fills in the parameters of a rolling update, the default strategy."""
+
+    def fill_in(strategy: Object) -> None:
+        if strategy.get("type", "RollingUpdate") == "RollingUpdate":
+            strategy["rollingUpdate"] = {**share, **strategy.get("rollingUpdate", {})}
+
+    return fill_in
+
+
+def _stateful_strategy(strategy: Object) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if "rollingUpdate" in strategy:
+        strategy["rollingUpdate"].pop("maxUnavailable", None)
+        if strategy["type"] == "RollingUpdate":
+            strategy["rollingUpdate"].setdefault("partition", 0)
+
+
+_DEPENDENT: dict[str, Callable[[Object], None]] = {
+    "V1Container": _pulled("image", "imagePullPolicy"),
+    "V1DaemonSetUpdateStrategy": _rolling({"maxUnavailable": 1, "maxSurge": 0}),
+    "V1DeploymentStrategy": _rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "V1EphemeralContainer": _pulled("image", "imagePullPolicy"),
+    "V1ImageVolumeSource": _pulled("reference", "pullPolicy"),
+    "V1PodSpec": _pod_spec,
+    "V1ResourceRequirements": _resources,
+    "V1StatefulSetUpdateStrategy": _stateful_strategy,
+    "V1Volume": _volume,
+    "V1VolumeResourceRequirements": _resources,
+}
+
+
+def default_pod(pod: Object) -> Object:
+    """Fill in defaults of pods, but not of templates: requests from limits, pod-level resources, host ports."""
+    spec: Object = complete(pod.setdefault("spec", {}), "V1PodSpec")
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    for container in _running(spec):
+        resources: Object = container.setdefault("resources", {})
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **resources.get("requests", {})}
+    if "resources" in spec:
+        _default_pod_resources(spec, spec["resources"])
+    spec.setdefault("enableServiceLinks", True)
+    for container in _running(spec) if spec.get("hostNetwork") else ():
+        for port in container.get("ports", []):
+            if port.get("containerPort", 0):
+                port.setdefault("hostPort", port["containerPort"])
+    return pod
+
+
+def _running(spec: Object) -> Iterator[Object]:
+    yield from spec.get("containers", [])
+    yield from spec.get("initContainers", [])
+
+
+def settle_data_source(spec: Object) -> Object:
+    """Make a claim's ``dataSource`` and ``dataSourceRef`` equal (pkg/api/persistentvolumeclaim)."""
+    if spec.get("dataSourceRef", {}).get("namespace"):
+        del spec["dataSourceRef"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        if (source.get("kind", ""), source.get("apiGroup") or "") in _DATA_SOURCES:
+            spec["dataSourceRef"] = dict(source)
+        else:
+            del spec["dataSource"]
+    elif reference is not None and source is None:
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+    return spec
+
+
+_DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+"""Kinds and groups that ``dataSource`` supports; any other is dropped silently."""
+
+
+def _default_pod_resources(spec: Object, resources: Object) -> None:
+    """Fill in pod-level limits of huge pages, and pod-level requests where there are limits."""
+    limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
+    if limits or requests:
+        totals = plain_totals(spec, "limits").items()
+        pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
+        limits = {**pages, **limits}
+    if limits:
+        totals = plain_totals(spec, "requests").items()
+        summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
+        limited = {name: amount for name, amount in limits.items() if name in summed or is_pod_level_resource(name)}
+        requests = {**limited, **summed, **requests}
+    for side, amounts in (("limits", limits), ("requests", requests)):
+        if amounts:
+            resources[side] = amounts
+
+
+_BACKOFF = 6
+_MOST_BACKOFF = 2**31 - 1
+_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Namespace of the generated uids: an object always has the same uid."""
+
+
+def default_workload(obj: Object, kind: str) -> Object:
+    """Fill in the defaults of a workload."""
+    if kind == "Job":
+        return default_job(obj)
+    complete(obj, f"V1{kind}")
+    spec: Object = obj.get("spec", {})
+    if kind == "StatefulSet":
+        for claim in spec.get("volumeClaimTemplates", []):
+            claim.setdefault("apiVersion", "v1")
+            claim.setdefault("kind", "PersistentVolumeClaim")
+    labels = (
+        spec["template"]["metadata"].get("labels", {}) if kind == "ReplicationController" and "template" in spec else {}
+    )
+    if labels:
+        spec["selector"] = spec.get("selector") or dict(labels)
+        metadata: Object = obj.setdefault("metadata", {})
+        metadata["labels"] = metadata.get("labels") or dict(labels)
+    return obj
+
+
+def generated_uid(kind: str, namespace: str, name: str) -> str:
+    """Return a uid for an object that does not exist yet."""
+    return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+
+
+def default_template(template: Object) -> Object:
+    """Fill in the defaults of a pod template, without fields whose features are off."""
+    drop_disabled(complete(template, "V1PodTemplateSpec")["spec"])
+    return template
+
+
+def default_job(obj: Object) -> Object:
+    """Fill in a job: counts, selector, and the labels by which it finds its pods."""
+    complete(obj, "V1Job")
+    metadata, spec = obj["metadata"], obj["spec"]
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", _MOST_BACKOFF if "backoffLimitPerIndex" in spec else _BACKOFF)
+    labels: dict[str, str] = spec["template"]["metadata"].get("labels", {})
+    is_labelled_like_pods = bool(labels) and not metadata.get("labels")
+    if is_labelled_like_pods:
+        metadata["labels"] = dict(labels)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    name = metadata.get("name", "")
+    uid = metadata.setdefault("uid", generated_uid("Job", metadata.get("namespace", ""), name))
+    if not spec["manualSelector"]:
+        generated = {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
+        spec["template"]["metadata"]["labels"] = {**generated, **labels}
+        if is_labelled_like_pods:
+            # In the API server both are the same map by then, so the job itself gets the labels of its pods.
+            metadata["labels"] = {**generated, **labels}
+        selector: Object = spec.setdefault("selector", {})
+        selector["matchLabels"] = {CONTROLLER_UID: uid, **selector.get("matchLabels", {})}
+    return obj
 
 
 class Judged(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.admission.rejection import Rejection
-from kplan.api.base import ResourceList
 from kplan.api.core import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
+from kplan.api.meta import ResourceList
 from kplan.api.pod_totals import LIMITS, REQUESTS, container_totals, parsed
 from kplan.api.quantity import MAX_INT64, Quantity
 

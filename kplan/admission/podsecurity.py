@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from kplan.admission.validation.checks import Object, reached
-from kplan.admission.validation.errors import quoted as go_quoted
+from kplan.admission.validation.checks import quoted as go_quoted
 
 _CAPABILITIES = frozenset(
     {"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"}

@@ -15,9 +15,9 @@ from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity
 from kplan.api.core import PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement
 from kplan.api.kinds import KINDS
+from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.pod_totals import HUGE_PAGES, parsed
 from kplan.api.quantity import Quantity, parse
-from kplan.api.wellknown import ANNOTATION_CLASS
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
 

@@ -5,7 +5,7 @@ ValidateResourceQuotaUpdate, ValidatePersistentVolumeClaimUpdate, ValidatePersis
 pkg/apis/storage/validation ValidateStorageClassUpdate, ValidateCSIDriverUpdate, ValidateCSIStorageCapacityUpdate;
 pkg/apis/node/validation ValidateRuntimeClassUpdate; pkg/apis/resource/validation ValidateResourceClaimUpdate,
 ValidateResourceClaimTemplateUpdate, ValidateResourceSliceUpdate. Budgets, autoscalers and limit ranges may change in
-every field; services are in `kplan.admission.service_updates`.
+every field; services are in `kplan.admission.validation.services`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.validation.errors import OMITTED, Errors, FieldError, forbidden, invalid
+from kplan.admission.validation.checks import OMITTED, Errors, FieldError, forbidden, invalid
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.quantity import parse
-from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate
-from kplan.api.resource_slice import ResourceSlice
+from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass
-from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
-from kplan.api.volumes import VolumeSources
-from kplan.rules.volume_claims import STORAGE
+from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, VolumeSources
+from kplan.rules.volumes import STORAGE
 
 _IMMUTABLE = "field is immutable"
 _NEVER = "Never"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from kplan.answers.utilisation import allocatable, pool_label, requested, resources_of
-from kplan.api.wellknown import ZONE
-from kplan.documents.cluster_map import ClusterMap, GroupOnMap, NodeLoad
+from kplan.api.labels import ZONE
+from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Key

@@ -12,7 +12,7 @@ from kplan.answers.placement import Placement
 from kplan.documents.base import Condition, Verdict
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PodChange

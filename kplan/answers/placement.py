@@ -16,14 +16,22 @@ from kplan.api.references import object_name
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
 from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
-from kplan.documents.placement import NodeScore, Origin, PodField, PodPlacement, PodRef, ReasonCount, Rejection
-from kplan.documents.pod_groups import TopologyDomain
+from kplan.documents.placement import (
+    NodeScore,
+    Origin,
+    PodField,
+    PodPlacement,
+    PodRef,
+    ReasonCount,
+    Rejection,
+    TopologyDomain,
+)
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
 from kplan.framework.post_filter import Preemption, Victim
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 
 NodesShown = Iterable[str] | Shown | None

@@ -13,9 +13,8 @@ from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges
-from kplan.documents.placement import PlacementReport, PodPlacement, Summary
-from kplan.documents.pod_groups import GroupPlan
-from kplan.framework.outcome import Outcome
+from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, Summary
+from kplan.framework.results import Outcome
 
 NodesOf = Mapping[int, NodesShown]
 """Index of a placement -> the nodes that its explanation covers; a placement without an entry has only an outline."""

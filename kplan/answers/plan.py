@@ -17,8 +17,7 @@ from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
 from kplan.documents.base import Condition
 from kplan.documents.nodes import NodeChanges
-from kplan.documents.placement import Luck, PlacementReport
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.placement import GroupPlan, Luck, PlacementReport
 from kplan.engine.cluster import Cluster
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session

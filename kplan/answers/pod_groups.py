@@ -12,17 +12,15 @@ from kplan.api.references import object_name
 from kplan.diagnosis.diagnosis import diagnose
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.diagnosis.replicas import Replicas
-from kplan.documents.placement import Origin
-from kplan.documents.pod_groups import EvictedGroup, GroupPlan, GroupState, TopologyDomain
+from kplan.documents.placement import EvictedGroup, GroupPlan, GroupState, Origin, TopologyDomain
 from kplan.documents.remedy import Remedy
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
+from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
-from kplan.framework.status import StatusCode
 
 _REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
 """How a group may end for which remedies are searched."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kplan.api.wellknown import POOL_LABELS, ZONE
+from kplan.api.labels import POOL_LABELS, ZONE
 from kplan.documents.plan import Largest, LargestFit, NodeGroup, Usage, Utilisation
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster

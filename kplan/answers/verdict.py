@@ -10,10 +10,10 @@ import msgspec
 from kplan.answers.placement import Placement
 from kplan.api.references import object_name
 from kplan.documents.base import Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.placement import GroupPlan
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 
 UNSCHEDULABLE: Final = "unschedulable"
 PREEMPTION: Final = "preemption"

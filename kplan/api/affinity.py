@@ -1,7 +1,11 @@
-"""Affinity, topology spread constraints and node selectors as in objects (core/v1)."""
+"""Affinity, topology spread constraints and node selectors, as in objects and compiled."""
 
-from kplan.api.base import Int32, KubeStruct
-from kplan.api.meta import LabelSelector
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
+from kplan.api.meta import Int32, KubeStruct, LabelSelector
 
 
 class NodeSelectorRequirement(KubeStruct, frozen=True):
@@ -112,3 +116,130 @@ class TopologySelectorTerm(KubeStruct, frozen=True):
     """Label requirements that all must hold; a StorageClass's ``allowedTopologies`` is a list of such terms."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
+#: The only field of a node that selectors can name.
+NAME_FIELD = "metadata.name"
+
+
+class FieldRequirement(NamedTuple):
+    """A field that must (or, if `is_negated`, must not) equal the value; unknown fields are empty."""
+
+    key: str
+    value: str
+    is_negated: bool = False
+
+    def matches(self, node_name: str) -> bool:
+        """Tell whether the condition holds for the node of this name."""
+        actual = node_name if self.key == NAME_FIELD else ""
+        return (actual == self.value) != self.is_negated
+
+
+class CompiledTerm(NamedTuple):
+    """One term; `labels` or `fields` is None where the term has no such expressions."""
+
+    labels: Selector | None
+    fields: tuple[FieldRequirement, ...] | None
+    errors: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
+        """Tell whether all expressions of the term hold for the node."""
+        if self.errors or (self.labels is not None and not self.labels.matches(labels)):
+            return False
+        if self.fields is None or not node_name:
+            return True
+        return all(requirement.matches(node_name) for requirement in self.fields)
+
+
+class CompiledNodeSelector(NamedTuple):
+    """Terms of which one must hold; without any, no node matches."""
+
+    terms: tuple[CompiledTerm, ...]
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """The errors of invalid terms, in order."""
+        return tuple(error for term in self.terms for error in term.errors)
+
+    def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
+        """Tell whether any term holds for the node."""
+        return any(term.matches(labels, node_name) for term in self.terms)
+
+
+class WeightedTerm(NamedTuple):
+    """A term, and the weight that it adds where it holds."""
+
+    term: CompiledTerm
+    weight: int
+
+
+def compile_node_selector(selector: NodeSelector, path: str = "") -> CompiledNodeSelector:
+    """Compile a node selector; errors stay in the terms. `path` leads the field names of their messages."""
+    prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
+    return CompiledNodeSelector(
+        tuple(
+            compile_term(term, f"{prefix}[{index}]")
+            for index, term in enumerate(selector.node_selector_terms)
+            if not _is_empty(term)
+        )
+    )
+
+
+def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[WeightedTerm, ...]:
+    """Compile preferred terms, except for those of weight 0 or without expressions.
+
+    Raises InvalidSelector with all errors of all terms.
+    """
+    compiled = tuple(
+        WeightedTerm(compile_term(term.preference, f"{path}[{index}]"), term.weight)
+        for index, term in enumerate(terms)
+        if term.weight and not _is_empty(term.preference)
+    )
+    errors = list(dict.fromkeys(error for weighted in compiled for error in weighted.term.errors))
+    if errors:
+        raise InvalidSelector(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    return compiled
+
+
+def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
+    """Compile one term that has expressions or fields; `path` leads the field names of error messages."""
+    prefix = f"{path}." if path else ""
+    errors: list[str] = []
+    labels: list[Requirement] = []
+    for index, expression in enumerate(term.match_expressions):
+        place = f"{prefix}matchExpressions[{index}]"
+        if expression.operator not in _OPERATORS:
+            errors.append(_not_supported(place, expression.operator, _OPERATORS))
+            continue
+        try:
+            labels.append(new_requirement(expression.key, expression.operator, expression.values, place))
+        except InvalidSelector as error:
+            errors.append(str(error))
+    fields: list[FieldRequirement] = []
+    for index, expression in enumerate(term.match_fields):
+        place = f"{prefix}matchFields[{index}]"
+        if expression.operator not in _FIELD_OPERATORS:
+            errors.append(_not_supported(place, expression.operator, _FIELD_OPERATORS))
+        elif len(expression.values) != 1:
+            values = json.dumps(list(expression.values), separators=(",", ":")) if expression.values else "null"
+            errors.append(f"{place}.values: Invalid value: {values}: must have one element")
+        else:
+            fields.append(FieldRequirement(expression.key, expression.values[0], expression.operator == "NotIn"))
+    return CompiledTerm(
+        labels=selector_of(labels) if term.match_expressions else None,
+        fields=tuple(fields) if term.match_fields else None,
+        errors=tuple(errors),
+    )
+
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS = ("In", "NotIn")
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _not_supported(place: str, operator: str, supported: Sequence[str]) -> str:
+    listed = ", ".join(json.dumps(name) for name in supported)
+    return f"{place}.operator: Unsupported value: {json.dumps(operator)}: supported values: {listed}"

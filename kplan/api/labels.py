@@ -1,10 +1,4 @@
-"""Compiled label selectors: canonical, hashable, total.
-
-A compiled :class:`Selector` is a sorted tuple of requirements that all must hold. Selectors of the same meaning
-(``matchLabels`` or an ``In`` of one value, in any order, repeated) are equal, so a selector can be the key of a cache.
-
-Upstream: k8s.io/apimachinery pkg/labels/selector.go and pkg/apis/meta/v1/helpers.go.
-"""
+"""Labels: compiled selectors, canonical, hashable and total; and the well-known keys of Kubernetes."""
 
 from __future__ import annotations
 
@@ -12,12 +6,39 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+"""Labels, and keys of taints, of the nodes that run the control plane."""
+
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+"""The key of the taint that the node lifecycle controller puts on cordoned nodes."""
+ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""The storage class of claims and volumes before there was a field for it; it still takes precedence."""
+POOL_LABELS: Final = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "node-pool",
+    "nodepool",
+    "pool",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels for the name of a node pool; the first one that some node has counts."""
+GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gates"
+"""What the API server writes into the condition PodScheduled of a pod with gates (registry/core/pod strategy.go)."""
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 

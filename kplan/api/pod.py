@@ -3,10 +3,9 @@
 from msgspec import field
 
 from kplan.api.affinity import Affinity, TopologySpreadConstraint
-from kplan.api.base import Int32, Int64, KubeStruct, ResourceList
-from kplan.api.meta import ApiObject, PlainMeta
+from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, PlainMeta, ResourceList
+from kplan.api.storage import Volume
 from kplan.api.tolerations import Toleration
-from kplan.api.volumes import Volume
 
 
 class ContainerPort(KubeStruct, frozen=True):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
+from kplan.api.meta import ResourceList
 from kplan.api.quantity import Quantity, parse
 
 HUGE_PAGES = "hugepages-"

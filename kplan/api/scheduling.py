@@ -1,7 +1,6 @@
 """Priority classes and pod groups (scheduling.k8s.io), and runtime classes (node.k8s.io/v1)."""
 
-from kplan.api.base import Int32, KubeStruct, ResourceList
-from kplan.api.meta import ApiObject
+from kplan.api.meta import ApiObject, Int32, KubeStruct, ResourceList
 from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus
 from kplan.api.tolerations import Toleration
 

@@ -1,9 +1,13 @@
-"""Kubernetes times: RFC 3339 texts in objects, integer microseconds since 1970 in arithmetic."""
+"""Kubernetes times (RFC 3339, integer microseconds since 1970 inside) and Go durations (``1m30s``.
+
+Whole nanoseconds inside).
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Final, NewType
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
@@ -38,3 +42,70 @@ def to_micros(text: str) -> int:
 def from_micros(micros: int) -> str:
     """Return the RFC 3339 text in UTC, with a fraction only where there is one."""
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
+
+
+#: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
+Nanoseconds = NewType("Nanoseconds", int)
+
+SECOND: Final = 1_000_000_000
+
+_UNITS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,  # the micro sign
+    "\u03bcs": 1_000,  # the Greek letter, which Go takes as well
+    "ms": 1_000_000,
+    "s": SECOND,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_TERM: Final = rf"(?a)(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})"
+_MOST_TEXT: Final = 4_000  # Python reads no longer numbers
+_MAX: Final = 2**63 - 1
+
+
+def parse_duration(text: str) -> Nanoseconds | None:
+    """Read a Go duration such as `90s`, `1m30s`, `-1.5h` or `0`; None when it is not one.
+
+    A fraction is cut to whole nanoseconds, as Go does.
+    """
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return Nanoseconds(0)
+    if not 0 < len(rest) <= _MOST_TEXT:
+        return None
+    total = position = 0
+    term = re.compile(_TERM)
+    while position < len(rest):
+        match = term.match(rest, position)
+        if match is None or not (match[1] or match[2]):
+            return None
+        unit = _UNITS[match[3]]
+        total += int(match[1] or 0) * unit
+        if match[2]:
+            total += int(match[2]) * unit // 10 ** len(match[2])
+        position = match.end()
+    if total > _MAX:
+        return None
+    return Nanoseconds(sign * total)
+
+
+def format_duration(duration: Nanoseconds) -> str:
+    """Write a duration as Go does: `1m30s`, `1.5s`, `250ms`, `0s`."""
+    sign, magnitude = ("-" if duration < 0 else ""), abs(duration)
+    if magnitude == 0:
+        return "0s"
+    for unit, size in (("ns", 1), ("\u00b5s", 1_000), ("ms", 1_000_000)):
+        if magnitude < size * 1_000:
+            return f"{sign}{_decimal(magnitude, size)}{unit}"
+    minutes, rest = divmod(magnitude, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, _UNITS['s'])}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(value: int, size: int) -> str:
+    whole, rest = divmod(value, size)
+    return f"{whole}.{str(rest).zfill(len(str(size)) - 1).rstrip('0')}" if rest else str(whole)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Protocol, TypeVar
 
-from kplan.api.base import Int64, KubeStruct
+from kplan.api.meta import Int64, KubeStruct
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"

@@ -6,7 +6,7 @@ import dataclasses
 
 from msgspec.structs import replace
 
-from kplan.api.karpenter import NodePool, NodeRequirement
+from kplan.api.provisioning import NodePool, NodeRequirement
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.autoscaling.settings import ClusterAutoscaler, Settings
 from kplan.snapshot.model import Snapshot

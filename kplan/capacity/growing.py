@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import structs
 
 from kplan.api.core import Pod, PodCondition
-from kplan.capacity.counting import fill_from, has_quotas
-from kplan.capacity.groups import copy_of
-from kplan.capacity.replicas import Fit, Template
+from kplan.capacity.counting import Fit, Template, copy_of, fill_from, has_quotas
 from kplan.cluster.base import Base
-from kplan.cluster.growing_plan import join_nodes
 from kplan.cluster.growth import Growth, as_waiting
+from kplan.cluster.in_order import join_nodes
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.subjects.incoming import with_objects
 

@@ -14,15 +14,13 @@ from msgspec.structs import replace
 from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
-from kplan.api.apps import Deployment
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import WorkloadRef, object_name
-from kplan.capacity.counting import fill_from
+from kplan.api.workloads import Deployment
+from kplan.capacity.counting import Template, fill_from
 from kplan.capacity.measure import requests_of
-from kplan.capacity.own_workloads import next_replicas, own_workloads
-from kplan.capacity.replicas import Template
-from kplan.capacity.templates import templates_of
+from kplan.capacity.templates import next_replicas, own_workloads, templates_of
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import place_in_order
@@ -31,7 +29,7 @@ from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.pod_creation import PodMaker

@@ -16,9 +16,8 @@ from math import comb
 
 import msgspec
 
-from kplan.api.wellknown import ZONE
-from kplan.capacity.counting import fill
-from kplan.capacity.replicas import Fit, Template
+from kplan.api.labels import ZONE
+from kplan.capacity.counting import Fit, Template, fill
 from kplan.cluster.base import Base
 from kplan.documents.capacity import Loss, Survival
 from kplan.effects.watching import begin
@@ -26,7 +25,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.loop import Simulation

@@ -25,17 +25,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.base import KubeStruct
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
+from kplan.api.labels import HOSTNAME
+from kplan.api.meta import KubeStruct
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.tolerations import Taint
-from kplan.api.wellknown import HOSTNAME
 from kplan.errors import InputError, Problem
-from kplan.reading.documents import read_contents
-from kplan.reading.entries import EntryReader
+from kplan.reading.documents import EntryReader, read_contents
 from kplan.rules.resources import CPU, MEMORY, PODS
-from kplan.subjects.not_found import did_you_mean
+from kplan.subjects.workload_pods import did_you_mean
 
 MAX_LISTED = 50
 """A list may hold this many shapes."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kplan.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.answers.verdict import NONE, opening
 from kplan.api.core import PodStatus
-from kplan.api.wellknown import CONTROL_PLANE
+from kplan.api.labels import CONTROL_PLANE
 from kplan.cluster.base import Base
 from kplan.cluster.growth import prices_of, ref_of
 from kplan.documents.base import Condition
@@ -31,7 +31,7 @@ from kplan.documents.plan import Usage
 from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod

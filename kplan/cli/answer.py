@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from kplan.api.alike import choice_hint
-from kplan.cli import collector
+from kplan.api.names import choice_hint
+from kplan.cli import process
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
-from kplan.cli.autoscaling import GrowingClusterFlags
-from kplan.cli.common import CommonFlags
+from kplan.cli.common import CommonFlags, GrowingClusterFlags
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template
@@ -32,8 +31,8 @@ from kplan.cli.what_if import ChangedClusterFlags, requested_changes
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base, PodLike
-    from kplan.cluster.showing import Showing
     from kplan.config.model import SchedulerConfiguration
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
@@ -118,7 +117,7 @@ def ask(
         planner.autoscaler = following.settings_for(planner.objects)
     from kplan.effects.subject import Subject, loaded_subject
 
-    collector.finish_loading()
+    process.finish_loading()
     subject = Subject(planner)
     if files or manifests.kustomize:
         from kplan.cli.manifests import read_manifests
@@ -145,7 +144,7 @@ def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags
     named = object_named(name, namespace, planner.objects)
     if named.kind == "Pod":
         return planner, [named.key]
-    from kplan.capacity.own_workloads import next_pod
+    from kplan.capacity.templates import next_pod
     from kplan.subjects.workload_pods import living_pods
 
     pods = living_pods(planner.objects, *named)
@@ -214,7 +213,7 @@ def showing_for(flags: CommonFlags, command: str) -> Showing:
 
 def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Showing:
     """Return how answers are shown in the output formats; raises UsageError as `formats_of`."""
-    from kplan.cluster.showing import Showing
+    from kplan.cluster.asking import Showing
 
     formats = formats_of(output)
     return Showing(

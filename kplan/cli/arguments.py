@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from kplan.errors import UsageError
+from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE
+from kplan.cli.help import OPTIONS
+from kplan.cli.options import flag, options, switch
+from kplan.errors import NotFoundError, UsageError
 
+if TYPE_CHECKING:
+    from kplan.api.core import Pod
+    from kplan.api.labels import Selector
+    from kplan.snapshot.model import Snapshot
 STANDARD_INPUT = "-"
 _NAME = r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
 _PATH_TO_POD = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
@@ -82,3 +91,121 @@ def _exists(path: str) -> bool:
         return Path(path).exists()
     except (OSError, ValueError):
         return False
+
+
+_GLOB = "*?["
+ZONES = (ZONE, BETA_ZONE)
+"""Labels for the zone of a node."""
+
+
+@options
+class PodChoiceFlags:
+    """Options that choose pods of the snapshot."""
+
+    panel: ClassVar[str] = "Pods"
+
+    all_namespaces: bool = switch("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")
+    selector: str = flag("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")
+
+    def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
+        """Return the chosen pods, in their order; raises UsageError for an invalid selector.
+
+        Parameters
+        ----------
+        namespace : namespace of the pods, without ``-A``; empty for all
+        """
+        wanted = read_selector(self.selector) if self.selector else None
+        where = "" if self.all_namespaces else namespace
+        return [
+            pod
+            for pod in pods
+            if (not where or pod.metadata.namespace == where)
+            and (wanted is None or wanted.matches(pod.metadata.labels))
+        ]
+
+    def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
+        """Return the chosen pods as NAMESPACE/NAME; as `of`."""
+        return [pod.metadata.key for pod in self.of(pods, namespace)]
+
+
+@options
+class NodeChoiceFlags:
+    """Options that choose nodes of the snapshot."""
+
+    panel: ClassVar[str] = OPTIONS
+
+    selector: str = flag("--selector -l SELECTOR", "Nodes with these labels, as in kubectl.")
+    zone: str = flag("--zone ZONE", "All nodes of this zone.")
+    pool: str = flag("--pool POOL", "All nodes of this node pool.")
+
+    def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
+        """Return the chosen nodes: those named, in that order, then those of the options, by name.
+
+        Parameters
+        ----------
+        names : nodes, or globs
+        or_all : without any choice all nodes are chosen
+
+        Raises
+        ------
+        UsageError
+            When no node is chosen, or for an invalid selector.
+        NotFoundError
+            When there is no such node.
+        """
+        from kplan.subjects.workload_pods import no_node
+
+        known = sorted(snapshot.node_by_name)
+        chosen: list[str] = []
+        unknown: list[str] = []
+        for name in names:
+            is_glob = any(letter in name for letter in _GLOB) and name not in snapshot.node_by_name
+            matching = fnmatch.filter(known, name) if is_glob else [name] if name in snapshot.node_by_name else []
+            chosen += matching
+            unknown += [] if matching else [name]
+        if unknown:
+            raise no_node(unknown, known)
+        labels = {name: snapshot.node_by_name[name].metadata.labels for name in known}
+        if self.selector:
+            wanted = read_selector(self.selector)
+            matching = [name for name in known if wanted.matches(labels[name])]
+            if not matching:
+                hint = "kubectl get nodes --show-labels lists them"
+                raise NotFoundError(f"no node has labels {self.selector}", hint=hint)
+            chosen += matching
+        if self.zone:
+            chosen += _labelled(labels, ZONES, self.zone, "zone")
+        if self.pool:
+            chosen += _labelled(labels, pool_labels(snapshot), self.pool, "pool")
+        if not chosen and or_all:
+            return known
+        if not chosen:
+            hint = "name one: kplan drain node-03, or choose with -l, --zone or --pool"
+            raise UsageError("no node to drain", hint=hint)
+        return list(dict.fromkeys(chosen))
+
+
+def pool_labels(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the label that holds the names of node pools, if any."""
+    present = {key for node in snapshot.nodes for key in node.metadata.labels}
+    return tuple(label for label in POOL_LABELS if label in present)[:1]
+
+
+def _labelled(labels: Mapping[str, Mapping[str, str]], keys: Sequence[str], value: str, thing: str) -> list[str]:
+    """Return the nodes with a value in one of these labels; raises NotFoundError where there is none."""
+    matching = [name for name, own in labels.items() if value in [own.get(key) for key in keys]]
+    if not matching:
+        there = sorted({own[key] for own in labels.values() for key in keys if key in own})
+        hint = f"there are {', '.join(there)}" if there else f"no node says in which {thing} it is"
+        raise NotFoundError(f"no node is in {thing} {value}", hint=hint)
+    return matching
+
+
+def read_selector(text: str) -> Selector:
+    """Parse the value of ``--selector``; raises UsageError for an invalid one."""
+    from kplan.api.labels import InvalidSelector, parse_selector
+
+    try:
+        return parse_selector(text)
+    except InvalidSelector as error:
+        raise UsageError(f"--selector {text}: {error}", hint="for example -l pool=gpu,!spot") from None

@@ -1,4 +1,11 @@
-"""Error messages: every problem, the next step, and no traceback without ``--debug``."""
+"""Error messages: every problem, the next step, and no traceback without ``--debug``.
+
+Conversion of option values without Pydantic.
+
+Typer converts them with Pydantic, which takes longer to load than a small question takes to answer. Nearly all values
+are texts, lists of texts, choices and defaults, which need little conversion. Typer converts all others, and reports
+invalid ones.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +14,80 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from enum import Enum
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from kplan.cli import signals
-from kplan.cli.conversion import convert_quickly
+from kplan.cli import process
 from kplan.cli.pipelines import remember_formats, tell_refusal
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 from kplan.version import __version__
 from kplan.visible import visible
+
+_TEXTS = list[str]
+_MOST_SHOWN = 60
+
+
+class QuickConversion:
+    """Converts the values of one parameter as Typer does, without Pydantic where possible.
+
+    Parameters
+    ----------
+    annotation : the type of the parameter
+    typers : returns Typer's conversion
+    """
+
+    def __init__(self, annotation: Any, typers: Callable[[], Any]) -> None:
+        self._annotation = annotation
+        self._typers = typers
+
+    def __call__(self) -> QuickConversion:
+        """Return itself, in place of the function that returns Typer's conversion."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the converted value; raises Typer's BadParameter for an invalid one."""
+        annotation = self._annotation
+        if param.multiple or param.nargs == -1:
+            if value is None:
+                return ()
+            if annotation == _TEXTS and isinstance(value, list | tuple) and all(type(item) is str for item in value):
+                return list(value)
+        elif value is None or (annotation in (str, int) and type(value) is annotation):
+            return value  # values of a command line are texts: a value of another type is a default
+        elif isinstance(annotation, type) and issubclass(annotation, Enum):
+            for member in annotation:
+                if value is member or (type(value) is str and value == member.value):
+                    return member
+            with suppress(ValueError):
+                return annotation(value)
+        try:
+            return self._typers().coerce(value, param=param, ctx=ctx)
+        except typer.BadParameter as error:
+            if annotation is int:
+                error.message = _expected_number(str(value), param)
+            raise
+
+
+def _expected_number(text: str, param: Any) -> str:
+    """Return what an option expects in place of a text."""
+    least, most = param.min, param.max
+    bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
+    return f"expected a whole number{bounds}, got {text[:_MOST_SHOWN]!r}"
+
+
+def convert_quickly(parameters: Iterable[Any]) -> None:
+    """Make parameters of a command load Pydantic only for values that need it."""
+    for parameter in parameters:
+        typers = getattr(parameter, "get_runtime_param", None)
+        descriptor = getattr(parameter, "type_descriptor", None)
+        if typers is not None and descriptor is not None and not isinstance(typers, QuickConversion):
+            parameter.get_runtime_param = QuickConversion(descriptor.annotation, typers)
+
 
 FAILED = 2
 _DEBUG_OPTION = "--debug"
@@ -68,7 +137,7 @@ class KplanGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         remember_formats(())
-        signals.end_in_order()
+        process.end_in_order()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -81,7 +150,7 @@ class KplanGroup(TyperGroup):
         except Exception as error:
             if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
                 raise
-            if (signal := signals.received()) is not None:
+            if (signal := process.received()) is not None:
                 raise _say_interrupted(signal) from None
             _print_error(error)
             raise typer.Exit(FAILED) from None
@@ -90,7 +159,7 @@ class KplanGroup(TyperGroup):
 def _say_interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
     doing = next(iter(getattr(interrupt, "__notes__", ())), "")
     say(f"interrupted while {doing}" if doing else "interrupted")
-    return typer.Exit(signals.exit_code(interrupt))
+    return typer.Exit(process.exit_code(interrupt))
 
 
 def _print_usage_error(error: Any) -> typer.Exit:
@@ -118,7 +187,7 @@ def _print_usage_error(error: Any) -> typer.Exit:
 
 def _near_options(unknown: str, parameters: Iterable[Any]) -> list[str]:
     """Return the options that begin as an unknown one does, else those that are so similar that they may be meant."""
-    from kplan.api.alike import nearest_texts
+    from kplan.api.names import nearest_texts
 
     name = unknown.removeprefix("--")
     known = [option[2:] for parameter in parameters for option in parameter.opts if option.startswith("--")]

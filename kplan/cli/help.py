@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kplan.cli.conversion import convert_quickly
+from kplan.cli.faults import convert_quickly
 from kplan.cli.no_effect import pass_over
 
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.cli.phases import noted_when_interrupted

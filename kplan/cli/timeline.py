@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from kplan.api.readable import enumerated
+from kplan.api.quantity import enumerated
 from kplan.cli.help import MORE
 from kplan.cli.options import flag, options, repeated, switch
 from kplan.errors import UsageError

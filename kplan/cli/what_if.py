@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from kplan.cli import collector
+from kplan.cli import process
 from kplan.cli.help import in_order
 from kplan.cli.live_options import ClusterFlags, open_cluster
 from kplan.cli.options import options, repeated, switch
@@ -105,7 +105,7 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     changes = requested_changes(flags)
     live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)
-    collector.finish_loading()
+    process.finish_loading()
     if not changes:
         return snapshot
     from kplan.cluster.base import Base

@@ -1,13 +1,20 @@
-"""Many questions about one cluster, answered one after the other or in parallel."""
+"""How an answer is computed and how much of it its document holds.
+
+Many questions about one cluster, in parallel or not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from kplan.cluster.base import Base
+import msgspec
+from msgspec import UNSET, UnsetType
 
+if TYPE_CHECKING:
+    from kplan.answers.placement import NodesShown
+    from kplan.cluster.base import Base, Progress
+    from kplan.documents.base import Condition
 T = TypeVar("T")
 
 Count = Callable[[int, int], None]
@@ -45,3 +52,63 @@ def answers(
         if progress is not None:
             progress(len(ready), len(questions))
     return ready
+
+
+class Showing(msgspec.Struct, frozen=True):
+    """How an answer is computed, and how much of it its document holds; the defaults are those of Python.
+
+    Attributes
+    ----------
+    fail_on : what makes the verdict a failure; None for the default of the question
+    nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
+    others : the nodes that other decisions explain
+    is_outlined : other decisions are left out, because no format shows them
+    only_outcomes : nothing of where pods are placed is explained, because only the outcomes count
+    explain : everything that is known about each decision
+    is_whole : a format holds the whole document, with the decision about each pod
+    with_map : every node before and after
+    max_listed : the number of pods in the document; the others are counted; None for all
+    ask_all : answers what can be answered in parallel; None for one after the other
+    progress : called while the answer is computed
+    on_no_effect : called with a parameter that has no effect, and the reason
+    """
+
+    fail_on: Sequence[Condition] | None = None
+    nodes: NodesShown | UnsetType = UNSET
+    others: NodesShown = None
+    is_outlined: bool = False
+    only_outcomes: bool = False
+    explain: bool = False
+    is_whole: bool = False
+    with_map: bool = False
+    max_listed: int | None = None
+    ask_all: AskAll | None = None
+    progress: Progress | None = None
+    on_no_effect: Callable[[str, str], None] | None = None
+
+    @property
+    def explained(self) -> NodesShown:
+        """The nodes that a decision explains; all of them by default."""
+        return None if self.nodes is UNSET else self.nodes
+
+    def alike(self, n: int) -> NodesShown:
+        """Return the nodes that every one of `n` decisions explains; None for all of them, or if these differ."""
+        has_all = not (self.is_outlined or self.only_outcomes) and (self.max_listed is None or n <= self.max_listed)
+        return self.others if has_all and self.nodes == self.others else None
+
+    def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
+        """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
+        assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only
+        return {
+            index: self.nodes if index in in_full else others
+            for index in range(n)
+            if index in in_full or not self.is_outlined
+        }
+
+    def tell_no_effect(self, parameter: str, because: str) -> None:
+        """Tell that a parameter of the question has no effect, to who wants to know."""
+        if self.on_no_effect is not None:
+            self.on_no_effect(parameter, because)
+
+
+PLAIN = Showing()

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copyreg
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args
 
 import msgspec
+import numpy as np
 
 from kplan.admission.disabled_fields import Field, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
-from kplan.api.time import from_micros
-from kplan.cluster.columns import cluster_of
-from kplan.cluster.parameters import PlannerSettings
-from kplan.cluster.release import Ties, as_decided, moment_of, server_warnings, tie_rule
+from kplan.api.time import from_micros, to_micros
+from kplan.cluster.limits import PlannerSettings
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
+from kplan.config.loading import default_configuration, read_again
 from kplan.config.model import SchedulerConfiguration
-from kplan.config.releases import AUTO, HEAP, Release
+from kplan.config.releases import AUTO, HEAP, Release, chosen_release, nearest, parse_version, with_gates
+from kplan.config.releases.model import version_note
 from kplan.documents.base import Context, SchedulerRef, SnapshotRef
+from kplan.documents.base import now as present
 from kplan.documents.placement import Origin
-from kplan.engine.cluster import NOWHERE
+from kplan.engine.arrays import RowArray
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
-from kplan.reading.arguments import checked_by
-from kplan.reading.several import listed
+from kplan.reading.arguments import checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo
+from kplan.snapshot.load import as_snapshot, decode_pod
 from kplan.snapshot.model import Snapshot, missing_warning
-from kplan.snapshot.objects import as_snapshot, decode_pod
 from kplan.subjects.incoming import IncomingPod, with_objects
-from kplan.subjects.not_found import has_ended, no_pod
 from kplan.subjects.sequence import QuestionPods
-from kplan.subjects.workload_pods import workloads_called
+from kplan.subjects.workload_pods import has_ended, no_pod, workloads_called
 
 if TYPE_CHECKING:
     from random import Random
@@ -44,6 +50,137 @@ if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.simulation.any_node import AnyNode
     from kplan.simulation.loop import Simulation
+_TERMINATED = ("Succeeded", "Failed")
+
+_BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
+"""Among equal victims the order on the node decides, and the order in a file must not."""
+
+_MAX_NEW = 1000
+"""Pods are reused one by one if at most this many are new, and at most half of all."""
+
+
+def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
+    """Return a cluster with all pods that have not ended.
+
+    Parameters
+    ----------
+    origin : a cluster that this function returned and that has not changed since; its columns are reused for the nodes
+        and pods that are the same objects
+    """
+    if origin is not None:
+        rows, infos = _reused(snapshot.pods, origin.pods.infos)
+        if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
+            return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
+    infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in _TERMINATED]
+    # Two stable sorts by a text each: one by pairs of texts takes twice as long.
+    infos.sort(key=lambda info: info.pod.metadata.name)
+    infos.sort(key=lambda info: info.pod.metadata.namespace)
+    return Cluster.build(NodeTable(snapshot.nodes), infos)
+
+
+def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, list[PodInfo]]:
+    """Return for each pod, in order, its row in `known` or NOWHERE, and its info."""
+    held, own = set(map(id, pods)), {id(info.pod) for info in known}
+    rows = [row for row, info in enumerate(known) if id(info.pod) in held]
+    infos = [known[row] for row in rows]
+    new = [PodInfo(pod) for pod in pods if id(pod) not in own and pod.status.phase not in _TERMINATED]
+    new.sort(key=_BY_NAME)
+    positions = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
+    for place, info in zip(reversed(positions), reversed(new), strict=True):
+        infos.insert(place, info)
+    return np.insert(np.asarray(rows, np.intp), positions, NOWHERE), infos
+
+
+def moment_of(now: str | None, snapshot: Snapshot) -> int:
+    """Return microseconds since 1970.
+
+    Parameters
+    ----------
+    now : RFC 3339; None for the time of the snapshot, or the present if that is unknown
+
+    Raises
+    ------
+    UsageError
+        When it is not a time.
+    """
+    try:
+        return to_micros(now or snapshot.taken_at or present())
+    except ValueError as error:
+        raise UsageError(f"now: {error}") from None
+
+
+Ties = Literal["scheduler", "name", "even"]
+TIES: Final[tuple[Ties, ...]] = get_args(Ties)
+
+
+def as_decided(
+    config: SchedulerConfiguration | None,
+    snapshot: Snapshot,
+    kubernetes: str | None,
+    feature_gates: Mapping[str, bool] | None,
+    out_of_tree: Mapping[str, frozenset[str]] = MappingProxyType({}),
+) -> SchedulerConfiguration:
+    """Return the configuration as the chosen release reads it.
+
+    That is the release `kubernetes`, else the one that the configuration was loaded for, else that of the snapshot's
+    server, else the newest.
+
+    Parameters
+    ----------
+    out_of_tree : name of an out-of-tree plugin -> its extension points
+
+    Raises
+    ------
+    ConfigError
+        When that release would refuse the configuration.
+    UsageError
+        When there is no such release, or a feature gate cannot be set, or `config` is no configuration.
+    """
+    if not isinstance(config, SchedulerConfiguration | None):
+        hint = "load it: kplan.load_scheduler_config(path)"
+        raise UsageError(f"{config!r} is no scheduler configuration", hint=hint)
+    gates = {**({} if config is None else config.release.switched), **(feature_gates or {})}
+    release = chosen_release(kubernetes, gates)
+    if release is None and config is not None and config.is_release_explicit:
+        release = with_gates(config.release, gates)
+    if release is None:
+        release = with_gates(nearest(snapshot.server_version), gates)
+    release = release.with_plugins(out_of_tree)
+    return default_configuration(release) if config is None else read_again(config, release)
+
+
+def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_explicit: bool) -> Iterator[InputWarning]:
+    """Yield a warning if no known release is the server's, unless the release was chosen by hand."""
+    server = snapshot.server_version
+    if not server or is_explicit:
+        return
+    version = parse_version(server)
+    note = version_note(server, None if version is None else version[0], config.release)
+    if note:
+        yield InputWarning("ServerVersion", server, note)
+
+
+def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
+    """Return the rule by which one of several equal best nodes is chosen; a seed alone means even draws.
+
+    Raises UsageError for an unknown rule, and for a seed with a rule that draws nothing.
+    """
+    if ties is None:
+        return "scheduler" if seed is None else "even"
+    if ties not in TIES:
+        raise UsageError(f"unknown ties: {ties!r}", hint=f"use {', '.join(TIES)}")
+    if seed is not None and ties != "even":
+        hint = "leave the seed out, or use ties even"
+        raise UsageError(f"a seed is for draws, and ties {ties} draws none", hint=hint)
+    return ties
+
+
+def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Configurations hold mapping proxies, which Python cannot pickle by itself.
+copyreg.pickle(MappingProxyType, lambda view: (_mapping_proxy, (dict(view),)))
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod

@@ -16,9 +16,9 @@ from kplan.config.model import SchedulerConfiguration
 from kplan.documents.base import Context
 from kplan.facts import InputWarning
 from kplan.framework.extenders import Extender
-from kplan.plugins.dynamic_resources import gates as device_gates
+from kplan.plugins.dynamic_resources import inventory as device_gates
 from kplan.plugins.node_volume_limits import limits as volume_gates
-from kplan.rules.csi_translation import PLUGIN_BY_NAME
+from kplan.rules.volumes import PLUGIN_BY_NAME
 from kplan.snapshot.model import Snapshot
 from kplan.visible import without_account
 

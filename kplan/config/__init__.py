@@ -1,7 +1,6 @@
 """KubeSchedulerConfiguration: read, defaulted, validated and expanded as in kube-scheduler."""
 
-from kplan.config.defaults import default_configuration
-from kplan.config.loading import load_scheduler_config
+from kplan.config.loading import default_configuration, load_scheduler_config
 from kplan.config.model import Extender, PluginRef, Profile, SchedulerConfiguration
 
 __all__ = [

@@ -1,24 +1,23 @@
-"""Typed plugin arguments, with their defaults.
-
-An attribute is the snake case of the JSON field. A struct without arguments holds the plugin's defaults. Fields
-without a default are empty (`""`, 0) when a file leaves them out, and validation then refuses them, as upstream.
-
-Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/defaults.go (default gates).
-"""
+"""Typed plugin arguments: their defaults, and what kube-scheduler refuses in them, with a hint what to write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
-from kplan.api.durations import SECOND, Nanoseconds
+from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.time import SECOND, Nanoseconds, format_duration
+from kplan.config.problems import Problems, child, index
 from kplan.config.releases import Release
 
+if TYPE_CHECKING:
+    from kplan.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -187,3 +186,260 @@ def with_default_shape(args: VolumeBindingArgs, release: Release) -> VolumeBindi
     if args.shape or not release.is_on(STORAGE_SCORING_GATE):
         return args
     return replace(args, shape=_EMPTIER_FIRST)
+
+
+_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_DEFAULTING: Final = ("System", "List")
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_GO_INTEGER: Final = r"[+-]?[0-9]+"
+
+
+def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
+    """Record everything that kube-scheduler refuses in the arguments of the plugin `name` at `path`."""
+    check = _CHECKS.get(name)
+    if check is not None:
+        check(args, path, problems)
+
+
+def _default_preemption(args: DefaultPreemptionArgs, path: str, problems: Problems) -> None:
+    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    percentage_path = child(path, "minCandidateNodesPercentage")
+    absolute_path = child(path, "minCandidateNodesAbsolute")
+    if not 0 <= percentage <= 100:
+        problems.invalid(percentage_path, percentage, "not in valid range [0, 100]", "write a number from 0 to 100")
+    if absolute < 0:
+        problems.invalid(absolute_path, absolute, "not in valid range [0, inf)", "write 0 or more")
+    if percentage == 0 and absolute == 0:
+        hint = "give one of the two a value above 0; the defaults are 10 and 100"
+        same_time = "cannot be zero at the same time as"
+        problems.invalid(percentage_path, percentage, f"{same_time} minCandidateNodesAbsolute", hint)
+        problems.invalid(absolute_path, absolute, f"{same_time} minCandidateNodesPercentage", hint)
+
+
+def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, problems: Problems) -> None:
+    weight = args.hard_pod_affinity_weight
+    if not 0 <= weight <= 100:
+        place = child(path, "hardPodAffinityWeight")
+        problems.invalid(place, weight, "not in valid range [0, 100]", "write a number from 0 to 100; the default is 1")
+
+
+def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Problems) -> None:
+    place = child(path, "defaultingType")
+    if args.defaulting_type not in _DEFAULTING:
+        hint = "write List to use defaultConstraints, System for Kubernetes' own"
+        problems.unsupported(place, args.defaulting_type, _DEFAULTING, hint)
+    elif args.defaulting_type == "System" and args.default_constraints:
+        hint = "write defaultingType: List, or remove defaultConstraints"
+        problems.invalid(place, args.defaulting_type, "when .defaultConstraints are not empty", hint)
+    pairs: set[tuple[str, str]] = set()
+    for i, constraint in enumerate(args.default_constraints):
+        at = index(child(path, "defaultConstraints"), i)
+        _spread_constraint(constraint, at, problems)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in pairs:
+            hint = "keep one constraint for each pair of topologyKey and whenUnsatisfiable"
+            problems.duplicate(at, f"{{{pair[0]}, {pair[1]}}}", hint)
+        pairs.add(pair)
+
+
+def _spread_constraint(constraint: TopologySpreadConstraint, path: str, problems: Problems) -> None:
+    if constraint.max_skew <= 0:
+        problems.invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
+    key_path = child(path, "topologyKey")
+    if not constraint.topology_key:
+        problems.required(key_path, "can not be empty", "write a node label, such as topology.kubernetes.io/zone")
+    else:
+        _label_name(constraint.topology_key, key_path, problems)
+    action_path = child(path, "whenUnsatisfiable")
+    hint = "write DoNotSchedule to require it, ScheduleAnyway to prefer it"
+    if not constraint.when_unsatisfiable:
+        problems.required(action_path, "can not be empty", hint)
+    elif constraint.when_unsatisfiable not in _ACTIONS:
+        problems.unsupported(action_path, constraint.when_unsatisfiable, _ACTIONS, hint)
+    if constraint.label_selector is not None:
+        problems.forbidden(
+            child(path, "labelSelector"),
+            "constraint must not define a selector, as they deduced for each pod",
+            "remove it; the selector comes from the Services and workloads that select the pod",
+        )
+
+
+def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problems) -> None:
+    for i, resource in enumerate(args.ignored_resources):
+        _label_name(resource, index(child(path, "ignoredResources"), i), problems)
+    for i, group in enumerate(args.ignored_resource_groups):
+        at = index(child(path, "ignoredResourceGroups"), i)
+        if "/" in group:
+            hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
+            problems.invalid(at, group, "resource group name can't contain '/'", hint)
+        _label_name(group, at, problems)
+    strategy, place = args.scoring_strategy, child(path, "scoringStrategy")
+    if strategy.type not in _STRATEGIES:
+        hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
+        problems.unsupported(child(place, "type"), strategy.type, _STRATEGIES, hint)
+    for i, resource_spec in enumerate(strategy.resources):
+        _resource_weight(resource_spec, index(child(place, "resources"), i), problems)
+    _ratio(strategy, place, problems)
+
+
+def _ratio(strategy: ScoringStrategy, place: str, problems: Problems) -> None:
+    by_type, ratio = problems.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
+    ratio_path = child(place, "requestedToCapacityRatio")
+    is_needed = strategy.type == "RequestedToCapacityRatio"
+    if is_needed and ratio is None:
+        # A kube-scheduler that does not check it panics.
+        hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+        problems.required(ratio_path, "must be specified when type is RequestedToCapacityRatio", hint)
+    elif ratio is not None and not is_needed and by_type:
+        hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
+        problems.forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio", hint)
+    elif ratio is not None:
+        _function_shape(ratio.shape, child(ratio_path if by_type else place, "shape"), problems)
+
+
+def _resource_weight(resource: ResourceSpec, path: str, problems: Problems) -> None:
+    if not 0 < resource.weight <= 100:
+        detail = f"resource weight of {resource.name} not in valid range (0, 100]"
+        problems.invalid(child(path, "weight"), resource.weight, detail, "write a number from 1 to 100")
+
+
+def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, problems: Problems) -> None:
+    if not shape:
+        hint = "add points, for example: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+        problems.required(path, "at least one point must be specified", hint)
+        return
+    for i in range(1, len(shape)):
+        if shape[i - 1].utilization >= shape[i].utilization:
+            hint = f"order the points by utilization; this one must be above {shape[i - 1].utilization}"
+            place = child(index(path, i), "utilization")
+            problems.invalid(place, shape[i].utilization, problems.release.texts.utilization_order, hint)
+            break
+    for i, point in enumerate(shape):
+        for field, value, most in (("utilization", point.utilization, 100), ("score", point.score, 10)):
+            if not 0 <= value <= most:
+                place = child(index(path, i), field)
+                problems.invalid(place, value, f"not in valid range [0, {most}]", f"write a number from 0 to {most}")
+
+
+def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:
+    names: set[str] = set()
+    for i, resource in enumerate(args.resources):
+        at = index(child(path, "resources"), i)
+        if resource.name in names:
+            problems.duplicate(child(at, "name"), resource.name, f"name {resource.name or 'each resource'} once")
+        names.add(resource.name)
+        if resource.weight != 1:
+            hint = "write weight: 1 or leave it out; balance knows no weights"
+            problems.invalid(child(at, "weight"), resource.weight, "must be 1", hint)
+
+
+def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> None:
+    if args.bind_timeout_seconds < 0:
+        detail = "invalid BindTimeoutSeconds, should not be a negative value"
+        hint = "write 0 (do not wait) or more; the default is 600"
+        problems.invalid(child(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, detail, hint)
+    if problems.release.is_on(STORAGE_SCORING_GATE):
+        _function_shape(args.shape or (), child(path, "shape"), problems)
+    elif args.shape is not None:
+        points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        problems.invalid(child(path, "shape"), points, detail, "remove it, or turn that gate on")
+
+
+def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:
+    if args.filter_timeout is not None and args.filter_timeout < 0:
+        hint = "write 0s for no limit, or a duration; the default is 10s"
+        value = format_duration(args.filter_timeout)
+        problems.invalid(child(path, "filterTimeout"), value, "must be zero or positive", hint)
+    if args.binding_timeout is not None and args.binding_timeout < SECOND:
+        value = format_duration(args.binding_timeout)
+        hint = "write 1s or more; the default is 600s"
+        problems.invalid(child(path, "bindingTimeout"), value, "must be at least 1 second", hint)
+
+
+def _node_affinity(args: NodeAffinityArgs, path: str, problems: Problems) -> None:
+    if args.added_affinity is None:
+        return
+    place = child(path, "addedAffinity")
+    required = args.added_affinity.required_during_scheduling_ignored_during_execution
+    if required is not None:
+        terms_path = child(place, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        for i, term in enumerate(required.node_selector_terms):
+            _node_selector_term(term, index(terms_path, i), problems)
+    preferred_path = child(place, "preferredDuringSchedulingIgnoredDuringExecution")
+    for i, preferred in enumerate(args.added_affinity.preferred_during_scheduling_ignored_during_execution):
+        if preferred.weight != 0:  # upstream skips terms of weight 0 without parsing them
+            _node_selector_term(preferred.preference, child(index(preferred_path, i), "preference"), problems)
+
+
+def _node_selector_term(term: NodeSelectorTerm, path: str, problems: Problems) -> None:
+    for i, requirement in enumerate(term.match_expressions):
+        _label_requirement(requirement, index(child(path, "matchExpressions"), i), problems)
+    for i, requirement in enumerate(term.match_fields):
+        at = index(child(path, "matchFields"), i)
+        if requirement.operator not in _FIELD_OPERATORS:
+            problems.unsupported(
+                child(at, "operator"), requirement.operator, _FIELD_OPERATORS, "write In or NotIn, with one node name"
+            )
+        elif len(requirement.values) != 1:
+            hint = "write one value; use several terms for several nodes"
+            problems.invalid(child(at, "values"), list(requirement.values), "must have one element", hint)
+
+
+def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems: Problems) -> None:
+    if requirement.operator not in _LABEL_OPERATORS:
+        hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
+        problems.unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS, hint)
+        return
+    key_errors = label_key_problems(requirement.key)
+    if key_errors:
+        hint = "write the key of a node label, such as topology.kubernetes.io/zone"
+        problems.invalid(child(path, "key"), requirement.key, "; ".join(key_errors), hint)
+    values_path = child(path, "values")
+    _count_of_values(requirement, values_path, problems)
+    for i, value in enumerate(requirement.values):
+        at = index(values_path, i)
+        if requirement.operator in {"Gt", "Lt"} and not _is_int64(value):
+            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+            problems.invalid(at, value, detail, 'write a whole number in quotes, such as "5"')
+        errors = label_value_problems(value)
+        if errors:
+            hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
+            problems.invalid(at, value, "; ".join(errors), hint)
+
+
+def _count_of_values(requirement: NodeSelectorRequirement, path: str, problems: Problems) -> None:
+    count, values = len(requirement.values), list(requirement.values)
+    match requirement.operator:
+        case "In" | "NotIn" if count == 0:
+            detail = "for 'in', 'notin' operators, values set can't be empty"
+            problems.invalid(path, values, detail, "add at least one value")
+        case "Exists" | "DoesNotExist" if count > 0:
+            detail = "values set must be empty for exists and does not exist"
+            problems.invalid(path, values, detail, "remove values, or write In or NotIn")
+        case "Gt" | "Lt" if count != 1:
+            detail = "for 'Gt', 'Lt' operators, exactly one value is required"
+            problems.invalid(path, values, detail, "write one whole number, in quotes")
+
+
+def _is_int64(text: str) -> bool:
+    return bool(re.fullmatch(_GO_INTEGER, text)) and -(2**63) <= int(text) < 2**63
+
+
+def _label_name(name: str, path: str, problems: Problems) -> None:
+    for error in label_key_problems(name):
+        problems.invalid(path, name, error, "write a name such as cpu, example.com or example.com/name")
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any, str, Problems], None]]] = {
+    "DefaultPreemption": _default_preemption,
+    "DynamicResources": _dynamic_resources,
+    "InterPodAffinity": _inter_pod_affinity,
+    "NodeAffinity": _node_affinity,
+    "NodeResourcesBalancedAllocation": _balanced_allocation,
+    "NodeResourcesFit": _node_resources_fit,
+    "PodTopologySpread": _pod_topology_spread,
+    "VolumeBinding": _volume_binding,
+}

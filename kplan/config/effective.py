@@ -10,10 +10,9 @@ import typing
 from typing import Any
 
 from kplan.config.args import PluginArgs
-from kplan.config.defaults import default_configuration
-from kplan.config.foreign import API_VERSION, KIND
+from kplan.config.loading import default_configuration
 from kplan.config.model import PluginRef, Profile, SchedulerConfiguration, plain
-from kplan.config.problems import child, index
+from kplan.config.problems import API_VERSION, KIND, child, index
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 from kplan.facts import Document

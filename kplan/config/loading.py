@@ -1,7 +1,4 @@
-"""Loading a KubeSchedulerConfiguration from a file or from memory, as a release reads it; all problems at once.
-
-Duplicate fields are problems, too, as kube-scheduler refuses such a file.
-"""
+"""Loading a KubeSchedulerConfiguration: from a file or memory, or as that of a kube-scheduler started without one."""
 
 from __future__ import annotations
 
@@ -9,17 +6,140 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from kplan.api.decode import DecodeError
-from kplan.config.defaults import default_configuration
-from kplan.config.model import SchedulerConfiguration
-from kplan.config.problems import Problems, go_value
+from kplan.config.args import NodeResourcesFitArgs, args_type, default_args, filled
+from kplan.config.model import Extender, PluginRef, Profile, SchedulerConfiguration
+from kplan.config.problems import Problems, check_type_meta, child, go_value, index
+from kplan.config.profiles import Warn, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
+from kplan.config.releases.model import release_notes
+from kplan.config.validation import settings_of, validate_configuration
+from kplan.config.wire import EXTENSION_POINTS, KubeSchedulerConfiguration, decode
 from kplan.errors import ConfigError, Problem, UsageError
+from kplan.facts import InputWarning
 from kplan.reading.documents import read_documents
-from kplan.reading.limits import SETTINGS
+from kplan.reading.files import SETTINGS
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+
+def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME, release: Release | None = None) -> Profile:
+    """Return the default profile under a scheduler name; `release` defaults to the reference."""
+    release = release or reference()
+    plugins = {
+        point: tuple(
+            PluginRef(name, (weight or 1) if point == "score" else 0)
+            for name, weight in release.default_plugins
+            if point in release.implements[name]
+        )
+        for point in EXTENSION_POINTS
+    }
+    args = {name: default_args(name, release) for name, _ in release.default_plugins if args_type(name, release)}
+    return Profile(scheduler_name=scheduler_name, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
+
+
+def default_configuration(release: Release | None = None) -> SchedulerConfiguration:
+    """Return the default configuration: one profile, `default-scheduler`, every default plugin of the release."""
+    return _default_configuration(release or reference())
+
+
+@lru_cache(maxsize=16)
+def _default_configuration(release: Release) -> SchedulerConfiguration:
+    settings = MappingProxyType(settings_of(KubeSchedulerConfiguration()))
+    return SchedulerConfiguration(
+        profiles=(default_profile(release=release),),
+        settings=settings,
+        release=release,
+        warnings=release_warnings(release),
+    )
+
+
+def release_warnings(release: Release) -> tuple[InputWarning, ...]:
+    """Return the warnings about a release that kplan only partly knows."""
+    return tuple(
+        InputWarning("ReleaseNotCompared", f"Kubernetes {release.minor}", note) for note in release_notes(release)
+    )
+
+
+def configuration_of(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
+    """Return the configuration; raises ConfigError with every problem.
+
+    Parameters
+    ----------
+    value : the document as plain values
+    source : the file, or "object"
+    problems : those of reading it, and the release that reads it
+    others : documents of the file that follow it
+    """
+    if not check_type_meta(value, problems):
+        problems.raise_if_any()
+    warnings: list[InputWarning] = list(release_warnings(problems.release))
+
+    def warn(code: str, subject: str, message: str) -> None:
+        warnings.append(InputWarning(code=code, object=subject, message=message))
+
+    if others:
+        text = f"only the first document is read, as by kube-scheduler; {others} more in the file"
+        warn("IgnoredConfiguration", source, text)
+    wire = decode(value, KubeSchedulerConfiguration, "", problems, type_meta=True)
+    validate_configuration(wire, problems)
+    profiles = build_profiles(wire.profiles, problems, warn)
+    profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
+    problems.raise_if_any(value)
+    return SchedulerConfiguration(
+        profiles=profiles,
+        percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score,
+        parallelism=wire.parallelism,
+        pod_initial_backoff_seconds=wire.pod_initial_backoff_seconds,
+        pod_max_backoff_seconds=wire.pod_max_backoff_seconds,
+        extenders=tuple(map(filled, wire.extenders)),
+        source=source,
+        warnings=tuple(warnings),
+        settings=MappingProxyType(settings_of(wire)),
+        release=problems.release,
+        document=value,
+        other_documents=others,
+    )
+
+
+def _ignore_extender_resources(
+    profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], problems: Problems, warn: Warn
+) -> tuple[Profile, ...]:
+    """Return profiles whose NodeResourcesFit ignores the extenders' resources, in place of its own list.
+
+    Upstream: scheduler.go buildExtenders.
+    """
+    ignored: list[str] = []
+    place = ""
+    for i, extender in enumerate(extenders):
+        for j, resource in enumerate(extender.managed_resources):
+            if resource.ignored_by_scheduler:
+                ignored.append(resource.name)
+                at = index(child(index("extenders", i), "managedResources"), j)
+                place = place or child(at, "ignoredByScheduler")
+    if not ignored:
+        return profiles
+    changed = []
+    for profile in profiles:
+        fit = profile.args.get("NodeResourcesFit")
+        if not isinstance(fit, NodeResourcesFitArgs):
+            hint = f"enable NodeResourcesFit in profile {profile.scheduler_name}, or remove ignoredByScheduler"
+            problems.add(place, "can't find NodeResourcesFitArgs in plugin config", hint)
+            continue
+        if fit.ignored_resources:
+            text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(ignored)}"
+            warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
+        replaced = msgspec.structs.replace(fit, ignored_resources=tuple(ignored))
+        args = MappingProxyType({**profile.args, "NodeResourcesFit": replaced})
+        changed.append(Profile(profile.scheduler_name, profile.plugins, args, profile.percentage_of_nodes_to_score))
+    return tuple(changed)
+
 
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
 
@@ -123,6 +243,6 @@ def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerCon
 
 
 def _load(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
-    from kplan.config.document import configuration_of  # most clusters run the default configuration
+    # most clusters run the default configuration
 
     return configuration_of(value, source, problems, others)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kplan.api.base import KubeStruct
-from kplan.api.durations import SECOND, Nanoseconds, format_duration
+from kplan.api.meta import KubeStruct
+from kplan.api.time import SECOND, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
 from kplan.config.releases import Release, reference
 from kplan.visible import without_account

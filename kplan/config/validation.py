@@ -5,8 +5,8 @@ Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, comp
 
 from __future__ import annotations
 
-from kplan.api.durations import format_duration
 from kplan.api.names import label_key_problems
+from kplan.api.time import format_duration
 from kplan.config.args import filled
 from kplan.config.model import Extender, plain
 from kplan.config.problems import Problems, child, index

@@ -14,7 +14,7 @@ from kplan.engine import details as d
 from kplan.framework.listers import Listers
 from kplan.reading.positions import Step, path_of
 from kplan.rules.resources import PODS
-from kplan.rules.volume_claims import claim_name
+from kplan.rules.volumes import claim_name
 
 Field = tuple[Step, ...]
 """A path into the pod's JSON."""

@@ -43,11 +43,11 @@ from kplan.engine.verdicts import Verdicts
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
-from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
 
 _MOST_GROUPS = 64
 _MOST_PODS = 8

@@ -8,8 +8,8 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.alike import nearest_texts
 from kplan.api.core import Pod
+from kplan.api.names import nearest_texts
 from kplan.api.scheduling import PodGroup
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of

@@ -9,16 +9,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm
-from kplan.api.alike import nearest_texts, similarity
 from kplan.api.core import Node, Pod
+from kplan.api.names import nearest_texts, similarity
 from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_matching import is_hard
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
-from kplan.rules.affinity import AffinityTerm
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import AffinityTerm, PodInfo
 
 _MOST = 5
 _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"})

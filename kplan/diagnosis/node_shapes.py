@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.kinds import DAEMON_SET
+from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
-from kplan.api.wellknown import HOSTNAME
 from kplan.documents import capacity as documents
 from kplan.snapshot.model import Snapshot
 

@@ -8,10 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import Affinity
-from kplan.api.alike import nearest_texts, similarity
 from kplan.api.core import Pod
+from kplan.api.labels import CONTROL_PLANE
+from kplan.api.names import nearest_texts, similarity
 from kplan.api.tolerations import COMPARISON_GATE
-from kplan.api.wellknown import CONTROL_PLANE
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants
 from kplan.diagnosis.gather import resources_of
@@ -25,7 +25,7 @@ from kplan.documents import remedy as r
 from kplan.engine.node_matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
-from kplan.rules.volume_claims import claim_name
+from kplan.rules.volumes import claim_name
 
 MOST = 5
 """At most this many remedies are offered."""

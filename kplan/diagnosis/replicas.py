@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
 from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
+from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
-from kplan.rules.volume_claims import claim_name
+from kplan.rules.volumes import claim_name
 
 
 class Replicas(msgspec.Struct, frozen=True):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import listing, readable
+from kplan.api.quantity import listing, readable
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
 from kplan.rules.resources import PODS
-from kplan.rules.volume_claims import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
+from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
 _MOST_NAMES = 3
 _MOST_GROUPS = 5

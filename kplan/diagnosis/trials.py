@@ -15,12 +15,12 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod
 from kplan.framework.listers import Listers
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
-from kplan.preemption.budgets import Budgets
 from kplan.preemption.default_preemption import preemptors
+from kplan.preemption.dry_run import Budgets
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.incoming import with_objects
 

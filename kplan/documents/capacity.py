@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Report
-from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
-from kplan.documents.placement import PodPlacement
+from kplan.documents.nodes import AutoscalerRef, ClusterMap, NodeChanges, NodePrices
+from kplan.documents.placement import GroupPlan, PodPlacement
 from kplan.documents.plan import Usage
-from kplan.documents.pod_groups import GroupPlan
 from kplan.facts import Count, Document, Positive
 
 Price = Annotated[float, Meta(ge=0)]

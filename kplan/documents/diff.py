@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Report, SchedulerRef, SnapshotRef
-from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Origin, PodPlacement
 from kplan.facts import Count, Document, Percent
 

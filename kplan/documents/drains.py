@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Counted, Report
-from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.change import Seconds
+from kplan.documents.nodes import ClusterMap
 from kplan.documents.remedies import Place
 from kplan.documents.remedy import Remedy
-from kplan.documents.timeline import Seconds
 from kplan.facts import Count, Document
 
 

@@ -7,10 +7,8 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Report
-from kplan.documents.change import Step
-from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NodePrices, RemovedNodes
-from kplan.documents.timeline import Timeline
+from kplan.documents.change import Step, Timeline
+from kplan.documents.nodes import AddedNode, AutoscalerRef, ClusterMap, KeptNode, NodePrices, RemovedNodes
 
 
 class NodesReport(Report, frozen=True, kw_only=True):

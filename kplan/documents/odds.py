@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Report
-from kplan.documents.timeline import Seconds
+from kplan.documents.change import Seconds
 from kplan.facts import Count, Document, Positive
 
 

@@ -9,13 +9,10 @@ from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import PodKey, WorkloadRef
 from kplan.documents.base import Report
-from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
-from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import NodeChanges, RightSizing
-from kplan.documents.placement import Luck, PodPlacement, Summary, Unlisted
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
+from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
+from kplan.documents.placement import GroupPlan, Luck, PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
-from kplan.documents.timeline import Timeline
 from kplan.facts import Count, Document, Percent, Positive
 
 

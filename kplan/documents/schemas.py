@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.alike import choice_hint
+from kplan.api.names import choice_hint
 from kplan.catalogue import REPORTS
 from kplan.documents.base import Head, Report
 from kplan.errors import UsageError
@@ -18,10 +18,10 @@ from kplan.errors import UsageError
 KINDS: Mapping[str, str] = {
     **REPORTS,
     "PodsReport": "kplan.documents.pods",
-    "SnapshotOverview": "kplan.documents.snapshot",
-    "SnapshotCheck": "kplan.documents.snapshot",
-    "SchedulerConfigReport": "kplan.documents.config",
-    "SchedulerConfigCheck": "kplan.documents.config",
+    "SnapshotOverview": "kplan.documents.files",
+    "SnapshotCheck": "kplan.documents.files",
+    "SchedulerConfigReport": "kplan.documents.files",
+    "SchedulerConfigCheck": "kplan.documents.files",
 }
 
 

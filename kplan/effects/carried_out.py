@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kplan.answers.placement import NodesShown, Placement, placement_of
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
+from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth
-from kplan.cluster.showing import Showing
 from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
 from kplan.diagnosis.replicas import owned_replicas
@@ -27,18 +27,18 @@ from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.applying import Applied
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.updates import Update
-from kplan.subjects.not_found import did_you_mean
+from kplan.subjects.workload_pods import did_you_mean
 
 if TYPE_CHECKING:
+    from kplan.documents.change import Timeline
     from kplan.documents.plan import PodChange
-    from kplan.documents.timeline import Timeline
 
 
 class Decisions(msgspec.Struct):

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.api.kinds import CHANGED_IN_PLACE
+from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
-from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
 from kplan.documents.change import Change
@@ -30,8 +30,8 @@ from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
-from kplan.workloads.applied import Manifest, WrittenWorkload, not_started, read_changes, with_runs
 from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.manifests import Manifest, WrittenWorkload, not_started, read_changes, with_runs
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport

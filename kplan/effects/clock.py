@@ -10,8 +10,8 @@ import msgspec
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base
-    from kplan.cluster.showing import Showing
     from kplan.effects.carried_out import CarriedOut
     from kplan.simulation.durations import Durations
 

@@ -12,13 +12,13 @@ from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
 from kplan.effects.watching import begin
 from kplan.facts import InputWarning
-from kplan.rules.node_claims import claims_left
+from kplan.rules.node_groups import claims_left
 from kplan.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck
 from kplan.simulation.start import elsewhere
-from kplan.subjects.not_found import no_node
+from kplan.subjects.workload_pods import no_node
 
 NODE_NOT_REACHED = "NodeNotReached"
 LOST_PODS_STAY = "LostPodsStay"

@@ -12,12 +12,12 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.utilisation import allocatable, requested, resources_of
-from kplan.documents.change import StepEvent
-from kplan.documents.timeline import (
+from kplan.documents.change import (
     NodeTimeline,
     PodDuration,
     PodDurations,
     QueueTimeline,
+    StepEvent,
     Timeline,
     UsageTimeline,
     WorkloadTimeline,

@@ -10,12 +10,12 @@ from kplan.answers.placement import Placement, last_placement
 from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.references import object_name
 from kplan.diagnosis.replicas import Replicas
+from kplan.documents.placement import GroupPlan
 from kplan.documents.plan import PodChange
-from kplan.documents.pod_groups import GroupPlan
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.listers import Key
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
+from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 

@@ -11,13 +11,12 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.karpenter import NodeClaim
+from kplan.api.provisioning import NodeClaim
 from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Watch
 from kplan.cluster.growth import Growth, as_waiting
 from kplan.documents.change import StepEvent
 from kplan.effects.snapshots import snapshot_of
-from kplan.rules.group_names import short_group_name
-from kplan.rules.node_claims import claims_left
+from kplan.rules.node_groups import claims_left, short_group_name
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import Departure, Joining, join
 from kplan.snapshot.model import Snapshot

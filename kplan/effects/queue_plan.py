@@ -22,8 +22,8 @@ from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
-from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, node_changes
+from kplan.cluster.in_order import decide
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Counted, Verdict
@@ -38,7 +38,7 @@ from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import LEFT_ALONE, QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.journal import Removal
 from kplan.simulation.nodes import comes_with_node

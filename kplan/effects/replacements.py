@@ -29,7 +29,7 @@ from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
 from kplan.effects.watching import begin
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.nodes import comes_with_node
 

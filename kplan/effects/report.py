@@ -15,11 +15,11 @@ from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, counted_warnings
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.api.references import WorkloadRef
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
-from kplan.cluster.showing import PLAIN, Showing
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas
@@ -35,7 +35,7 @@ from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.unblocking import rollout_remedies, with_remedies
 from kplan.engine.cluster import Cluster
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
 from kplan.simulation.queue import in_turn

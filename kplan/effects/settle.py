@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
-from kplan.api.batch import Job
 from kplan.api.core import ReplicationController
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.references import object_name
+from kplan.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
 from kplan.cluster.base import Base
 from kplan.effects.provisioning import Growing
 from kplan.effects.snapshots import has_its_pod, snapshot_of
@@ -21,7 +20,7 @@ from kplan.effects.watching import add_bounds, begin
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
-from kplan.rules.volume_claims import claim_name
+from kplan.rules.volumes import claim_name
 from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import StatefulSetState

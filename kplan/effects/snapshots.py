@@ -9,10 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.api.batch import Job, JobCondition
 from kplan.api.core import Pod, PodCondition
 from kplan.api.meta import controller_of
-from kplan.api.policy import PodDisruptionBudget
+from kplan.api.workloads import Job, JobCondition, PodDisruptionBudget
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.desired import wanted_job

@@ -14,8 +14,8 @@ from kplan.subjects.incoming import admit_manifests, origin_of
 if TYPE_CHECKING:
     from kplan.documents.placement import Origin
     from kplan.effects.updating import Update
-    from kplan.workloads.applied import WrittenWorkload
     from kplan.workloads.contents import Manifests
+    from kplan.workloads.manifests import WrittenWorkload
     from kplan.workloads.sources import Source
 
 
@@ -102,7 +102,7 @@ def loaded_subject(
     run_cron_jobs: bool = False,
 ) -> Subject:
     """Return the subject of a question about manifests that are read already; as `subject_of`."""
-    from kplan.workloads.applied import started
+    from kplan.workloads.manifests import started
 
     manifests = started(manifests, run_cronjobs=run_cron_jobs)
     keeps_groups = base.release.is_on(WORKLOAD_GATE)

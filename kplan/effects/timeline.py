@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kplan.api.batch import CronJob
 from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
 from kplan.api.references import object_name
+from kplan.api.workloads import CronJob
 from kplan.cluster.base import Base
-from kplan.documents.change import Change, WorkloadState
-from kplan.documents.timeline import Timeline
+from kplan.documents.change import Change, Timeline, WorkloadState
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for, is_seconds
@@ -28,7 +27,7 @@ from kplan.effects.provisioning import NodesInTime
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.reading.several import listed
+from kplan.reading.arguments import listed
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
@@ -44,8 +43,8 @@ from kplan.simulation.timed_drain import TimedDrain
 from kplan.simulation.updates import Update
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.manifests import WrittenWorkload
 
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""

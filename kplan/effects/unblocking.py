@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.apps import Deployment, RollingUpdate
 from kplan.api.kinds import SCALED
-from kplan.api.policy import PodDisruptionBudget
+from kplan.api.workloads import Deployment, PodDisruptionBudget, RollingUpdate
 from kplan.cluster.base import Base
 from kplan.documents import remedy as r
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState

@@ -8,9 +8,8 @@ from kplan.api.kinds import CHANGED_IN_PLACE, SCALED
 from kplan.cluster.base import Base
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects
-from kplan.workloads.applied import WrittenWorkload, with_runs
 from kplan.workloads.contents import Manifests
-from kplan.workloads.manifests import workload_type
+from kplan.workloads.manifests import WrittenWorkload, with_runs, workload_type
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})

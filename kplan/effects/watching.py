@@ -7,8 +7,8 @@ from random import Random
 
 import msgspec
 
-from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
+from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
 from kplan.cluster.growth import growth_of
 from kplan.effects.provisioning import Growing, NodesInTime

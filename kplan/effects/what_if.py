@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from kplan.admission.quota import with_usage
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
-from kplan.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
 from kplan.effects.settle import Followed, begin_controllers, followed, scaled, settled
 from kplan.effects.snapshots import snapshot_of, with_budget_statuses
-from kplan.reading.several import listed
+from kplan.reading.arguments import listed
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import (

@@ -1,4 +1,4 @@
-"""Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.details`.
+"""Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.decision`.
 
 Quantities are strings in Kubernetes form. A plugin from outside describes its rejections with `OtherFacts`.
 """

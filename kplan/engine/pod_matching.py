@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, CodeArray, RowArray
-from kplan.engine.recent import Recent
+from kplan.engine.mappings import Recent
 
 MAX_SELECTED = 1024
 """How many selections of sorted pods are cached, eight bytes a pod each."""

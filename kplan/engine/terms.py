@@ -10,8 +10,7 @@ import numpy as np
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import Int64Array, RowArray
-from kplan.rules.affinity import NO_TERMS, AffinityTerm, PodAffinityTerms
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo
 
 _encoder = msgspec.json.Encoder()
 

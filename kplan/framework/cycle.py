@@ -1,6 +1,10 @@
 """One pod's scheduling cycle, from the gates to the reservation.
 
 Upstream: pkg/scheduler/schedule_one.go.
+
+The nominated node of a pod, which is tried before all others.
+
+Upstream: pkg/scheduler/schedule_one.go evaluateNominatedNode.
 """
 
 from __future__ import annotations
@@ -10,23 +14,114 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from kplan.api.wellknown import GATED_CONDITION
-from kplan.engine.arrays import BoolArray, RowArray
-from kplan.engine.verdicts import Verdicts
+from kplan.api.labels import GATED_CONDITION
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
+from kplan.framework.choice import first_up, num_feasible_nodes_to_find
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
-from kplan.framework.extended import filter_by_extenders, scores_of
+from kplan.framework.extenders import ExtenderError
 from kplan.framework.interface import CycleState, PostFilterResult
-from kplan.framework.nominated import keep_rejections, try_nominated
-from kplan.framework.outcome import Outcome
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
+from kplan.framework.results import Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
 from kplan.framework.runtime import Framework
-from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
-from kplan.framework.status import Status
-from kplan.framework.ties import first_up
 from kplan.rules.pod_info import PodInfo
+
+EXTENDER_SCALE = 10
+"""Extenders score 0 to 10, the scheduler 0 to 100."""
+
+
+def filter_by_extenders(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:
+    """Take the nodes that extenders reject out of an outcome."""
+    nodes = session.cluster.nodes
+    for extender in session.extenders:
+        rows = np.flatnonzero(outcome.feasible)
+        if len(rows) == 0:
+            return
+        if not extender.filters or not extender.is_interested(cycle.pod.pod):
+            continue
+        try:
+            answer = extender.filter(cycle.pod.pod, [nodes.nodes[row] for row in rows])
+        except ExtenderError as error:
+            if extender.is_ignorable:
+                continue
+            raise PluginError(str(error)) from error
+        outcome.feasible = np.zeros(outcome.n_nodes, np.bool_)
+        outcome.feasible[[nodes.row_of[name] for name in answer.nodes if name in nodes.row_of]] = True
+        failed = {name: (text, Code.UNSCHEDULABLE) for name, text in answer.failed.items()}
+        failed.update({name: (text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for name, text in answer.unresolvable.items()})
+        for name, (text, code) in failed.items():
+            if name in nodes.row_of:
+                outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
+
+
+def scores_of(
+    session: Session, framework: Framework, cycle: CycleState, feasible: RowArray, entry: ShapeEntry | None
+) -> ScoreOutcome:
+    """Return the scores of feasible nodes, with those of extenders."""
+    if not framework.score_plugins and not session.extenders:
+        return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
+    scores = framework.run_scores(cycle, feasible, entry)
+    if not session.extenders:
+        return scores
+    nodes = session.cluster.nodes
+    drawn = np.zeros(len(nodes), np.bool_)
+    for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):
+        if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
+            continue
+        try:
+            extender_scores: Mapping[str, int] = extender.prioritize(
+                cycle.pod.pod, [nodes.nodes[row] for row in feasible]
+            )
+        except ExtenderError:
+            continue  # as upstream: no score from this extender
+        column: Int64Array = np.fromiter(
+            (extender_scores.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible)
+        )
+        drawn[[nodes.row_of[name] for name in extender_scores if name in nodes.row_of]] = True
+        weight = extender.weight * EXTENDER_SCALE
+        scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
+        scores.total = scores.total + column * weight
+    scores.drawn = drawn
+    return scores
+
+
+def try_nominated(
+    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
+) -> FilterOutcome:
+    """Filter the nominated node alone, whether or not PreFilter named it.
+
+    When it is rejected, `overrides` holds its status. An error does not end the cycle here: the search goes on.
+    """
+    rows = np.asarray([row], np.intp)
+    feasible = np.zeros(len(session.cluster), np.bool_)
+    outcome = FilterOutcome(len(session.cluster), feasible, rows=rows, not_evaluated=np.ones_like(feasible))
+    delta = framework.nominated_changes(cycle, rows)
+    status = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
+    status = status or framework.statuses(cycle, rows, pre_filter.skipped)[0]
+    if status is not None:
+        if status.code is not Code.ERROR:
+            outcome.overrides[row] = status
+        return outcome
+    feasible[row] = True
+    try:
+        filter_by_extenders(session, cycle, outcome)
+    except PluginError:
+        feasible[row] = False
+    outcome.not_evaluated = ~outcome.feasible
+    return outcome
+
+
+def keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
+    """Add the status of a rejected nominated node to the outcome of a search that did not evaluate that node."""
+    for row, status in rejected.items():
+        is_not_evaluated = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
+        if is_not_evaluated or outcome.position(row) is None:
+            outcome.overrides[row] = status
+        if is_not_evaluated and outcome.not_evaluated is not None:
+            outcome.not_evaluated[row] = False
+
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"

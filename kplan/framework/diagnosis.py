@@ -14,7 +14,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
-from kplan.framework.status import Status, StatusCode
+from kplan.framework.results import Status, StatusCode
 
 
 class NodeStatus(msgspec.Struct, frozen=True):

@@ -30,41 +30,315 @@ Rules that the runtime relies on:
 
 from __future__ import annotations
 
-from kplan.framework.cycle_state import (
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+
+import msgspec
+
+from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.scheduling import PodGroup
+from kplan.config.releases import Release, reference
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.cluster import Cluster
+from kplan.engine.resource_scoring import DeviceTotals
+from kplan.engine.verdicts import Verdicts
+from kplan.engine.view import NodeView, PodDelta
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.results import (
     SKIP,
     SKIP_SHAPE,
+    SUCCESS,
     CycleState,
     PostFilterFindings,
     PostFilterResult,
     PreFilterResult,
     PreScoreResult,
     Scope,
+    Status,
+    StatusCode,
 )
-from kplan.framework.extension_points import (
-    ClaimBindingPlugin,
-    ConstantScorePlugin,
-    FilterPlugin,
-    FinalScorePlugin,
-    GroupPostFilterPlugin,
-    GroupVictims,
-    KeyedPlugin,
-    NormalizeScorePlugin,
-    PermitPlugin,
-    Plugin,
-    PostFilterPlugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    QueueSortPlugin,
-    ReservedObjects,
-    ReservedObjectsPlugin,
-    ReservePlugin,
-    ScoreDetailPlugin,
-    ScorePlugin,
-    plugins_with,
-)
-from kplan.framework.handle import Handle, ProfileFilters
-from kplan.framework.status import SUCCESS, Status, StatusCode
+from kplan.rules.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from kplan.framework.extenders import Extender
+    from kplan.framework.listers import Listers
+    from kplan.framework.nominator import Nominator
+
+
+class Named(Protocol):
+    """Has the name by which profiles enable the plugin."""
+
+    name: ClassVar[str]
+
+
+@runtime_checkable
+class Plugin(Named, Protocol):
+    """What every plugin has."""
+
+    @property
+    def scope(self) -> Scope:
+        """What the plugin's verdict and score for a node depend on."""
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Named, Protocol):
+    """May keep a pod out of the queue."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Return whether the pod may enter the queue."""
+
+
+class ReservedObjects(NamedTuple):
+    """The objects that change once a plugin's reservations are written to the API server."""
+
+    objects: tuple[msgspec.Struct, ...]  #: claims and volumes as they are afterwards
+    unnamed: frozenset[str] = frozenset()  #: identities of pods with a reservation that none of the objects records
+
+
+@runtime_checkable
+class ReservedObjectsPlugin(Named, Protocol):
+    """Reserves what the API server records in objects (optional)."""
+
+    def reserved_objects(self) -> ReservedObjects:
+        """Return the objects that differ from the snapshot's once everything reserved is bound."""
+
+
+@runtime_checkable
+class ClaimBindingPlugin(Named, Protocol):
+    """Knows which volumes claims are bound to (optional)."""
+
+    def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a new claim, bound to a volume where its class does not wait for a pod and there is one for it."""
+
+    def bind_claims(self, pod: Pod, row: int) -> tuple[PersistentVolumeClaim, ...]:
+        """Provision what is reserved for a pod on its node, and return its claims that are bound from now on."""
+
+
+@runtime_checkable
+class KeyedPlugin(Named, Protocol):
+    """Declares which part of a pod it reads (optional)."""
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return a key of all that the plugin reads of a pod: pods with equal keys share cached results."""
+
+
+@runtime_checkable
+class QueueSortPlugin(Named, Protocol):
+    """Orders the queue."""
+
+    def sort_key(self, pod: PodInfo) -> Any:
+        """Return a key; pods with smaller keys come first."""
+
+
+@runtime_checkable
+class PreFilterPlugin(Named, Protocol):
+    """Looks at the pod once, before any node."""
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Prepare the cycle's state; None when the plugin's filter runs on all nodes."""
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """Accepts or rejects all nodes of a view; an error is a Reason with Code.ERROR."""
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Return a verdict for every position of the view."""
+
+
+@runtime_checkable
+class PostFilterPlugin(Named, Protocol):
+    """Tries to make room for a pod that fits no node."""
+
+    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+        """Return the node to nominate with its victims, or why there is none."""
+
+
+class GroupVictims(msgspec.Struct, frozen=True):
+    """The pods that leave for a group."""
+
+    pods: list[int] = []  #: the most important first
+    violating: list[int] = []  #: those that belong to a unit whose eviction breaks a budget
+    n_violating: int = 0  #: how many units those are. Upstream: numViolatingVictim
+
+
+@runtime_checkable
+class GroupPostFilterPlugin(Named, Protocol):
+    """Tries to make room for a group of pods that does not fit."""
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
+    ) -> tuple[Status, GroupVictims]:
+        """Return whether there is room once some pods leave, and these pods.
+
+        Parameters
+        ----------
+        pods : the members without a node
+        fits : runs the group's cycle in the cluster as it is now
+        """
+
+
+@runtime_checkable
+class PreScorePlugin(Named, Protocol):
+    """Looks at the feasible nodes once, before any score."""
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+        """Prepare the cycle's state; a Status is an error, a PreScoreResult leaves the plugin's score out."""
+
+
+@runtime_checkable
+class ScorePlugin(Named, Protocol):
+    """Scores nodes."""
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return a raw score for every position of the view, int64 of shape (n_view,)."""
+
+
+@runtime_checkable
+class ConstantScorePlugin(Named, Protocol):
+    """Knows for which pods every node gets the same raw score, whatever the cluster contains (optional)."""
+
+    def constant_score(self, cycle: CycleState) -> int | None:
+        """Return the raw score that every node gets for pods of this shape; None where nodes may differ."""
+
+
+class ScoreGroups(Protocol):
+    """Normalized scores that are equal within groups of nodes, while replicas of one pod are placed.
+
+    Groups have numbers, and new ones appear as replicas are placed.
+    """
+
+    group_of: list[int]  #: node row -> group
+
+    def set_feasible(self, feasible: BoolArray) -> None:
+        """Score over these nodes from now on, bool of shape (n_nodes,)."""
+
+    def place(self, row: int) -> None:
+        """Count a replica on a node, which may change the node's group."""
+
+    def scores(self) -> list[tuple[int, int]]:
+        """Return each group that has feasible nodes, and their score."""
+
+
+@runtime_checkable
+class GroupScorePlugin(Named, Protocol):
+    """Scores nodes by what they and other nodes have in common (optional)."""
+
+    def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
+        """Return the scores of pods like this one, after PreScore; None where they differ more than by groups."""
+
+
+@runtime_checkable
+class NormalizeScorePlugin(Named, Protocol):
+    """Brings raw scores of the feasible nodes into 0 to 100."""
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Return the scores scaled to 0 to 100; the argument stays unchanged."""
+
+
+@runtime_checkable
+class FinalScorePlugin(Named, Protocol):
+    """Scores and normalizes at once (optional), where that takes less than one after the other."""
+
+    def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return what `normalize_score` returns for the scores of a view, int64 of shape (n_view,)."""
+
+
+@runtime_checkable
+class ReservePlugin(Named, Protocol):
+    """Reserves what the pod needs on its node, so that later pods of a plan do not get it."""
+
+    def reserve(self, cycle: CycleState, row: int) -> Status:
+        """Reserve what the pod needs on its node."""
+
+    def unreserve(self, cycle: CycleState, row: int) -> None:
+        """Release what `reserve` reserved, if anything."""
+
+
+@runtime_checkable
+class PermitPlugin(Named, Protocol):
+    """Approves or rejects a pod's node last, before binding."""
+
+    def permit(self, cycle: CycleState, row: int) -> Status:
+        """Return whether the pod may be bound."""
+
+
+@runtime_checkable
+class ScoreDetailPlugin(Named, Protocol):
+    """Explains a node's raw score in words and numbers (optional)."""
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Return the lines that explain the raw score of a node."""
+
+
+P = TypeVar("P")
+
+
+def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
+    """Return the plugins with the methods of an extension point, in order.
+
+    `isinstance` of a protocol tells the same, but looks at every method again for every plugin of every session.
+
+    Parameters
+    ----------
+    point : the protocol of the extension point
+    """
+    return [cast("P", plugin) for plugin in plugins if _has_methods(type(plugin), point)]
+
+
+@lru_cache(maxsize=1024)
+def _has_methods(plugin: type, point: Callable[..., Any]) -> bool:
+    return all(hasattr(plugin, name) for name in vars(point) if not name.startswith("_"))
+
+
+T = TypeVar("T")
+
+
+class ProfileFilters(Protocol):
+    """The filters of a profile, for preemption, which runs them again; `Framework` implements it."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster whose nodes are filtered."""
+
+    @property
+    def filter_plugins(self) -> Sequence[FilterPlugin]:
+        """The filters, in the profile's order."""
+
+    def ignores_pods(self, name: str) -> bool:
+        """Whether the verdicts of a filter are the same whichever pods run on a node."""
+
+    def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
+        """Return the pods nominated to these nodes as additions to them; None when there are none."""
+
+
+class Handle(msgspec.Struct):
+    """What a plugin may read besides the cycle."""
+
+    cluster: Cluster  #: nodes, pods and their sums, kept current
+    listers: Listers  #: all other objects of the snapshot, indexed
+    nominator: Nominator  #: pods that are nominated to nodes
+    #: the profile's runtime, set once all plugins exist; PostFilter plugins run filters again through it
+    framework: ProfileFilters | None = None
+    extenders: Sequence[Extender] = ()  #: in the order in which they are called
+    is_sampling: bool = False  #: stop early where kube-scheduler would, instead of looking at everything
+    random: Random | None = None  #: draws among equals; without it the first by name wins
+    #: counts the devices behind an extended resource, for scores; set by DynamicResources
+    device_totals: DeviceTotals | None = None
+    release: Release = msgspec.field(default_factory=reference)  #: the release of Kubernetes whose rules hold
+    #: the objects of `session_state`, by their type
+    shared: dict[type, Any] = {}
+
+    def session_state(self, kind: type[T], *inputs: object) -> T:
+        """Return ``kind(*inputs)``, built when first used: state that all profiles of a session share."""
+        state: T | None = self.shared.get(kind)
+        if state is None:
+            state = self.shared[kind] = kind(*inputs)
+        return state
+
 
 __all__ = [
     "SKIP",
@@ -102,3 +376,11 @@ __all__ = [
     "StatusCode",
     "plugins_with",
 ]
+
+
+class UnmodelledFeature(msgspec.Struct, frozen=True):
+    """A feature that an object uses and that kplan, or the reference scheduler with default gates, ignores."""
+
+    object: str
+    feature: str
+    message: str

@@ -11,14 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kplan.api.apps import ReplicaSet, StatefulSet
-from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController
+from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.kinds import by_kind_and_name
-from kplan.api.policy import PodDisruptionBudget
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
-from kplan.api.service import Service
 from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
 from kplan.api.time import to_micros
+from kplan.api.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
 from kplan.snapshot.model import Snapshot
 
 T = TypeVar("T", bound=Any)

@@ -13,7 +13,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.recent import Recent
+from kplan.engine.mappings import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -33,7 +33,7 @@ from kplan.framework.interface import (
     Status,
     plugins_with,
 )
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
 from kplan.framework.shape_cache import (
     MAX_ONCE,
     CachedPreFilters,

@@ -14,12 +14,11 @@ from itertools import chain
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.framework.cycle_state import CycleState, Scope
-from kplan.framework.extension_points import GroupScorePlugin, ScoreGroups
-from kplan.framework.outcomes import PluginError
+from kplan.framework.choice import heap_places
+from kplan.framework.interface import GroupScorePlugin, ScoreGroups
+from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
-from kplan.framework.ties import heap_places
 from kplan.rules.pod_info import PodInfo
 
 FEW = 500

@@ -37,8 +37,8 @@ from kplan.framework.interface import (
     StatusCode,
     plugins_with,
 )
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.plugin_cache import PluginCache
+from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.shape_cache import Scorer, ShapeEntry
 from kplan.rules.pod_info import PodInfo
 

@@ -13,15 +13,15 @@ from kplan.api.core import Node, PersistentVolumeClaim
 from kplan.api.tolerations import Taint
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Change, Cluster
+from kplan.engine.mappings import Overlay
 from kplan.engine.node_table import NodeTable
-from kplan.engine.overlay import Overlay
+from kplan.framework.choice import Sampling
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin, ReservedObjects, ReservedObjectsPlugin
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.framework.pod_groups import PodGroups
 from kplan.framework.runtime import Framework
-from kplan.framework.sampling import Sampling
 from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:

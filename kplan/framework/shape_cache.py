@@ -14,15 +14,15 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.recent import Recent
+from kplan.engine.mappings import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.extension_points import Named
 from kplan.framework.interface import (
     ConstantScorePlugin,
     CycleState,
     FilterPlugin,
     FinalScorePlugin,
+    Named,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -31,7 +31,7 @@ from kplan.framework.interface import (
     Scope,
     ScorePlugin,
 )
-from kplan.framework.outcomes import ScorePart
+from kplan.framework.results import ScorePart
 
 MAX_ONCE = 64
 """How many shapes are remembered that occurred once: a shape that recurs later would not be cached for long."""

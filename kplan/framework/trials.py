@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, RowArray
-from kplan.engine.changing_view import ChangingView
 from kplan.engine.verdicts import Verdicts
+from kplan.engine.view import ChangingView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
 from kplan.framework.interface import CycleState, FilterPlugin, ProfileFilters
 

@@ -14,13 +14,11 @@ from msgspec import UNSET
 
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
-from kplan.live.discovery import Discovery, discover, read_version
 from kplan.live.kubeconfig import load_access
-from kplan.live.lists import decode_object, page_decoder, prepare, read_list
+from kplan.live.lists import Discovery, decode_object, discover, page_decoder, prepare, read_list, read_version
 from kplan.live.options import LiveOptions
-from kplan.live.reader import Reader
+from kplan.live.reader import Getter, Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
-from kplan.live.transport import Getter, Transport
 from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot

@@ -13,8 +13,7 @@ from kplan.documents.base import Head, Report
 from kplan.documents.pods import PodsReport
 from kplan.errors import InputError, KplanError, Problem, UsageError
 from kplan.questions.pods.view import render_table
-from kplan.questions.reading import question_of
-from kplan.questions.schemas import question_schema
+from kplan.questions.reading import question_of, question_schema
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 

@@ -16,11 +16,10 @@ from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
 from kplan.documents.placement import Luck
 from kplan.documents.plan import Action, PodChange
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.odds.of_pods import in_order
 from kplan.odds.report import Command, odds_of
-from kplan.odds.runs import Drawn
-from kplan.odds.tally import Rest
+from kplan.odds.runs import Drawn, Rest
 
 if TYPE_CHECKING:
     from kplan.effects.change import ChangePlan

@@ -19,13 +19,12 @@ from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
 from kplan.effects.watching import begin
-from kplan.odds.runs import BranchRandom, Prepared
-from kplan.odds.tally import DrawnPod, End, Ending, Rest, group_endings
+from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
-from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.manifests import WrittenWorkload
 
 
 def drained(

@@ -8,13 +8,12 @@ import msgspec
 
 from kplan.api.references import object_name
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.growing_plan import run_of
+from kplan.cluster.in_order import run_of
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.odds.runs import BranchRandom, Prepared
-from kplan.odds.tally import DrawnPod, End, Ending, Rest, group_endings
+from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.preemption import DefaultPreemption
 from kplan.subjects.sequence import QuestionPods, Run, nominates
 

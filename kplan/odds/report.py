@@ -20,8 +20,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.odds.runs import Drawn, draw, zones_of
-from kplan.odds.tally import PENDING, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
+from kplan.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw, zones_of
 
 Command = Literal["place", "plan", "drain"]
 

@@ -13,21 +13,21 @@ from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.planner.parameters import checked
-from kplan.reading.several import listed
+from kplan.reading.arguments import listed
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
-    from kplan.capacity.replicas import Template
     from kplan.cluster.asking import AskAll
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.nodes_report import NodesReport
     from kplan.odds.report import Odds
     from kplan.questions.many_runs.question import Drawable
     from kplan.simulation.applying import Rollout
-    from kplan.workloads.applied import Manifest
+    from kplan.workloads.manifests import Manifest
     from kplan.workloads.sources import Source
 
 
@@ -197,7 +197,7 @@ class CountingQuestions(Base):
         UsageError
             When there is nothing to count, or there are too many combinations of lost nodes.
         """
-        from kplan.capacity.fitting import capacity_of
+        from kplan.capacity.measure import capacity_of
 
         return capacity_of(
             self,
@@ -240,8 +240,8 @@ class CountingQuestions(Base):
         UsageError
             When there is no workload.
         """
-        from kplan.capacity.fitting import single_replicas
         from kplan.capacity.headroom import base_of_manifests, headroom_report
+        from kplan.capacity.measure import single_replicas
 
         if manifests is None:
             return headroom_report(self, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
@@ -289,7 +289,7 @@ class CountingQuestions(Base):
     def _odds(
         self, question: Drawable, pods: Sequence[PodLike], runs: int, seed: int, ask_all: BoundAskAll | None
     ) -> Odds:
-        from kplan.cluster.showing import Showing
+        from kplan.cluster.asking import Showing
         from kplan.effects.subject import Subject
         from kplan.questions.many_runs.question import ManyRuns
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import msgspec
 
 from kplan.answers.pickled_as_question import PickledAsQuestion
-from kplan.cluster.parameters import Number, Positive, Runs, Seed
+from kplan.cluster.limits import Number, Positive, Runs, Seed
 from kplan.documents.base import Condition
 from kplan.effects.clock import Seconds, SecondsOf
 from kplan.questions.base import RolloutMode

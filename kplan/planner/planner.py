@@ -18,7 +18,7 @@ from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.errors import UsageError
 from kplan.planner.counting import BoundAskAll, CountingQuestions, for_any_base
 from kplan.planner.parameters import checked
-from kplan.reading.several import listed
+from kplan.reading.arguments import listed
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Head
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from kplan.questions.pods.created import StoredPod
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
-    from kplan.workloads.applied import Manifest
-    from kplan.workloads.manifests import Strictness
+    from kplan.workloads.manifests import Manifest, Strictness
     from kplan.workloads.sources import Source
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from kplan.api.core import Pod
 from kplan.engine.arrays import MAX_NODE_SCORE, Int64Array
-from kplan.engine.images import ImageIndex
-from kplan.engine.node_table import NodeTable
+from kplan.engine.node_table import ImageIndex, NodeTable
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.rules.pod_info import PodInfo

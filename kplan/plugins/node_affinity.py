@@ -11,17 +11,18 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from kplan.api.affinity import NodeSelectorTerm, required_node_affinity
-from kplan.api.core import Node, Pod
-from kplan.api.labels import InvalidSelector
-from kplan.api.nodeselector import (
+from kplan.api.affinity import (
     NAME_FIELD,
     CompiledNodeSelector,
     CompiledTerm,
+    NodeSelectorTerm,
     WeightedTerm,
     compile_node_selector,
     compile_preferred_terms,
+    required_node_affinity,
 )
+from kplan.api.core import Node, Pod
+from kplan.api.labels import InvalidSelector
 from kplan.config.args import NodeAffinityArgs
 from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
 from kplan.engine.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
@@ -35,7 +36,7 @@ from kplan.engine.node_matching import (
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from kplan.rules.pod_info import PodInfo
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"

@@ -14,8 +14,8 @@ import numpy as np
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, TakenHostPort
+from kplan.engine.mappings import Recent
 from kplan.engine.pod_table import PodTable
-from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope

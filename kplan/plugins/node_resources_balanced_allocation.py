@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
-from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
 from kplan.engine.cluster import Cluster
-from kplan.engine.recent import Recent
-from kplan.engine.resource_scoring import MAX_SETS, Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.mappings import Recent
+from kplan.engine.resource_scoring import MAX_SETS, AllocatedFloats, Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult, Scope
 from kplan.rules.resources import quantity_text

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
-from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import (
     MAX_EXACT_DIVIDEND,
     MAX_NODE_SCORE,
@@ -28,9 +27,15 @@ from kplan.engine.arrays import (
 )
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, InsufficientResource
-from kplan.engine.recent import Recent
-from kplan.engine.resource_scoring import MAX_SETS, Capacities, ResourceScoring, ScoredRequest
-from kplan.engine.utilization import utilization_table
+from kplan.engine.mappings import Recent
+from kplan.engine.resource_scoring import (
+    MAX_SETS,
+    AllocatedFloats,
+    Capacities,
+    ResourceScoring,
+    ScoredRequest,
+    utilization_table,
+)
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope

@@ -22,7 +22,7 @@ from kplan.engine.node_matching import (
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from kplan.rules.pod_info import read_by_taint_plugins
 
 

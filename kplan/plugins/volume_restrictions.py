@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import Pod
-from kplan.api.volumes import Volume
+from kplan.api.storage import Volume
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import ClaimInUse, Detail, MountedDisk
@@ -22,7 +22,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volume_claims import ClaimKey, named_claims, not_found
+from kplan.rules.volumes import ClaimKey, named_claims, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 REASON_NO_STATE = 'cannot read "PreFilterVolumeRestrictions" from cycleState'

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
-from kplan.api.labels import Requirement
-from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement
 from kplan.engine.arrays import BoolArray
 from kplan.engine.details import Detail, OtherVolumeZone
 from kplan.engine.node_matching import match_requirement
@@ -20,9 +19,8 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
-from kplan.rules.csi_translation import ZONE_DELIMITER
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, named_claims, not_found, quoted
+from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 

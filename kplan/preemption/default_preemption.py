@@ -30,11 +30,9 @@ from kplan.framework.interface import (
 )
 from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
 from kplan.framework.session import Session
-from kplan.preemption.budgets import Budgets
-from kplan.preemption.choice import Candidates, choose
-from kplan.preemption.dry_run import DryRun, dry_run
+from kplan.preemption.dry_run import Budgets, DryRun, dry_run
 from kplan.preemption.groups import victims_of_group
-from kplan.preemption.result import PreemptionResult
+from kplan.preemption.result import Candidates, PreemptionResult, choose
 from kplan.rules.pod_info import PodInfo
 
 Obstacle = Literal[

@@ -16,8 +16,8 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
-from kplan.framework.status import Status
-from kplan.preemption.budgets import Budgets
+from kplan.framework.results import Status
+from kplan.preemption.dry_run import Budgets
 
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 

@@ -8,12 +8,11 @@ import typer
 
 from kplan.cli.answer import ask as prepare
 from kplan.cli.answer import emit, formats_of, write_out
-from kplan.cli.autoscaling import AutoscalerFlags
-from kplan.cli.common import CommonFlags
+from kplan.cli.asking import SweepFlags
+from kplan.cli.common import AutoscalerFlags, CommonFlags
 from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
 from kplan.cli.options import argument
 from kplan.cli.phases import busy
-from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:

@@ -3,14 +3,137 @@
 They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
 namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
 :func:`completion_files` returns; a test compares them.
+
+``kubectl_complete-kplan``: the completion of ``kubectl kplan``.
+
+kubectl runs it with the words after the plugin's name, of which it completes the last, and reads one completion per
+line, with a description after a tab, and last a directive for the shell.
+Upstream: kubectl/pkg/cmd/plugin/plugin_completion.go pluginCompletion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated, Any, get_args
 
-from kplan.program.command_words import CommandWords, OptionWords, read_command
+import msgspec
+import typer
+
+from kplan.answers.verdict import CONDITIONS
+from kplan.cli.options import argument
+from kplan.documents.remedies import Kind
+from kplan.documents.schemas import SCHEMA_KINDS
+from kplan.program.names import known_names
+from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS
+from kplan.questions.reading import QUESTION_KINDS
+
+_FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
+_NAMES_OF_OPTIONS = {
+    "--context": "contexts",
+    "--namespace": "namespaces",
+    "--namespaces": "namespaces",
+    "--zone": "zones",
+    "--pool": "pools",
+    "--cordon": "nodes",
+    "--uncordon": "nodes",
+    "--exclude-nodes": "nodes",
+}
+_CHOICES_OF_OPTIONS = {"--by": ("zone", "pool"), "--fail-on": CONDITIONS}
+"""Values that are offered besides others that are possible."""
+_ACTIONS = (*get_args(Kind), "changes")
+_CHOICES_OF_COMMANDS = {
+    ("diff", "--fail-on"): DIFF_CONDITIONS,
+    ("remedy", "--only"): _ACTIONS,
+    ("remedy", "--not"): _ACTIONS,
+}
+_LIST_METAVARS = ("LIST", ",...")
+"""How the placeholders of options end whose values are separated by commas."""
+_WORDS_OF_METAVARS = {"KIND": (*SCHEMA_KINDS, *QUESTION_KINDS)}
+_NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
+
+
+class OptionWords(msgspec.Struct, frozen=True):
+    """An option and its values: choices, files or names of objects."""
+
+    names: tuple[str, ...]
+    text: str
+    choices: tuple[str, ...] = ()
+    takes_value: bool = False
+    takes_file: bool = False
+    objects: tuple[str, ...] = ()
+    takes_list: bool = False  #: its values are separated by commas
+
+
+class CommandWords(msgspec.Struct, frozen=True):
+    """A command with its options; the root is ``kplan`` itself."""
+
+    path: tuple[str, ...]
+    text: str
+    options: tuple[OptionWords, ...]
+    children: tuple[CommandWords, ...]
+    names: tuple[str, ...] = ()  #: kinds of objects that its arguments name: pods, nodes
+    words: tuple[str, ...] = ()  #: choices of its arguments
+
+
+def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
+    """Return the options and subcommands of a command; `path` are its words after ``kplan``."""
+    children = getattr(command, "commands", {})
+    context = typer.Context(command)
+    options = [_option(param, context, path) for param in command.params if _is_option(param)]
+    arguments = [param for param in command.params if not _is_option(param)]
+    options.append(OptionWords(("-h", "--help"), "Show this message and exit"))
+    if not children:
+        options.append(OptionWords(("--help-all",), "Show all options and exit"))
+    return CommandWords(
+        path,
+        _first_sentence(command.help or ""),
+        tuple(options),
+        tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
+        tuple(dict.fromkeys(name for argument in arguments for name in _option_names(argument))),
+        tuple(word for argument in arguments for word in _words(argument, context)),
+    )
+
+
+def _is_option(parameter: Any) -> bool:
+    return any(name.startswith("-") for name in parameter.opts)
+
+
+def _words(argument: Any, context: Any) -> tuple[str, ...]:
+    return _WORDS_OF_METAVARS.get(argument.metavar) or _choices(argument, context)
+
+
+def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
+    return tuple(choice.value for choice in parameter.shell_complete(context, "") if choice.value)
+
+
+def _option_names(parameter: Any) -> Iterator[str]:
+    """Yield the kinds of objects that a value names, by its option or placeholder."""
+    yield from (kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts)
+    yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
+
+
+def _option(parameter: Any, context: Any, path: tuple[str, ...]) -> OptionWords:
+    offered = (_CHOICES_OF_COMMANDS.get((*path, name)) or _CHOICES_OF_OPTIONS.get(name) for name in parameter.opts)
+    choices = next(filter(None, offered), _choices(parameter, context))
+    takes_value = not parameter.is_flag
+    return OptionWords(
+        (*parameter.opts, *parameter.secondary_opts),
+        _first_sentence(parameter.help or ""),
+        choices,
+        takes_value,
+        takes_value and (parameter.metavar or "") in _FILE_METAVARS,
+        tuple(dict.fromkeys(_option_names(parameter))),
+        takes_value and (parameter.metavar or "").endswith(_LIST_METAVARS),
+    )
+
+
+def _first_sentence(text: str) -> str:
+    first = re.split(r"(?<=[^.])\.(?:\s|$)|\n\n|;", text, maxsplit=1)[0]
+    return " ".join(first.split())
 
 
 def completion_files(program: Any) -> dict[str, str]:
@@ -299,3 +422,95 @@ def _fish_option(option: OptionWords) -> str:
 
 def _fish_quote(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_DIRECTIVE_FILES, _NO_FILES = 0, 4
+"""Cobra's directives: the shell completes files where there are no other completions, or not."""
+
+_LONGEST_HELP = 120
+_SNAPSHOT = ("--snapshot", "-s")
+_NAMESPACE = ("--namespace", "-n")
+
+
+def complete(program: Any, words: Sequence[str]) -> str:
+    """Return the completions as kubectl reads them.
+
+    Parameters
+    ----------
+    program : the group of all commands
+    words : words after the plugin's name; the last one is completed, and may be empty
+    """
+    *before, current = words or ("",)
+    completions, directive = _completions(program, before, current)
+    lines = [f"{word}\t{text}" if text else word for word, text in completions if word.startswith(current)]
+    return "".join(f"{line}\n" for line in (*lines, f":{directive}"))
+
+
+def _completions(program: Any, before: Sequence[str], current: str) -> tuple[list[tuple[str, str]], int]:
+    command, left = program, list(before)
+    while left and left[0] in getattr(command, "commands", {}):
+        command = command.commands[left.pop(0)]
+    children = getattr(command, "commands", {})
+    if children and not current.startswith("-"):
+        shown = [(name, child) for name, child in children.items() if not child.hidden]
+        return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
+    known = read_command(command, tuple(before[: len(before) - len(left)]))
+    options = {name: option for option in known.options for name in option.names}
+    option = options.get(left[-1]) if left else None
+    if option is not None and option.takes_value:
+        return _values(option, before, current), _DIRECTIVE_FILES if option.takes_file else _NO_FILES
+    if current.startswith("-"):
+        name, equals, value = current.partition("=")
+        if equals and name in options:
+            return [(f"{name}={word}", text) for word, text in _values(options[name], before, value)], _NO_FILES
+        return [(name, option.text) for name, option in options.items()], _NO_FILES
+    return [(word, "") for word in (*known.words, *_names(known.names, before))], _DIRECTIVE_FILES
+
+
+def _values(option: OptionWords, before: Sequence[str], current: str) -> list[tuple[str, str]]:
+    """Return the values of an option; those before the last comma of a list stay, and are not offered again."""
+    words = (*option.choices, *_names(option.objects, before))
+    *first, _ = current.split(",") if option.takes_list else ("",)
+    return [(",".join((*first, word)), "") for word in words if word not in first]
+
+
+def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
+    """Yield names of contexts, or of objects in the snapshot of the command line or the environment."""
+    snapshot = _value(_SNAPSHOT, before) or os.environ.get("KPLAN_SNAPSHOT", "")
+    for kind in kinds:
+        yield from known_names(kind, snapshot, _value(_NAMESPACE, before))
+
+
+def _value(names: Sequence[str], before: Sequence[str]) -> str:
+    """Return the value of an option on the command line; empty without it."""
+    value = ""
+    for option, following in pairwise(before):
+        value = following if option in names else value
+    for word in before:
+        name, equals, behind = word.partition("=")
+        value = behind if equals and name in names else value
+    return value
+
+
+Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})
+"""Shells with a completion script."""
+
+
+_FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
+
+
+EXAMPLES = """
+kplan completion bash  # for one shell: source <(kplan completion bash)
+kplan completion zsh  # save as _kplan in a directory of fpath
+kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
+"""
+
+
+def completion(context: typer.Context, shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")]) -> None:
+    """Print the completion script of a shell.
+
+    It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.
+    """
+    from kplan.cli.answer import write_out
+
+    write_out(completion_files(context.find_root().command)[_FILES[shell]])

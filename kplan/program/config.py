@@ -66,7 +66,7 @@ def show(
     """
     from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
-    from kplan.report.config_view import config_report, render_config
+    from kplan.report.files_view import config_report, render_config
 
     check_template(output)
     release = _release(kubernetes_version, feature_gates)
@@ -103,7 +103,8 @@ def check(
     from kplan.config.loading import read_configuration
     from kplan.errors import ConfigError, Problem, UsageError
     from kplan.reading.documents import name_of
-    from kplan.report.config_view import check_report, render_check
+    from kplan.report.files_view import config_check as check_report
+    from kplan.report.files_view import render_config_check as render_check
 
     check_template(output)
     source = _source(file, scheduler_config)

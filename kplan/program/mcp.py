@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kplan.cli.answer import ask
-from kplan.cli.autoscaling import GrowingClusterFlags
-from kplan.cli.common import CommonFlags
+from kplan.cli.common import CommonFlags, GrowingClusterFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 
 EXAMPLES = """

@@ -108,7 +108,7 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
     if kind is NameKind.NODES:
         return [node.metadata.name for node in snapshot.nodes]
     if kind in (NameKind.ZONES, NameKind.POOLS):
-        from kplan.cli.choosing import ZONES, pool_labels
+        from kplan.cli.arguments import ZONES, pool_labels
 
         keys = ZONES if kind is NameKind.ZONES else pool_labels(snapshot)
         return [value for node in snapshot.nodes for key in keys if (value := node.metadata.labels.get(key))]

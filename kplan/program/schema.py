@@ -17,8 +17,8 @@ def schema(kind: Annotated[str, argument("KIND", "Kind of document (default: lis
     from kplan.cli.answer import write_out
     from kplan.documents.schemas import SCHEMA_KINDS
     from kplan.documents.schemas import schema_text as document_schema
-    from kplan.questions.schemas import QUESTION_KINDS
-    from kplan.questions.schemas import schema_text as question_schema
+    from kplan.questions.reading import QUESTION_KINDS
+    from kplan.questions.reading import schema_text as question_schema
 
     if not kind:
         write_out("".join(f"{name}\n" for name in (*SCHEMA_KINDS, *QUESTION_KINDS)))

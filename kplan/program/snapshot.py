@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import text_width, write_out
-from kplan.cli.choosing import PodChoiceFlags
+from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
@@ -127,7 +127,7 @@ def show(
 
     With --namespace or --selector, only these pods count, also towards the requested resources.
     """
-    from kplan.report.snapshot_view import overview_report, render_overview
+    from kplan.report.files_view import overview_report, render_overview
 
     check_template(output)
     snapshot = _open(file, cluster, quiet=quiet)
@@ -159,7 +159,8 @@ def check(
 
     Exits with 1 if something is wrong, with 0 if there are only notes, and with 2 if it cannot be read.
     """
-    from kplan.report.snapshot_view import check_report, render_check
+    from kplan.report.files_view import render_snapshot_check as render_check
+    from kplan.report.files_view import snapshot_check as check_report
 
     check_template(output)
     remember_formats([(output, "")])

@@ -6,12 +6,12 @@ import os
 import sys
 import warnings
 
-from kplan.cli import signals
+from kplan.cli import process
 
-signals.end_at_once()
+process.end_at_once()
 
-from kplan.cli import collector  # noqa: E402 - an interrupt while anything is imported shows no traceback
-from kplan.program import ending  # noqa: E402 - likewise
+from kplan.cli import process  # noqa: E402 - an interrupt while anything is imported shows no traceback
+from kplan.program import streams  # noqa: E402 - likewise
 from kplan.program.streams import open_streams  # noqa: E402 - likewise
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
@@ -29,7 +29,7 @@ def complete_for_kubectl() -> None:
     import typer
 
     from kplan.cli.answer import write_out
-    from kplan.program.kubectl_completion import complete
+    from kplan.program.completion import complete
     from kplan.program.main import app
 
     write_out(complete(typer.main.get_command(app), sys.argv[1:]))
@@ -37,8 +37,8 @@ def complete_for_kubectl() -> None:
 
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
-    ending.prepare()
-    collector.start_loading()
+    streams.prepare()
+    process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     open_streams()
     # Warnings of libraries name their own lines; python -W shows them.
@@ -50,11 +50,11 @@ def run(name: str = "kplan") -> None:
     try:
         app(prog_name=name)
     except SystemExit as end:
-        ending.end_with(end.code)
+        streams.end_with(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
         say_traceback(error)
         sys.exit(FAILED)
     finally:
-        signals.end_at_once()
-        signals.finish()
+        process.end_at_once()
+        process.finish()

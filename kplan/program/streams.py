@@ -1,11 +1,11 @@
-"""Standard output and error, in whatever state the program finds them: closed, full, cut off or in another encoding.
+"""Standard output and error, in whatever state the program finds them, and the end of the process.
 
-Results are in UTF-8 everywhere, as those of kubectl; their formats say so themselves. That a message cannot be shown
-changes neither the answer nor the exit code.
+At once, as the system frees all memory together.
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import select
@@ -16,7 +16,6 @@ from kplan.errors import KplanError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
-
 _LAST_STANDARD = 2
 
 
@@ -79,3 +78,28 @@ class _Result(io.FileIO):
             raise KplanError(f"cannot write to standard output: {error.strerror}") from error
         self._is_lost = False
         return written
+
+
+_codes: list[int] = []
+
+
+def prepare() -> None:
+    """Let the process end at once when all others have run that are registered for its end.
+
+    They run in reverse order. Where somebody has registered before, such as a profiler, it ends as every program does.
+    """
+    if not atexit._ncallbacks():  # noqa: SLF001 - nothing else tells
+        atexit.register(_end_at_once)
+
+
+def end_with(code: object) -> None:
+    """Note the exit code with which the process is about to end; with a text it ends as every program of Python."""
+    if code is None or isinstance(code, int):
+        _codes.append(code or 0)
+
+
+def _end_at_once() -> None:
+    if _codes:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_codes[-1])

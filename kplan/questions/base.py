@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from kplan.catalogue import QUESTIONS
-from kplan.cluster.parameters import Number
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.cluster.limits import Number
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

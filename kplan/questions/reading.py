@@ -7,16 +7,39 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
+import msgspec
 from msgspec import inspect
 
 from kplan.api import decode
-from kplan.api.alike import choice_hint
+from kplan.api.names import choice_hint
 from kplan.catalogue import QUESTIONS
+from kplan.documents.schemas import describe, schema_of, summary
 from kplan.errors import InputError, Problem, UsageError
 from kplan.questions.base import Question, question_type
 from kplan.reading.arguments import plain
 from kplan.reading.arguments import refuse as refuse_arguments
 from kplan.reading.documents import read_contents
+
+QUESTION_KINDS = tuple(sorted(QUESTIONS))
+
+
+def question_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of a kind of question."""
+    return schema_of(question_type(kind), _completed)
+
+
+def schema_text(kind: str) -> str:
+    """Return the schema of a kind of question as JSON text."""
+    return msgspec.json.format(msgspec.json.encode(question_schema(kind)), indent=2).decode() + "\n"
+
+
+def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:
+    """Return msgspec's schema as one of documents that people write: parameters may be left out, others not added."""
+    if struct is None:
+        return schema
+    describe(schema, struct)
+    return {**schema, "description": summary(struct), "additionalProperties": False}
+
 
 Q = TypeVar("Q", bound=Question)
 

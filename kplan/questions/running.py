@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.asking import reply
+from kplan.cli.asking import SweepFlags, reply
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import TieRule
-from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.showing import Showing
+    from kplan.cluster.asking import Showing
     from kplan.effects.subject import Subject
     from kplan.questions.many_runs.question import Drawable
 

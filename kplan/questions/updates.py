@@ -10,8 +10,8 @@ from msgspec import UNSET
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base
-    from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
     from kplan.effects.carried_out import Decisions
     from kplan.effects.clock import Clock
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
     from kplan.questions.base import RolloutMode
-    from kplan.workloads.applied import WrittenWorkload
+    from kplan.workloads.manifests import WrittenWorkload
 
 
 def change_of(

@@ -10,16 +10,31 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeVar, get_args, get_origin
+from typing import Any, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from kplan.api import decode
 from kplan.errors import Problem, UsageError
-from kplan.reading.several import listed
+
+T = TypeVar("T")
+
+
+def refuse_empty(source: object) -> None:
+    """Raise UsageError for an empty path, which would be the present directory: mostly a variable that is not set."""
+    if source == "":
+        raise UsageError("an empty path", hint="name a file or a directory; . is the present one")
+
+
+def listed(values: Iterable[T]) -> list[T]:
+    """Return values as a list; a single text, path or object is a list of one, not of its characters or keys."""
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        return [cast("T", values)]
+    return list(values)
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

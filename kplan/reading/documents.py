@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import msgspec
 
-from kplan.api.decode import DecodeError
+from kplan.api.decode import DecodeError, convert
+from kplan.api.names import choice_hint
 from kplan.errors import Problem
-from kplan.reading.content import DEEP_HINT, Document
-from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
-from kplan.reading.limits import SETTINGS, SNAPSHOTS, Limits, Progress
+from kplan.reading.files import (
+    SETTINGS,
+    SNAPSHOTS,
+    STANDARD_INPUT,
+    Limits,
+    NotObjects,
+    Progress,
+    files_below,
+    read_source,
+)
+from kplan.reading.positions import DEEP_HINT, Document
 
 _LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"
 _BYTE_OFFSET = r"\(byte (\d+)\)"
@@ -162,7 +171,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _yaml_documents(data: bytearray, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
-    from kplan.reading.yaml_text import YamlProblem, read_yaml
+    from kplan.reading.yaml import YamlProblem, read_yaml
 
     try:
         yield from read_yaml(bytes(data), path, max_depth=limits.max_depth)
@@ -234,3 +243,38 @@ def _json_hint(message: str) -> str:
     if "trailing comma" in message:
         return "remove the last comma"
     return "check this place and the text before it; kubectl get -o json writes valid JSON"
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class EntryReader:
+    """Reads one entry, and collects its problems.
+
+    Parameters
+    ----------
+    path : JSON path of the entry
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+
+    def wrong(self, field: str, message: str, hint: str) -> None:
+        """Note a problem of a field."""
+        self.problems.append(Problem(message, json_path=f"{self.path}.{field}", hint=hint))
+
+    def refuse_unknown(self, content: Mapping[str, Any], known: Iterable[str], words: str = "unknown field {}") -> None:
+        """Note the fields that an entry does not have; the words may show the name of each."""
+        names = tuple(known)
+        for key in content:
+            if key not in names:
+                self.wrong(str(key)[:80], words.format(repr(str(key))), choice_hint(str(key), names))
+
+    def converted(self, content: Any, target: type[S], field: str = "") -> S | None:
+        """Return the entry, or what is in one of its fields, as a struct; None, with problems, where it is none."""
+        try:
+            return convert(content, target)
+        except DecodeError as error:
+            self.problems += [problem.below(f"{self.path}{field}") for problem in error.problems]
+            return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain
 
 _LEAST_SAID_ELSEWHERE = 2

@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.documents.base import now
+from kplan.documents.files import SnapshotCheck
 from kplan.documents.pods import PodsMade, PodsReport
-from kplan.documents.snapshot import SnapshotCheck
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown

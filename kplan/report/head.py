@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from kplan.api.readable import listing, readable
+from kplan.api.quantity import listing, readable
 from kplan.documents.base import Report
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange

@@ -7,13 +7,13 @@ from itertools import groupby
 
 from msgspec import UnsetType
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, State
 from kplan.report.words import count, grouped, left_out, name_ranges
-from kplan.rules.group_names import short_group_name, short_group_names
+from kplan.rules.node_groups import short_group_name, short_group_names
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3

@@ -1,26 +1,97 @@
-"""A row for each workload: how many pods it wants and have a node, where, how the others end; a case for each pod."""
+"""Pods told together: a row for each workload, DaemonSets and groups as one, and those beyond --max-listed counted."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.api.readable import listing
-from kplan.documents.placement import PlacementReport, PodPlacement, PreemptionReport
-from kplan.framework.outcome import Outcome
-from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
-from kplan.report.daemons import daemon_message, is_daemon_set, nodes_text
-from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.quantity import listing
+from kplan.api.references import object_name
+from kplan.documents.base import Verdict
+from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
+from kplan.framework.results import Outcome
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, failure_lines, outcome_text
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import located
-from kplan.report.tables import natural_width
-from kplan.report.text import detail_of
+from kplan.report.remedies import located, remedy_blocks, remedy_change, remedy_text
+from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, State
 from kplan.report.words import count, grouped, left_out
+
+if TYPE_CHECKING:
+    from kplan.documents.plan import PlanReport
+_MOST_DAEMON_ROWS = 20
+_MOST_NAMES = 3
+
+
+def is_daemon_set(members: Sequence[PodPlacement]) -> bool:
+    """Return whether pods of one workload are those of a DaemonSet."""
+    origin = members[0].pod.origin or None
+    return origin is not None and origin.kind == DAEMON_SET
+
+
+def nodes_text(members: Sequence[PodPlacement]) -> str:
+    """Return on how many of its nodes a DaemonSet has a place."""
+    placed = sum(member.node is not None for member in members)
+    return f"{placed} of {count(len(members), 'node')}"
+
+
+def daemon_message(placement: PodPlacement) -> str:
+    """Return the node that a DaemonSet's pod is meant for, and why it has no place there."""
+    return f"{_where(placement)}: {_why(placement)}"
+
+
+def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of the nodes where a DaemonSet has no place, with the reason and a remedy, once for equal ones."""
+    pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
+    if not pending:
+        return
+    nodes = grouped(((_why(member), _help(member)), _where(member)) for member in pending)
+    shown = list(nodes.items())
+    if options.top is not None and not options.is_wide:
+        shown = shown[:_MOST_DAEMON_ROWS]
+    rows: list[tuple[Cell, ...]] = [
+        (Span(listing(names, most=_MOST_NAMES), "bad"), why, would_help) for (why, would_help), names in shown
+    ]
+    note = left_out(sum(map(len, nodes.values())) - sum(len(names) for _, names in shown), "node")
+    yield Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), tuple(rows), "<<<", note=note)
+    if message := pending[0].message:
+        yield Preformatted("kube-scheduler writes", message)
+
+
+def own_node(placement: PodPlacement) -> str:
+    """Return the node that a DaemonSet's pod is meant for; empty where the report does not hold it."""
+    if placement.node is not None:
+        return placement.node
+    # PreFilter leaves out all other nodes, without a plugin that names them.
+    named = {node for group in placement.rejection_summary if group.plugin is not None for node in group.closest}
+    return named.pop() if len(named) == 1 else ""
+
+
+def _where(placement: PodPlacement) -> str:
+    return own_node(placement) or placement.pod.name
+
+
+def _why(placement: PodPlacement) -> str:
+    rejection = placement.rejections.get(own_node(placement))
+    if rejection is not None:
+        return "; ".join(failure_lines(rejection))
+    return placement.diagnosis or placement.message or outcome_text(placement)
+
+
+def _help(placement: PodPlacement) -> str:
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node:
+        return f"evicting {listing([victim.key for victim in preemption.victims])}"
+    return remedy_change(placement.remedies[0]) if placement.remedies else "-"
+
 
 _MOST_ROWS = 50
 """At most so many workloads are listed, unless more than that need attention."""
@@ -194,3 +265,134 @@ def _case(
     blocks = itertools.chain([decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
     return located(Case(key, state, rule, message, detail_of(blocks, options)), placement)
+
+
+_STYLES: dict[str, Style] = {"Scheduled": "good", "Partial": "warn"}
+
+
+def group_text(group: GroupPlan) -> str:
+    """Return in a few words what becomes of a group, without its name."""
+    n_members = len(group.members)
+    match group.state:
+        case "Scheduled":
+            domain = group.topology
+            where = f"together on {domain.key.rpartition('/')[2]} {domain.value}" if domain else "run"
+            text = f"{group.placed} of {n_members} {where}"
+        case "Partial":
+            text = f"{group.placed} of {n_members} run, the others fit nowhere"
+        case "Gated":
+            text = f"{count(n_members, 'pod')}, kept out of the queue"
+        case "Error":
+            text = f"{group.placed} of {n_members} run; the scheduler fails"
+        case "Preempts":
+            return f"{count(n_members, 'pod')}; the group fits by evicting {' and '.join(_evicted_names(group))}"
+        case "Waits" if group.placed:
+            more = f"; {group.fit - group.placed} of them would" if group.fit > group.placed else ""
+            text = f"{group.placed} of {n_members} run, the others wait until enough of them fit{more}"
+        case "Waits":
+            needed = f" ({group.min_count} needed)" if group.min_count else ""
+            text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"
+    names = _evicted_names(group)
+    return f"{text}, evicting {' and '.join(names)}" if names else text
+
+
+def behind_groups(groups: Sequence[GroupPlan] | UnsetType, answer: str | Heading) -> str | Heading:
+    """Return an answer about pods behind what becomes of all groups, in a few words."""
+    if not groups:
+        return answer
+    n_whole = sum(group.state == "Scheduled" for group in groups)
+    text = f"{n_whole} of {count(len(groups), 'group')} whole; "
+    if len(groups) == 1:
+        text = f"PodGroup {groups[0].key}: {group_text(groups[0])}; "
+    return text + answer if isinstance(answer, str) else replace(answer, spans=(text, *answer.spans))
+
+
+def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterator[Block]:
+    """Yield what becomes of each group, with kube-scheduler's messages about one that waits."""
+    for group in groups:
+        if len(groups) > 1 or (group.because and group.state != "Preempts"):
+            text = f": {group.because}" if group.because and group.state != "Preempts" else ""
+            yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
+        yield from remedy_blocks(group.remedies)
+        if group.message:
+            yield Preformatted("kube-scheduler writes into its condition", group.message)
+        if options.in_full and group.evicted:
+            yield line(f"It evicts {', '.join(group.evicted)}.")
+
+
+def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
+    """Yield a case for each group."""
+    for group in groups:
+        name = object_name("PodGroup", group.namespace, group.name)
+        counted = verdict.counted_of(name)
+        whole = group.state == "Scheduled"
+        message = group_text(group)
+        detail = "\n".join(text for text in (message, group.message, group.because) if text)
+        rule = counted[0].rule if counted else "Placed" if whole else "Pending"
+        state: State = "failed" if counted else "passed" if whole else "skipped"
+        would_help = remedy_text(group.remedies[0]) if group.remedies else ""
+        yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
+
+
+def _evicted_names(group: GroupPlan) -> list[str]:
+    """Return the groups and single pods that leave for a group, in words."""
+    names = [f"group {one.key} ({count(one.pods, 'pod')})" for one in group.evicted_groups]
+    n_single = len(group.evicted) - sum(one.pods for one in group.evicted_groups)
+    if n_single:
+        names.append(count(n_single, "other pod" if names else "pod"))
+    return names
+
+
+_LEAST_NODES = 20
+
+
+def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Iterator[Block]:
+    """Yield how many there are of each workload, and how they end."""
+    if not groups:
+        return
+    yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))
+    yield line(Span("--max-listed N lists the first N", "dim"))
+    for group in groups:
+        yield line(
+            f"{group.pods:,} more of {group.workload}: {_ending(group)}{_where_to(group, options)}", is_item=True
+        )
+        if group.message:
+            yield Preformatted("kube-scheduler writes", group.message, indent=2)
+
+
+def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
+    """Return a line for each workload and node: the workload, the node or ``-``, the number of pods."""
+    lines = []
+    for group in groups:
+        lines += [f"{group.workload} {node} {n}" for node, n in group.nodes.items()]
+        if n := group.pods - sum(group.nodes.values()):
+            lines.append(f"{group.workload} - {n}")
+    return lines
+
+
+def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
+    """Return a case for the pods of a workload that end alike; it fails where --fail-on lists that end."""
+    counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
+    cases = []
+    for group in document.unlisted:
+        fails = group.outcome in counts and counts[group.outcome] in document.verdict.fail_on
+        is_scheduled = group.outcome is Outcome.SCHEDULED
+        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
+        rule = "NotLookedAt" if group.outcome is None else group.outcome.value
+        state = "failed" if fails else "passed" if is_scheduled else "skipped"
+        cases.append(Case(group.workload, state, rule, message, message))  # type: ignore[arg-type]  # one of its words
+    return cases
+
+
+def _ending(group: Unlisted) -> str:
+    return "not tried" if group.outcome is None else group.outcome.lower()
+
+
+def _where_to(group: Unlisted, options: ReportOptions) -> str:
+    if not group.nodes:
+        return ""
+    ordered = sorted(group.nodes.items(), key=lambda item: (-item[1], item[0]))
+    shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
+    names = ", ".join(f"{node} ({n})" for node, n in shown)
+    left_out = len(ordered) - len(shown)
+    return f" on {names}" + (f" and {count(left_out, 'more node')}" if left_out else "")

@@ -28,9 +28,9 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 KINDS = tuple(VIEWS)
 
 _WRITERS: Mapping[str, str] = {
-    "junit": "kplan.report.junit:render_junit",
-    "github": "kplan.report.github:render_github",
-    "sarif": "kplan.report.sarif:render_sarif",
+    "junit": "kplan.report.pipelines:render_junit",
+    "github": "kplan.report.pipelines:render_github",
+    "sarif": "kplan.report.pipelines:render_sarif",
 }
 """Formats that hold what went well and what did not -> the function that writes it."""
 PROGRAM_FORMATS = frozenset(_WRITERS)

@@ -8,7 +8,7 @@ from typing import assert_never
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.api.readable import listing, readable
+from kplan.api.quantity import listing, readable
 from kplan.diagnosis.sentence import NODE_STATES
 from kplan.documents import remedy as r
 from kplan.documents.placement import PodPlacement

@@ -10,7 +10,7 @@ from kplan.documents.base import Report
 from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_document
-from kplan.reading.limits import REPORTS
+from kplan.reading.files import REPORTS
 
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"

@@ -1,4 +1,11 @@
-"""Reports as text: the same layout for a terminal, in colour, and for a file, without."""
+"""Reports as text: the same layout for a terminal, in colour, and for a file, without.
+
+Tables as text: columns that fit the width; long cells fold between words, or after dots and dashes.
+
+By hand are the widths of columns and where cells fold: in 129 tables of a dozen reports, 60 to 100 columns wide, Rich
+by itself breaks 205 words anywhere, tabulate (given these widths) 64, and this 3, on as many lines. So is their text: a
+terminal gets the very lines of a pipe, in colour, and to import tabulate, which draws those of Markdown, takes 18 ms.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +13,168 @@ import bisect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
-from kplan.report.tables import pieces_of, table_lines, with_units
+
+GAP = 2
+_WIDTH_STEP = "  "
+_COMFORTABLE = 24
+"""The last column, most often a sentence, gives way first, down to this.
+
+Then the widest does that can be folded between words, then names do, down to the same; only then all down to words and
+pieces of names, and at last below.
+"""
+_NARROWEST = 6
+
+_PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
+"""What stays together: blanks, or a word up to its next dash, slash, comma, dot or capital; numbers keep their dots."""
+
+_PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
+"""What stays together as long as there is room: a name breaks behind its namespace rather than at one of its dashes."""
+
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
+
+_WORD = re.compile(r"\S+")
+_LONG_NAME = re.compile(r"\w-\w")
+"""A name with a dash, at which it would break."""
+
+
+def with_units(text: str) -> str:
+    """Return a text whose numbers stay on one line with their units: ``3 min 17 s`` breaks in the middle only."""
+    return _BEFORE_UNIT.sub(NO_BREAK, text)
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Return a text broken into lines between words.
+
+    A word that is too long breaks after dots, dashes and the like, and anywhere where it has none.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in with_units(text).split():
+        for number, piece in enumerate(pieces_of(word, width)):
+            blank = " " if line and not number else ""
+            stays_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
+            if line and (stays_whole or len(line) + len(blank) + len(piece) > width):
+                lines.append(line)
+                line, blank = "", ""
+            line += blank + piece
+    return [line.replace(NO_BREAK, " ").strip() for line in (*lines, line)]
+
+
+def pieces_of(word: str, width: int) -> list[str]:
+    """Return the pieces between which a word may break, none longer than `width`."""
+    parts: list[str] = _PART.findall(word)
+    if all(len(part) <= width for part in parts):
+        return parts
+    return [
+        piece[start : start + width] for piece in _PIECE.findall(word) for start in range(0, len(piece), max(width, 1))
+    ]
+
+
+def table_lines(table: Table, width: int) -> list[list[Span]]:
+    """Return the lines of a table, each with a piece for each cell.
+
+    Where names would break at their dashes, each row has its name on a line of its own, above its other cells.
+    """
+    limits = _widths(table, width)
+    name = _broken_name(table, limits)
+    if name is None:
+        return [line for row in _row_lines(table, limits) for line in row]
+    above, below = _columns(table, 0, name + 1), _columns(table, name + 1, len(table.header))
+    heads = _row_lines(above, _widths(above, width))
+    indent = len(_WIDTH_STEP) if name == 0 else max(len(plain(row[0])) for row in table.rows) + GAP
+    others = _row_lines(below, _widths(below, width - indent))
+    margin = Span(" " * indent)
+    return [
+        line
+        for head, other in zip(heads, others, strict=True)
+        for line in (*head, *([margin, *cells] for cells in other))
+    ]
+
+
+def _broken_name(table: Table, limits: Sequence[int]) -> int | None:
+    """Return the column of names that would break within a part, the first or the one behind a mark; None for none."""
+    name = next((column for column in range(2) if _most(table, column, _WORD) > len(_WIDTH_STEP)), 0)
+    is_last = name + 1 >= len(limits)
+    is_names = table.align[name] == "<" and any(_LONG_NAME.search(plain(row[name])) for row in table.rows)
+    return name if is_names and not is_last and limits[name] < _most(table, name, _PART) else None
+
+
+def _most(table: Table, column: int, pattern: re.Pattern[str]) -> int:
+    """Return the length of the longest piece of a column; 0 for a column that the table does not have."""
+    cells = [plain(row[column]) for row in table.rows if column < len(row)]
+    return max((len(piece) for cell in cells for piece in pattern.findall(cell)), default=0)
+
+
+def _columns(table: Table, start: int, end: int) -> Table:
+    rows = tuple(row[start:end] for row in table.rows)
+    return Table(table.header[start:end], rows, table.align[start:end])
+
+
+def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
+    """Return the lines of each row, those of the header first."""
+    styled_rows = [tuple(Span(title, "header") for title in table.header), *map(spans_of, table.rows)]
+    rows = [[fold(cell.text, limit) for cell, limit in zip(row, limits, strict=True)] for row in styled_rows]
+    widths = [max(len(line) for cell in column for line in cell) for column in zip(*rows, strict=True)]
+    align = [str.rjust if side == ">" else str.ljust for side in table.align]
+    gaps = [0, *[GAP] * (len(widths) - 1)]
+    lines: list[list[list[Span]]] = []
+    for row, styled in zip(rows, styled_rows, strict=True):
+        of_row: list[list[Span]] = []
+        for cells in zip_longest(*row, fillvalue=""):
+            texts = [pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]
+            last = max((column for column, cell in enumerate(cells) if cell), default=0)
+            texts[last] = texts[last].rstrip()
+            of_row.append(
+                [
+                    Span(" " * gap + text, cell.style)
+                    for gap, text, cell in zip(gaps, texts[: last + 1], styled, strict=False)
+                ]
+            )
+        lines.append(of_row)
+    return lines
+
+
+def natural_width(table: Table) -> int:
+    """Return the width of a table without folded cells."""
+    columns = zip(table.header, *table.rows, strict=True)
+    widths = [max(len(plain(cell)) for cell in column) for column in columns]
+    return len(_WIDTH_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return a width for each column, so that all fit into `width` as far as the words allow."""
+    rows = [[" ".join(with_units(plain(cell)).split()) for cell in row] for row in (table.header, *table.rows)]
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, cells)) for cells in columns]
+    words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]
+    parts, pieces = (
+        [max(len(piece) for cell in cells for piece in ["", *pattern.findall(cell)]) for cells in columns]
+        for pattern in (_PART, _PIECE)
+    )
+    last = min(max(words[-1], _COMFORTABLE), widths[-1]) if table.align.endswith("<") else widths[-1]
+    prose, whole_names, names = (
+        [max(least, min(width, _COMFORTABLE)) for least, width in zip(leasts, widths, strict=True)]
+        for leasts in (words, parts, pieces)
+    )
+    least_of_all = [min(piece, _NARROWEST) for piece in pieces]
+    for least in ([*widths[:-1], last], prose, whole_names, names, words, parts, pieces, least_of_all):
+        _narrow(widths, least, width - GAP * (len(widths) - 1))
+    return widths
+
+
+def _narrow(widths: list[int], least: Sequence[int], most: int) -> None:
+    """Narrow the widest columns that may be narrower, until all together are at most `most` wide."""
+    while sum(widths) > most:
+        index = max(range(len(widths)), key=lambda column: (widths[column] > least[column], widths[column]))
+        if widths[index] <= least[index]:
+            return
+        widths[index] -= 1
+
 
 MIN_WIDTH = 60
 _DETAIL_WIDTH = 120

@@ -23,7 +23,7 @@ class Case(msgspec.Struct, frozen=True):
 
     name: str  #: of the pod or object, such as NAMESPACE/NAME
     state: State  #: ``failed`` when `--fail-on` lists it; ``skipped`` when it did not go well and does not count
-    rule: str  #: the kind of outcome, in one word, as `kplan.report.rules` has them
+    rule: str  #: the kind of outcome, in one word, as `kplan.report.pipelines` has them
     message: str  #: in one sentence; a second line may say more
     detail: str = ""  #: everything that is known about it
     file: str = ""  #: its manifest; empty for an object of the snapshot

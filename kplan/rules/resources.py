@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.core import Container, Pod
+from kplan.api.meta import QuantityLike, ResourceList
 from kplan.api.names import label_key_problems
 from kplan.api.pod import ContainerStatus
 from kplan.api.pod_totals import (

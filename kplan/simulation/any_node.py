@@ -11,14 +11,13 @@ from collections.abc import Collection
 
 from kplan.api.tolerations import untolerated
 from kplan.engine.arrays import BoolArray, Int64Array
-from kplan.framework.cycle_state import CycleState, Scope
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volume_claims import storage_kinds
+from kplan.rules.volumes import storage_kinds
 
 MAX_SHAPES = 4096
 """For so many shapes it is remembered which nodes fit them: a byte a node each."""

@@ -11,12 +11,11 @@ from msgspec.structs import replace as with_fields
 from kplan.admission.admit import Named
 from kplan.admission.decoding import decode_object
 from kplan.admission.stored import WholeTemplate
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.references import WorkloadRef
+from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.documents.change import Change, StepEvent
 from kplan.simulation.adoption import offer_pod, offer_set
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from kplan.admission.stored import WholeTemplate
-from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
+from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volume_claims import claims_of
+from kplan.rules.volumes import claims_of
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.journal import Journal, Removal
 from kplan.simulation.observing import adopted_by

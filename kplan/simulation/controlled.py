@@ -12,7 +12,7 @@ from random import Random
 from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
-from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
+from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.documents.change import StepEvent
 from kplan.framework.session import Session
 from kplan.simulation.adoption import claim_pods, claim_sets

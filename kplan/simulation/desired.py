@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet, Deployment, StatefulSet
-from kplan.api.autoscaling import HorizontalPodAutoscaler
-from kplan.api.batch import Job
+from kplan.api.workloads import DaemonSet, Deployment, HorizontalPodAutoscaler, Job, StatefulSet
 from kplan.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
 from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, SuccessRule, WantedJob

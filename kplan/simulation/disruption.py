@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import IntOrString
-from kplan.api.policy import PodDisruptionBudget
+from kplan.api.workloads import PodDisruptionBudget
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod, scaled
 from kplan.simulation.jobs import JobState

@@ -12,11 +12,11 @@ from statistics import median
 
 import msgspec
 
-from kplan.api.batch import Job
 from kplan.api.core import Pod
 from kplan.api.kinds import ENDING
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef, object_name
+from kplan.api.workloads import Job
 from kplan.simulation.observing import seconds
 from kplan.snapshot.model import Snapshot
 

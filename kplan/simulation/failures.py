@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kplan.engine.recent import Recent
+from kplan.engine.mappings import Recent
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.interface import CycleState
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import MAX_SHAPES
 from kplan.rules.pod_info import PodInfo, is_unique
-from kplan.rules.volume_claims import storage_kinds
+from kplan.rules.volumes import storage_kinds
 
 
 class Failures:

@@ -28,9 +28,8 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
-from kplan.framework.status import Status
+from kplan.framework.results import Outcome, Status
 from kplan.simulation.scheduling import Scheduling
 
 _MOST_CYCLES: Final = 10_000

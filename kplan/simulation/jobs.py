@@ -13,8 +13,8 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.batch import PodFailurePolicy
 from kplan.api.references import WorkloadRef
+from kplan.api.workloads import PodFailurePolicy
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import EXIT_CODE, Failure, WantedJob, failure_of
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.documents.change import Step, StepEvent
-from kplan.engine.overlay import Overlay
+from kplan.engine.mappings import Overlay
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState

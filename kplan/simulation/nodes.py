@@ -17,10 +17,10 @@ from typing import Protocol
 import msgspec
 
 from kplan.api.core import Node, Pod
+from kplan.api.labels import ZONE
 from kplan.api.meta import controller_of
 from kplan.api.pod import PodSpec
 from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, tolerates
-from kplan.api.wellknown import ZONE
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo

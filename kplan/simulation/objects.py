@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.api.references import WorkloadRef, object_name
+from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.daemon_set import Eligibility
 from kplan.simulation.controllers.observed import ObservedPod
@@ -35,8 +34,7 @@ from kplan.simulation.observing import completion_index, next_ordinal, seconds, 
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.simulation.pod_creation import GENERATION_LABEL
 from kplan.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
-from kplan.workloads.daemons import eligibilities
-from kplan.workloads.expansion import TEMPLATE_HASH
+from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
 
 S = TypeVar("S", bound=Owner)
 

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from kplan.admission import Admitter
 from kplan.admission.admit import Named
 from kplan.admission.stored import WholeTemplate
-from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
-from kplan.engine.recent import Recent
+from kplan.api.workloads import StatefulSet
+from kplan.engine.mappings import Recent
 from kplan.facts import InputWarning
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_unique
@@ -26,8 +26,7 @@ from kplan.simulation.set_claims import SetClaims
 from kplan.simulation.templates import REVISION_LABEL
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.claims import generated_claims
-from kplan.workloads.daemons import pinned, with_tolerations
+from kplan.workloads.expansion import generated_claims, pinned, with_tolerations
 
 GENERATION_LABEL = "pod-template-generation"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"

@@ -18,8 +18,7 @@ from kplan.api.core import Node
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.documents.queue import QueuePlace
 from kplan.framework.session import Session
-from kplan.rules.affinity import AffinityTerm
-from kplan.rules.pod_info import ANY_ADDRESS, PodInfo
+from kplan.rules.pod_info import ANY_ADDRESS, AffinityTerm, PodInfo
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kplan.documents.change import StepEvent
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult, preemptors
 from kplan.simulation.any_node import AnyNodeTaker

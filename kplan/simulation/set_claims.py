@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from kplan.admission import Admitter
 from kplan.admission.rejection import Rejection
-from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
+from kplan.api.workloads import StatefulSet
 from kplan.framework.listers import Listers
-from kplan.rules.volume_claims import claims_of
+from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.claims import stateful_claims
+from kplan.workloads.expansion import stateful_claims
 
 
 def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import decode_object
-from kplan.admission.defaults import default_template
+from kplan.admission.judge import default_template
 from kplan.admission.stored import WholeTemplate
-from kplan.api.apps import ControllerRevision
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
 from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.references import WorkloadRef, object_name
+from kplan.api.workloads import ControllerRevision
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import TEMPLATE_HASH
 

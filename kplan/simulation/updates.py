@@ -14,16 +14,15 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.fields import kind_named
+from kplan.admission.decoding import kind_named
 from kplan.admission.judge import Judged, invalid_words, judge
 from kplan.admission.validation.apps import recreate_errors
-from kplan.admission.validation.errors import FieldError
-from kplan.api.autoscaling import HorizontalPodAutoscaler
-from kplan.api.batch import Job, JobStatus
+from kplan.admission.validation.checks import FieldError
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.references import object_name
+from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
 from kplan.facts import InputWarning
 from kplan.simulation.desired import RECREATE_GATE, IsOn
 from kplan.simulation.merging import merged, unseen_fields, without_dropped

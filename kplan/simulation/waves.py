@@ -33,10 +33,9 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
-from kplan.framework.status import StatusCode
 from kplan.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
 
 

@@ -11,13 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core
-from kplan.api.apps import ControllerRevision
-from kplan.api.karpenter import NodeOverlay, NodePool
 from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.references import object_name
+from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.content import Document
+from kplan.reading.positions import Document
 from kplan.snapshot.checks import QuantityCheck, have_times, node_pool_problems, reference_warnings, time_problems
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.lean import lean

@@ -8,24 +8,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, filterfalse
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api import batch, core, karpenter, resource
-from kplan.api.amounts import Amount, amounts_of
-from kplan.api.base import QuantityLike
-from kplan.api.karpenter import Budget, NodeOverlay, NodePool, NodeRequirement
+from kplan.api import core, provisioning, resource, workloads
 from kplan.api.labels import parse_int64
-from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
-from kplan.api.readable import listing
+from kplan.api.meta import QuantityLike, structs_in, types_of
+from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
 from kplan.api.references import object_name
 from kplan.api.time import from_micros, to_micros
 from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+
+
+class Amount(NamedTuple):
+    """One quantity of an object, with its path."""
+
+    json_path: str
+    name: str  #: the key of the map that it stands in, such as ``cpu``; else empty
+    quantity: QuantityLike
+
+
+def amounts_of(obj: msgspec.Struct) -> Iterator[Amount]:
+    """Yield all quantities of an object."""
+    return _amounts(obj, "$", "")
+
+
+def _amounts(value: Any, path: str, name: str) -> Iterator[Amount]:
+    """Yield the quantities in a value that is one, or holds some."""
+    if isinstance(value, msgspec.Struct):
+        for attribute, json_name in _fields(type(value)):
+            item = getattr(value, attribute)
+            if item is not None and item is not msgspec.UNSET:
+                yield from _amounts(item, f"{path}.{json_name}", name)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _amounts(item, f"{path}.{key}" if key.isalnum() else f"{path}[{key!r}]", key)
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _amounts(item, f"{path}[{index}]", name)
+    else:
+        yield Amount(path, name, value)
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a struct that hold quantities at any depth: attribute, and name in JSON."""
+    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    return tuple((attribute, json_name) for attribute, json_name in names if _holds(struct, attribute))
+
+
+def _holds(struct: type[msgspec.Struct], field: str) -> bool:
+    kinds = list(types_of(struct, field))
+    # No other field of any kind may be a float.
+    return float in kinds or any(map(_fields, structs_in(kinds)))
+
 
 _NANOS = 10**9
 #: Amounts up to this many whole units also fit into int64 in thousandths.
@@ -110,10 +152,10 @@ _METADATA: tuple[_Times, ...] = ((("metadata",), "creation_timestamp"), (("metad
 _TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
     core.Pod: ((("status",), "start_time"), _CONDITIONS, *_METADATA),
     core.Node: (_CONDITIONS, (("spec", "taints"), "time_added"), *_METADATA),
-    batch.Job: ((("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
+    workloads.Job: ((("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
     resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
-    karpenter.NodePool: (_CONDITIONS, *_METADATA),
-    karpenter.NodeClaim: (_CONDITIONS, (("status",), "last_pod_event_time"), *_METADATA),
+    provisioning.NodePool: (_CONDITIONS, *_METADATA),
+    provisioning.NodeClaim: (_CONDITIONS, (("status",), "last_pod_event_time"), *_METADATA),
 }
 """Kind -> an object or list in it, and the field of its time, or of those of its items."""
 

@@ -18,17 +18,16 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api import core, karpenter, storage
+from kplan.api import core, provisioning, storage
 from kplan.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
-from kplan.api.meta import LabelSelector, LabelSelectorRequirement
+from kplan.api.labels import ANNOTATION_CLASS
+from kplan.api.meta import LabelSelector, LabelSelectorRequirement, QuantityLike, ResourceList
 from kplan.api.pod import ContainerPort, ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
 from kplan.api.time import to_micros
-from kplan.api.wellknown import ANNOTATION_CLASS
 
 S = TypeVar("S", bound=msgspec.Struct)
 A = TypeVar("A", bound=PodAffinity)
@@ -260,17 +259,17 @@ def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
     return replace(item, default=default, default_request={**item.min, **default, **item.default_request})
 
 
-def _complete_node_pool(pool: karpenter.NodePool) -> karpenter.NodePool:
+def _complete_node_pool(pool: provisioning.NodePool) -> provisioning.NodePool:
     """Fill in the defaults of Karpenter's CRD."""
     spec, template, disruption = pool.spec, pool.spec.template, pool.spec.disruption
-    budgets = (karpenter.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets
+    budgets = (provisioning.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets
     own = _filled(disruption, consolidate_after="0s", consolidation_policy="WhenEmptyOrUnderutilized")
     disruption = replace(own, budgets=budgets)
     template = replace(template, spec=_filled(template.spec, expire_after=_KARPENTER_LIFETIME))
     return replace(pool, spec=replace(spec, disruption=disruption, template=template))
 
 
-def _complete_node_claim(claim: karpenter.NodeClaim) -> karpenter.NodeClaim:
+def _complete_node_claim(claim: provisioning.NodeClaim) -> provisioning.NodeClaim:
     return replace(claim, spec=_filled(claim.spec, expire_after=_KARPENTER_LIFETIME))
 
 

@@ -10,12 +10,10 @@ import msgspec
 
 from kplan.api import core, resource
 from kplan.api.kinds import KINDS, metadata_of
-from kplan.api.labels import InvalidSelector, selector_from
-from kplan.api.policy import PodDisruptionBudgetStatus
-from kplan.api.quantity import parse
-from kplan.api.readable import listing
+from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
+from kplan.api.quantity import listing, parse
 from kplan.api.references import object_name
-from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.api.workloads import PodDisruptionBudgetStatus
 from kplan.facts import Count, Document
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.model import Snapshot

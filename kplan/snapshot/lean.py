@@ -13,10 +13,9 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from kplan.api import core
-from kplan.api.base import ResourceList
-from kplan.api.meta import ObjectMeta, PlainMeta
+from kplan.api.meta import ObjectMeta, PlainMeta, ResourceList
 from kplan.api.pod import ContainerStatus
-from kplan.api.volumes import Volume
+from kplan.api.storage import Volume
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -15,18 +15,17 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.core import Pod
 from kplan.api.decode import DecodeError, convert, decode, decode_sound
 from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, type_of
 from kplan.api.references import object_name
-from kplan.errors import Problem
-from kplan.reading.files import STANDARD_INPUT
-from kplan.reading.items import Item, Run, is_too_large, read_items, read_pieces, read_runs, too_large
-from kplan.reading.limits import SNAPSHOTS, Progress
-from kplan.reading.pieces import NotInPieces
-from kplan.reading.several import listed, refuse_empty
+from kplan.errors import ManifestError, Problem, UsageError
+from kplan.reading.arguments import listed, refuse_empty
+from kplan.reading.files import SNAPSHOTS, STANDARD_INPUT, Progress
+from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.snapshot.build import Place, SnapshotBuilder
-from kplan.snapshot.checks import TIME_HINT, is_time
-from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.checks import TIME_HINT, QuantityCheck, is_time, time_problems
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (
     API_VERSION,
@@ -387,3 +386,44 @@ def _version_problems(document: SnapshotDocument) -> list[Problem]:
         message = f"{taken_at[:60]!r} is not a time"
         problems.append(Problem(message, json_path="$.metadata.takenAt", hint=TIME_HINT))
     return problems
+
+
+def as_snapshot(source: object) -> Snapshot:
+    """Return a snapshot as it is, or load that of a path or ``demo``; raises UsageError for anything else."""
+    if isinstance(source, Snapshot):
+        return source
+    if not isinstance(source, str | Path):
+        hint = 'for example kplan.Planner(kplan.load_snapshot("demo"))'
+        raise UsageError(f"expected a snapshot, got {type(source).__name__}", hint=hint)
+
+    return load_snapshot(source)
+
+
+def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
+    """Decode a pod, with an API server's defaults where it has no uid; a `Pod` is returned as it is.
+
+    Raises
+    ------
+    ManifestError
+        With every problem and its JSON path.
+    UsageError
+        When it is no object.
+    """
+    if isinstance(obj, Pod):
+        return obj
+    if not isinstance(obj, Mapping):
+        raise UsageError(f"{obj!r} is not a pod", hint="name a pod as NAMESPACE/NAME, or give it as a dict")
+    kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
+    if kind is None or kind.type is not Pod:
+        problem = Problem(f"expected a Pod, got {obj.get('kind')!r} of {obj.get('apiVersion')!r}", json_path="$.kind")
+        raise ManifestError([problem])
+    try:
+        pod = convert(dict(obj), Pod)
+    except DecodeError as error:
+        raise ManifestError(error.problems) from None
+    problems = [] if pod.spec.containers else [Problem("a pod needs a container", json_path="$.spec.containers")]
+    problems += [*QuantityCheck(refuses_odd=False).problems(pod), *time_problems(pod)]
+    if problems:
+        raise ManifestError(problems)
+    completed: Pod = complete(pod, kind)
+    return completed

@@ -9,20 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import (
-    apps,
-    autoscaling,
-    batch,
-    cluster_api,
-    core,
-    karpenter,
-    policy,
-    resource,
-    resource_slice,
-    scheduling,
-    service,
-    storage,
-)
+from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
@@ -57,18 +44,18 @@ class Snapshot:
     pods: tuple[core.Pod, ...] = ()
     namespaces: tuple[core.Namespace, ...] = ()
     config_maps: tuple[core.ConfigMap, ...] = ()
-    services: tuple[service.Service, ...] = ()
+    services: tuple[core.Service, ...] = ()
     replication_controllers: tuple[core.ReplicationController, ...] = ()
-    replica_sets: tuple[apps.ReplicaSet, ...] = ()
-    stateful_sets: tuple[apps.StatefulSet, ...] = ()
-    deployments: tuple[apps.Deployment, ...] = ()
-    daemon_sets: tuple[apps.DaemonSet, ...] = ()
-    controller_revisions: tuple[apps.ControllerRevision, ...] = ()
-    jobs: tuple[batch.Job, ...] = ()
-    cron_jobs: tuple[batch.CronJob, ...] = ()
-    horizontal_pod_autoscalers: tuple[autoscaling.HorizontalPodAutoscaler, ...] = ()
-    vertical_pod_autoscalers: tuple[autoscaling.VerticalPodAutoscaler, ...] = ()
-    pod_disruption_budgets: tuple[policy.PodDisruptionBudget, ...] = ()
+    replica_sets: tuple[workloads.ReplicaSet, ...] = ()
+    stateful_sets: tuple[workloads.StatefulSet, ...] = ()
+    deployments: tuple[workloads.Deployment, ...] = ()
+    daemon_sets: tuple[workloads.DaemonSet, ...] = ()
+    controller_revisions: tuple[workloads.ControllerRevision, ...] = ()
+    jobs: tuple[workloads.Job, ...] = ()
+    cron_jobs: tuple[workloads.CronJob, ...] = ()
+    horizontal_pod_autoscalers: tuple[workloads.HorizontalPodAutoscaler, ...] = ()
+    vertical_pod_autoscalers: tuple[workloads.VerticalPodAutoscaler, ...] = ()
+    pod_disruption_budgets: tuple[workloads.PodDisruptionBudget, ...] = ()
     priority_classes: tuple[scheduling.PriorityClass, ...] = ()
     pod_groups: tuple[scheduling.PodGroup, ...] = ()
     persistent_volumes: tuple[core.PersistentVolume, ...] = ()
@@ -85,18 +72,18 @@ class Snapshot:
     resource_claims: tuple[resource.ResourceClaim, ...] = ()
     resource_claim_templates: tuple[resource.ResourceClaimTemplate, ...] = ()
     device_classes: tuple[resource.DeviceClass, ...] = ()
-    resource_slices: tuple[resource_slice.ResourceSlice, ...] = ()
-    device_taint_rules: tuple[resource_slice.DeviceTaintRule, ...] = ()
-    machine_deployments: tuple[cluster_api.MachineDeployment, ...] = ()
-    machine_sets: tuple[cluster_api.MachineSet, ...] = ()
-    machine_pools: tuple[cluster_api.MachinePool, ...] = ()
-    machines: tuple[cluster_api.Machine, ...] = ()
-    node_pools: tuple[karpenter.NodePool, ...] = ()
-    node_claims: tuple[karpenter.NodeClaim, ...] = ()
-    node_overlays: tuple[karpenter.NodeOverlay, ...] = ()
-    ec2_node_classes: tuple[karpenter.EC2NodeClass, ...] = ()
-    aks_node_classes: tuple[karpenter.AKSNodeClass, ...] = ()
-    kwok_node_classes: tuple[karpenter.KWOKNodeClass, ...] = ()
+    resource_slices: tuple[resource.ResourceSlice, ...] = ()
+    device_taint_rules: tuple[resource.DeviceTaintRule, ...] = ()
+    machine_deployments: tuple[provisioning.MachineDeployment, ...] = ()
+    machine_sets: tuple[provisioning.MachineSet, ...] = ()
+    machine_pools: tuple[provisioning.MachinePool, ...] = ()
+    machines: tuple[provisioning.Machine, ...] = ()
+    node_pools: tuple[provisioning.NodePool, ...] = ()
+    node_claims: tuple[provisioning.NodeClaim, ...] = ()
+    node_overlays: tuple[provisioning.NodeOverlay, ...] = ()
+    ec2_node_classes: tuple[provisioning.EC2NodeClass, ...] = ()
+    aks_node_classes: tuple[provisioning.AKSNodeClass, ...] = ()
+    kwok_node_classes: tuple[provisioning.KWOKNodeClass, ...] = ()
     source: str = "objects"
     taken_at: str | None = None
     server_version: str | None = None

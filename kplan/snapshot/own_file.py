@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
+from kplan.api.meta import KubeStruct
 from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
 from kplan.snapshot.lean import lean

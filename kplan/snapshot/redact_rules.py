@@ -11,31 +11,25 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from kplan.api import (
-    cluster_api,
-    core,
-    karpenter,
-    meta,
-    pod,
-    policy,
-    resource,
-    resource_slice,
-    scheduling,
-    storage,
-    volumes,
-)
+from kplan.api import core, meta, pod, provisioning, resource, scheduling, storage, workloads
 from kplan.api.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodAffinityTerm,
     TopologySelectorLabelRequirement,
 )
-from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.autoscaling import ContainerResourcePolicy, CrossVersionObjectReference
-from kplan.api.batch import JobTemplateSpec
+from kplan.api.core import HEADLESS, ServicePort, ServiceSpec
 from kplan.api.pod import PodAnnotations
-from kplan.api.service import HEADLESS, ServicePort, ServiceSpec
 from kplan.api.tolerations import Taint, Toleration
+from kplan.api.workloads import (
+    ContainerResourcePolicy,
+    CrossVersionObjectReference,
+    JobTemplateSpec,
+    ReplicaSetAnnotations,
+    StatefulSetSpec,
+    StatefulSetStatus,
+    VolumeClaimTemplate,
+)
 from kplan.snapshot.lean import DECIDING_ANNOTATIONS
 from kplan.snapshot.pseudonyms import Words
 
@@ -190,14 +184,14 @@ RULES: dict[tuple[type, str], Rule] = {
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
     (core.ContainerImage, "names"): _all(Words.image),
-    (cluster_api.ScalableAnnotations, "labels"): _drop,
-    (cluster_api.ScalableAnnotations, "taints"): _drop,
-    (cluster_api.ScalableSpec, "cluster_name"): _named("Cluster"),
-    (cluster_api.MachineTemplate, "metadata"): metadata_rule("Machine"),
-    (cluster_api.NodeReference, "name"): _named("Node"),
-    (karpenter.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
-    (karpenter.TemplateMeta, "labels"): Words.labels,
-    (karpenter.TemplateMeta, "annotations"): _annotations,
+    (provisioning.ScalableAnnotations, "labels"): _drop,
+    (provisioning.ScalableAnnotations, "taints"): _drop,
+    (provisioning.ScalableSpec, "cluster_name"): _named("Cluster"),
+    (provisioning.MachineTemplate, "metadata"): metadata_rule("Machine"),
+    (provisioning.NodeReference, "name"): _named("Node"),
+    (provisioning.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
+    (provisioning.TemplateMeta, "labels"): Words.labels,
+    (provisioning.TemplateMeta, "annotations"): _annotations,
     # The status names groups as the cloud does.
     (core.ConfigMapData, "status"): _drop,
     (core.ConfigMapData, "priorities"): _drop,
@@ -219,37 +213,37 @@ RULES: dict[tuple[type, str], Rule] = {
     (ReplicaSetAnnotations, "revision"): _keep,
     (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
     (JobTemplateSpec, "metadata"): metadata_rule("Job"),
-    (policy.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
+    (workloads.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
         words.name("Pod", name): moment for name, moment in pods.items()
     },
     # Volumes
-    (volumes.Volume, "name"): _named("podvolume"),
-    (volumes.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
-    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): Words.volume,
-    (volumes.NFSVolumeSource, "server"): _drop,
-    (volumes.ISCSIVolumeSource, "target_portal"): _named("volume"),
-    (volumes.ISCSIVolumeSource, "iqn"): _named("volume"),
-    (volumes.ISCSIVolumeSource, "portals"): _all(_named("volume")),
-    (volumes.RBDVolumeSource, "monitors"): _all(_named("volume")),
-    (volumes.RBDVolumeSource, "image"): _named("volume"),
-    (volumes.RBDVolumeSource, "pool"): _named("volume"),
-    (volumes.CinderVolumeSource, "volume_id"): _named("volume"),
-    (volumes.AzureDiskVolumeSource, "disk_name"): _named("volume"),
-    (volumes.AzureDiskVolumeSource, "disk_uri"): _named("volume"),
-    (volumes.AzureFileVolumeSource, "secret_name"): _named("volume"),
-    (volumes.AzureFileVolumeSource, "secret_namespace"): _named("Namespace"),
-    (volumes.AzureFileVolumeSource, "share_name"): _named("volume"),
-    (volumes.VsphereVirtualDiskVolumeSource, "volume_path"): _named("volume"),
-    (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
-    (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
-    (volumes.PortworxVolumeSource, "volume_id"): _named("volume"),
-    (volumes.CSIPersistentVolumeSource, "volume_handle"): Words.volume,
-    (volumes.ConfigMapVolumeSource, "name"): _drop,
-    (volumes.SecretVolumeSource, "secret_name"): _drop,
-    (volumes.ImageVolumeSource, "reference"): Words.image,
-    (volumes.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
-    (volumes.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
-    (volumes.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
+    (storage.Volume, "name"): _named("podvolume"),
+    (storage.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
+    (storage.AWSElasticBlockStoreVolumeSource, "volume_id"): Words.volume,
+    (storage.NFSVolumeSource, "server"): _drop,
+    (storage.ISCSIVolumeSource, "target_portal"): _named("volume"),
+    (storage.ISCSIVolumeSource, "iqn"): _named("volume"),
+    (storage.ISCSIVolumeSource, "portals"): _all(_named("volume")),
+    (storage.RBDVolumeSource, "monitors"): _all(_named("volume")),
+    (storage.RBDVolumeSource, "image"): _named("volume"),
+    (storage.RBDVolumeSource, "pool"): _named("volume"),
+    (storage.CinderVolumeSource, "volume_id"): _named("volume"),
+    (storage.AzureDiskVolumeSource, "disk_name"): _named("volume"),
+    (storage.AzureDiskVolumeSource, "disk_uri"): _named("volume"),
+    (storage.AzureFileVolumeSource, "secret_name"): _named("volume"),
+    (storage.AzureFileVolumeSource, "secret_namespace"): _named("Namespace"),
+    (storage.AzureFileVolumeSource, "share_name"): _named("volume"),
+    (storage.VsphereVirtualDiskVolumeSource, "volume_path"): _named("volume"),
+    (storage.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
+    (storage.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
+    (storage.PortworxVolumeSource, "volume_id"): _named("volume"),
+    (storage.CSIPersistentVolumeSource, "volume_handle"): Words.volume,
+    (storage.ConfigMapVolumeSource, "name"): _drop,
+    (storage.SecretVolumeSource, "secret_name"): _drop,
+    (storage.ImageVolumeSource, "reference"): Words.image,
+    (storage.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
+    (storage.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
+    (storage.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
     (storage.CSINodeDriver, "name"): _keep,
     (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
     # Pod groups
@@ -264,13 +258,13 @@ RULES: dict[tuple[type, str], Rule] = {
     (resource.CELDeviceSelector, "expression"): _keep,
     (resource.DeviceConstraint, "requests"): _all(Words.request),
     (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
-    (resource_slice.ResourcePool, "name"): Words.pool,
-    (resource_slice.Device, "name"): _named("device"),
-    (resource_slice.DeviceAttribute, "string_value"): _keep,
-    (resource_slice.DeviceAttribute, "version_value"): _keep,
-    (resource_slice.DeviceAttribute, "string_values"): _keep,
-    (resource_slice.DeviceAttribute, "version_values"): _keep,
-    (resource_slice.CounterSet, "name"): _keep,
+    (resource.ResourcePool, "name"): Words.pool,
+    (resource.Device, "name"): _named("device"),
+    (resource.DeviceAttribute, "string_value"): _keep,
+    (resource.DeviceAttribute, "version_value"): _keep,
+    (resource.DeviceAttribute, "string_values"): _keep,
+    (resource.DeviceAttribute, "version_values"): _keep,
+    (resource.CounterSet, "name"): _keep,
 }
 
 
@@ -325,15 +319,15 @@ STRUCT_RULES: dict[type, StructRule] = {
     meta.OwnerReference: StructRule(_IDENTITY, _by_kind),
     meta.TypedObjectReference: StructRule(_IDENTITY, _by_kind),
     CrossVersionObjectReference: StructRule(_IDENTITY, _by_kind),
-    karpenter.NodeClassReference: StructRule(_IDENTITY, _by_kind),
+    provisioning.NodeClassReference: StructRule(_IDENTITY, _by_kind),
     resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
     meta.LabelSelectorRequirement: StructRule(_VALUES, _by_key),
     NodeSelectorRequirement: StructRule(_VALUES, _by_key),
-    karpenter.NodeRequirement: StructRule(_VALUES, _by_key),
+    provisioning.NodeRequirement: StructRule(_VALUES, _by_key),
     TopologySelectorLabelRequirement: StructRule(_VALUES, _by_key),
     Taint: StructRule(_VALUES, _by_key),
     Toleration: StructRule(_VALUES, _by_key),
-    resource_slice.DeviceTaint: StructRule(_VALUES, _by_key),
+    resource.DeviceTaint: StructRule(_VALUES, _by_key),
     resource.DeviceToleration: StructRule(_VALUES, _by_key),
     NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
     core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),

@@ -25,10 +25,9 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
-from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.results import Outcome, Status
 from kplan.framework.session import Session
-from kplan.framework.status import Status
 from kplan.rules.pod_info import PodInfo
 
 

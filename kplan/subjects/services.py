@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.service_updates import updated_service
-from kplan.admission.validation.errors import FieldError, invalid
+from kplan.admission.validation.checks import FieldError, invalid
+from kplan.admission.validation.services import updated_service
+from kplan.api.core import HEADLESS, Service, ServiceSpec
 from kplan.api.references import object_name
-from kplan.api.service import HEADLESS, Service, ServiceSpec
 from kplan.simulation.merging import MERGE_KEYS, identity, merged, without_dropped
 from kplan.simulation.templates import last_applied, whole_object
 from kplan.snapshot.model import Snapshot

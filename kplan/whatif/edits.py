@@ -19,19 +19,19 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, NodeCondition, Pod
-from kplan.api.karpenter import HASH, HASH_VERSION, NodePool
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
+from kplan.api.labels import UNSCHEDULABLE
+from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.api.references import object_name
-from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
-from kplan.rules.node_claims import claims_left
+from kplan.rules.node_groups import claims_left
 from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.not_found import no_node
+from kplan.subjects.workload_pods import no_node
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Resize
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.alike import nearest_texts
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector, parse_selector
+from kplan.api.names import nearest_texts
 from kplan.api.references import object_name
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.not_found import nearest_names
+from kplan.subjects.workload_pods import nearest_names
 
 _GLOB = "*?["
 

@@ -16,16 +16,16 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
-from kplan.api.autoscaling import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.references import object_name
+from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import RequestSum
 from kplan.reading.documents import read_documents
-from kplan.reading.limits import REPORTS
+from kplan.reading.files import REPORTS
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.model import Snapshot

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
+from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 

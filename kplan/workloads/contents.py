@@ -1,20 +1,161 @@
-"""The content of manifests: workloads, their pods, and everything else."""
+"""The content of manifests.
+
+Workloads, their pods, kinds that kplan does not know, everything else, and what is wrong with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from kplan.admission.validation.errors import FieldError
+from kplan.admission.decoding import ApiKind, Fault, kind_named, kinds_in, nearest_kind
+from kplan.admission.validation.checks import FieldError
 from kplan.api.core import Pod
+from kplan.api.decode import DecodeError
+from kplan.api.kinds import split_api_version
+from kplan.api.quantity import MAX_INT64, parse
 from kplan.api.references import object_name
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.reading.items import Item
-from kplan.workloads.problems import field_problem, uncountable
-from kplan.workloads.sources import PassedOver
+from kplan.reading.positions import Step, path_of
+from kplan.workloads.expansion import WORKLOADS
+from kplan.workloads.sources import PassedOver, Source, Text
+
+_GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
+"""Kubernetes' API groups without a dot, and the removed group ``extensions``."""
+
+_MOST_WAYS = 3
+_NANOS = 10**9
+_COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
+
+
+def field_problem(item: Item, error: FieldError, path: str) -> Problem:
+    """Return a validation error of the API server as a problem in the manifest's file."""
+    return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
+
+
+def fault_hint(fault: Fault, kind: str) -> str:
+    """Return a hint about a field that does not decode."""
+    if fault.is_strict:
+        return "leave it out, or pass over such fields with --validate ignore"
+    if fault.is_quantity:
+        return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
+    return _explain(kind, fault.path)
+
+
+def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem]:
+    """Yield what kubectl says of an object in another namespace than the one that its command names.
+
+    Upstream: staging/src/k8s.io/cli-runtime/pkg/resource/visitor.go RequireNamespace.
+    """
+    if namespace != wanted:
+        message = f'the namespace from the provided object "{namespace}" does not match the namespace "{wanted}"'
+        hint = f"pass --namespace={namespace}, or leave --namespace out: then each object goes where it says"
+        yield item.locate(Problem(message, json_path="$.metadata.namespace", hint=hint))
+
+
+def _explain(kind: str, path: str) -> str:
+    """Return the kubectl command that describes the field; indices and map keys are left out of its path."""
+    fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
+    return f"kubectl explain {kind.lower()}.{fields} describes this field"
+
+
+def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
+    """Yield a problem for each amount of a pod's spec above the largest int64, for cpu in thousandths."""
+    amounts_at = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group, [])):
+            amounts_at.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
+    for resources, at in amounts_at:
+        for side in ("limits", "requests"):
+            for name, amount in resources.get(side, {}).items():
+                most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64
+                if parse(amount).nanos > most * _NANOS:
+                    where = "overhead" if at == path else side
+                    message = f"{amount[:60]!r} is more than Kubernetes can count"
+                    yield Problem(message, json_path=f"{at}.{where}.{name}", hint=_COUNT_HINT)
+
+
+def is_foreign(api_version: str, kind: str) -> bool:
+    """Return whether a kind is not one of Kubernetes' own: a custom resource, or an object of another tool.
+
+    Custom groups are domain names; other tools have words of their own, such as skaffold. A group that resembles one of
+    Kubernetes' groups counts as misspelt.
+    """
+    group, version = split_api_version(api_version)
+    if not group or not version or not kind or kinds_in(group):
+        return False
+    return "." in group or not difflib.get_close_matches(group, _GROUPS, n=1, cutoff=0.7)
+
+
+def unknown_kind(api_version: str, kind: str) -> Problem:
+    """Return kubectl's problem for a kind that the API server does not have, with the nearest known kind as a hint."""
+    group, _ = split_api_version(api_version)
+    near = nearest_kind(api_version, kind)
+    hint = f"did you mean apiVersion: {near[0]} with kind: {near[1]}?" if near else "kubectl api-resources lists all"
+    is_version_wrong = kind in kinds_in(group)
+    path = "$.apiVersion" if is_version_wrong else "$.kind"
+    return Problem(f'no matches for kind "{kind}" in version "{api_version}"', json_path=path, hint=hint)
+
+
+def no_workloads(sources: Sequence[Source], passed_over: Sequence[PassedOver], foreign: Sequence[str] = ()) -> Problem:
+    """Return the problem of manifests without a pod and without a workload.
+
+    Parameters
+    ----------
+    foreign : kinds that are not known and have pod templates
+    """
+    names = [
+        source.name if isinstance(source, Text) else str(source)
+        for source in sources
+        if isinstance(source, str | Path | Text)
+    ]
+    hint = f"name files that hold one of {', '.join(WORKLOADS)}"
+    hint = _builds(passed_over) or hint
+    if foreign:
+        kinds = " ".join(f"--as-deployment {kind}" for kind in dict.fromkeys(foreign))
+        hint = f"{kinds} places the pods of such kinds as those of Deployments"
+    return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
+
+
+def _builds(passed_over: Sequence[PassedOver]) -> str:
+    """Return what to type for the kustomizations and charts among passed over files; empty where there is none."""
+    kinds = (
+        ("overlay", [file.built_by for file in passed_over if file.is_overlay]),
+        ("kustomization", [file.built_by for file in passed_over if file.built_by.startswith("-k ")]),
+        ("chart", [file.built_by for file in passed_over if file.built_by.startswith("helm ")]),
+    )
+    hints: list[str] = []
+    for kind, commands in kinds:
+        ways = list(dict.fromkeys(commands))
+        if not ways or (kind == "kustomization" and hints):
+            continue
+        more = f", and {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
+        verb = "render" if kind == "chart" else "build"
+        article = "an" if kind == "overlay" else "a"
+        which = f"is {article} {kind}; {verb} it" if len(ways) == 1 else f"are {len(ways)} {kind}s; {verb} one"
+        hints.append(f"there {which} with {' or '.join(ways[:_MOST_WAYS])}{more}")
+    return "; ".join(hints)
+
+
+def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
+    """Yield a warning about each kind of which only the fields are checked.
+
+    Parameters
+    ----------
+    kinds : kind -> number of objects
+    """
+    message = "only the names and types of its fields are checked, so the API server may still refuse it"
+    for kind, n in sorted(kinds.items()):
+        yield InputWarning("NotJudged", kind if n == 1 else f"{kind} ({n})", message)
+
 
 Object = dict[str, Any]
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
@@ -109,3 +250,123 @@ def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
                 hint="give one of them another name or namespace",
             )
         )
+
+
+_MOST_TEMPLATES = 20
+_MOST_VISITED = 10_000
+_NUMBERS = ("replicas", "parallelism")
+_LABEL = "kplan/as-deployment"
+_MOST_REPLICAS = 1_000_000
+
+
+class PodTemplateAt(msgspec.Struct, frozen=True):
+    """A pod template in an object."""
+
+    path: tuple[Step, ...]
+    template: Object
+    replicas: int  #: as the nearest object around it says; 1 where none says
+
+
+def pod_templates(content: Object) -> list[PodTemplateAt]:
+    """Return what looks like a pod template in an object: a ``spec`` with containers, at any depth, up to a bound."""
+    templates: list[PodTemplateAt] = []
+    open_ends: list[tuple[Any, tuple[Step, ...], int]] = [(content.get("spec"), ("spec",), 1)]
+    for _ in range(_MOST_VISITED):
+        if not open_ends or len(templates) == _MOST_TEMPLATES:
+            break
+        value, path, replicas = open_ends.pop()
+        if isinstance(value, dict):
+            if _is_template(value):
+                templates.append(PodTemplateAt(path, value, replicas))
+                continue
+            number = next((value[name] for name in _NUMBERS if isinstance(value.get(name), int)), None)
+            inner = replicas if number is None else min(max(number, 0), _MOST_REPLICAS)
+            open_ends += [(below, (*path, str(name)), inner) for name, below in reversed(value.items())]
+        elif isinstance(value, list):
+            open_ends += [(below, (*path, index), replicas) for index, below in reversed([*enumerate(value)])]
+    return templates
+
+
+def take_object(
+    item: Item,
+    problems: list[Problem],
+    take_known: Callable[[Item, ApiKind], None],
+    take_foreign: Callable[[Item, list[PodTemplateAt]], None],
+) -> None:
+    """Take an object of one of Kubernetes' kinds, or of another with its pod templates; record what is wrong with it.
+
+    Both functions may raise DecodeError.
+    """
+    api_kind = kind_named(item.api_version, item.kind)
+    try:
+        if api_kind is not None:
+            take_known(item, api_kind)
+        elif is_foreign(item.api_version, item.kind):
+            take_foreign(item, pod_templates(item.value()))
+        else:
+            problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
+    except DecodeError as error:
+        problems += map(item.locate, error.problems)
+
+
+def _is_template(value: Mapping[str, Any]) -> bool:
+    containers = _dict(value.get("spec")).get("containers")
+    return isinstance(containers, list) and bool(containers) and all(isinstance(one, dict) for one in containers)
+
+
+def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]:
+    """Yield a Deployment for each template of an object; of several templates each has a name of its own."""
+    content = item.value()
+    metadata = _dict(content.get("metadata"))
+    for number, entry in enumerate(templates):
+        name = str(metadata.get("name", "")) + (f"-{number}" if len(templates) > 1 else "")
+        labels = {_LABEL: name[:63].rstrip("-.")}
+        template = entry.template
+        own = _dict(template.get("metadata"))
+        merged = {**_dict(own.get("labels")), **labels}
+        pod_spec = {**template["spec"]}
+        # A Deployment takes no other; a Job-like kind restarts its pods as it likes.
+        pod_spec.pop("restartPolicy", None)
+        yield replace(
+            item,
+            api_version="apps/v1",
+            kind="Deployment",
+            content={
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {key: value for key, value in metadata.items() if key in ("namespace", "labels")}
+                | {"name": name},
+                "spec": {
+                    "replicas": entry.replicas,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {**own, "labels": merged}, "spec": pod_spec},
+                },
+            },
+        )
+
+
+def not_placed(item: Item, templates: list[PodTemplateAt]) -> InputWarning:
+    """Return the warning about an object whose pods are not placed, since its kind is not known."""
+    number = sum(template.replicas for template in templates)
+    paths = ", ".join(path_of(template.path).removeprefix("$.") for template in templates[:3])
+    pods = "1 pod" if number == 1 else f"{number} pods"
+    message = (
+        f"kplan does not know this kind, whose {paths} looks like a template of {pods}: none of them is placed here; "
+        f"--as-deployment {item.kind} places them as those of a Deployment"
+    )
+    return InputWarning("UnknownPodTemplate", _name(item), message)
+
+
+def placed_as_deployment(item: Item) -> InputWarning:
+    """Return the warning about an object whose pods are placed as those of a Deployment."""
+    message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
+    return InputWarning("PlacedAsDeployment", _name(item), message)
+
+
+def _name(item: Item) -> str:
+    metadata = _dict(item.value().get("metadata"))
+    return object_name(item.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+
+
+def _dict(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}

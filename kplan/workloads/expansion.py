@@ -1,30 +1,227 @@
-"""The pods that controllers create for a workload, and the other objects of it that scheduling reads.
-
-Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job). Where a controller gives a pod a random
-name, the name has a number here.
-"""
+"""The pods that controllers create for a workload, the claims that come with them, and the nodes of a daemon set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
-from kplan.api.batch import CronJob, Job
-from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
-from kplan.api.kinds import type_of
-from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
-from kplan.api.pod import PodTemplate
+from kplan.api.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_node_selector,
+    required_node_affinity,
+)
+from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import DAEMON_SET, type_of
+from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
+from kplan.api.pod import PodResourceClaimStatus, PodTemplate
 from kplan.api.references import object_name
+from kplan.api.resource import ResourceClaim
+from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
+from kplan.api.tolerations import Toleration, Tolerations
+from kplan.api.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicaSetMeta,
+    ReplicaSetSpec,
+    StatefulSet,
+)
 from kplan.facts import InputWarning
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
+from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.claims import stateful_claims
-from kplan.workloads.daemons import daemon_pods, template_pod
+
+
+def stateful_claims(
+    obj: StatefulSet, pod: Pod, snapshot: Snapshot, known: Container[tuple[str, str]] | None = None
+) -> tuple[Pod, list[PersistentVolumeClaim]]:
+    """Return the pod with its claims as volumes, and the claims among them that the cluster does not have yet.
+
+    Of several claim templates with one name the last one counts. Upstream: getPersistentVolumeClaims, updateStorage.
+
+    Parameters
+    ----------
+    known : (namespace, name) of the claims that the cluster has; None for those of the snapshot
+    """
+    if not obj.spec.volume_claim_templates:
+        return pod, []
+    if known is None:
+        known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
+    namespace = pod.metadata.namespace
+    selected = obj.spec.selector.match_labels if obj.spec.selector is not None else {}
+    volumes: list[Volume] = []
+    claims: list[PersistentVolumeClaim] = []
+    for template in {template.metadata.name: template for template in obj.spec.volume_claim_templates}.values():
+        name = f"{template.metadata.name}-{pod.metadata.name}"
+        source = PersistentVolumeClaimVolumeSource(claim_name=name)
+        volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
+        if (namespace, name) not in known:
+            labels = {**template.metadata.labels, **selected}
+            metadata = replace(template.metadata, name=name, namespace=namespace, labels=labels)
+            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+            claims.append(with_default_class(claim, snapshot.storage_classes))
+    replaced = {volume.name for volume in volumes}
+    others = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
+    return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *others))), claims
+
+
+def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
+    """Return the pod and the claims that controllers create for it, for volumes and for devices.
+
+    The pod needs a uid, because the owner references of its claims hold it.
+    """
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    objects: list[msgspec.Struct] = []
+    for volume in pod.spec.volumes:
+        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        if template is not None:
+            metadata = ObjectMeta(
+                name=f"{pod.metadata.name}-{volume.name}",
+                namespace=pod.metadata.namespace,
+                labels=template.metadata.labels,
+                annotations=template.metadata.annotations,
+                owner_references=(owner,),
+            )
+            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+            objects.append(with_default_class(claim, snapshot.storage_classes))
+    pod, claims = _device_claims(pod, owner, snapshot)
+    return pod, [*objects, *claims]
+
+
+def _device_claims(pod: Pod, owner: OwnerReference, snapshot: Snapshot) -> tuple[Pod, list[ResourceClaim]]:
+    templates = {
+        (template.metadata.namespace, template.metadata.name): template
+        for template in snapshot.resource_claim_templates
+    }
+    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
+    claims: list[ResourceClaim] = []
+    for entry in pod.spec.resource_claims:
+        template = templates.get((pod.metadata.namespace, entry.resource_claim_template_name or ""))
+        if template is None or entry.name in statuses:
+            continue
+        name = f"{pod.metadata.name}-{entry.name}"
+        metadata = replace(
+            template.spec.metadata, name=name, namespace=pod.metadata.namespace, uid=name, owner_references=(owner,)
+        )
+        claims.append(ResourceClaim(metadata=metadata, spec=template.spec.spec))
+        statuses[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
+    if not claims:
+        return pod, []
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses.values()))), claims
+
+
+_EXISTS = "Exists"
+_HARD = frozenset({"NoSchedule", "NoExecute"})
+_ALWAYS_TOLERATED = (
+    Toleration(key="node.kubernetes.io/not-ready", operator=_EXISTS, effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/unreachable", operator=_EXISTS, effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/disk-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/memory-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/pid-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/unschedulable", operator=_EXISTS, effect="NoSchedule"),
+)
+_ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", operator=_EXISTS, effect="NoSchedule")
+
+
+def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
+    """Return the pod that a controller creates from a template."""
+    owners = () if owner is None else (owner,)
+    metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
+    return Pod(metadata=metadata, spec=template.spec)
+
+
+def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) -> list[Pod]:
+    """Return a pod for each node that needs one and has none, in the order of the nodes' names."""
+    served = {
+        pod.spec.node_name
+        for pod in snapshot.pods
+        if (owner := controller_of(pod.metadata)) is not None
+        and owner.kind == DAEMON_SET
+        and owner.name == obj.metadata.name
+        and pod.metadata.namespace == obj.metadata.namespace
+    }
+    pods = []
+    nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
+    for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
+        if should_run and node.metadata.name not in served:
+            pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
+            pods.append(pinned(pod, node.metadata.name))
+    return pods
+
+
+def with_tolerations(pod: Pod) -> Pod:
+    """Return the pod with the tolerations that the controller adds to every daemon pod."""
+    added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if pod.spec.host_network else _ALWAYS_TOLERATED
+    own = pod.spec.tolerations
+    return replace(
+        pod, spec=replace(pod.spec, tolerations=(*own, *(toleration for toleration in added if toleration not in own)))
+    )
+
+
+def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[tuple[bool, bool]]:
+    """Yield for each node whether it needs a pod of the template, and whether a pod that runs there may stay.
+
+    The controller asks for names, selectors and taints, not for resources.
+    """
+    pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
+    selects = _selection(pod)
+    own = Tolerations(pod.spec.tolerations)
+    for node in nodes:
+        untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
+        is_selected = selects(node)
+        yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
+
+
+def runs_on(template: PodTemplateSpec, node: Node) -> bool:
+    """Tell whether a node needs a pod of a template."""
+    return next(eligibilities(template, (node,)))[0]
+
+
+def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
+    """Return a pod of a daemon set as its controller creates it, but for the node for which it is."""
+    template, own = obj.spec.template, obj.metadata
+    owner = OwnerReference(api_version="apps/v1", kind=DAEMON_SET, name=own.name, uid=own.uid, controller=True)
+    pod = with_tolerations(template_pod(template, name, own.namespace, owner))
+    return replace(pod, metadata=replace(pod.metadata, uid=uid))
+
+
+def _selection(pod: Pod) -> Callable[[Node], bool]:
+    """Return what tells whether a pod is for a node by its name and selectors."""
+    spec = pod.spec
+    required = required_node_affinity(spec.affinity)
+    selector = None if required is None else compile_node_selector(required)
+
+    def selects(node: Node) -> bool:
+        name, labels = node.metadata.name, node.metadata.labels
+        if spec.node_name and spec.node_name != name:
+            return False
+        if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+            return False
+        return selector is None or selector.matches(labels, name)
+
+    return selects
+
+
+def pinned(pod: Pod, node_name: str) -> Pod:
+    """Return the pod with the controller's required node affinity for one node name, in place of its own terms."""
+    by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
+    affinity = pod.spec.affinity or Affinity()
+    node_affinity = replace(
+        affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=required
+    )
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
+
 
 #: The limit for any workload, whatever the nodes' allocatable resources are.
 MAX_REPLICAS: Final = 20_000

@@ -4,7 +4,7 @@ import pytest
 
 from kplan.admission import Admission, Admitter
 from kplan.snapshot import Snapshot, load_snapshot
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 
 Obj = dict[str, Any]
 

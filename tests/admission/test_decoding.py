@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.admission import fields
+from kplan.admission import decoding
 from kplan.admission.decoding import decode_object, time_problem
 from tests.admission import generate_fields
 from tests.objects import head
@@ -155,17 +155,17 @@ def test_the_shipped_table_is_what_the_generator_makes_of_the_api_description() 
 
 
 def test_fields_that_are_newer_than_1_36_are_not_known() -> None:
-    assert "containers" in fields.fields_of("V1PodSpec")
-    assert "evictionResponders" not in fields.fields_of("V1PodSpec")
+    assert "containers" in decoding.fields_of("V1PodSpec")
+    assert "evictionResponders" not in decoding.fields_of("V1PodSpec")
 
 
 def test_kinds_are_known_by_version_and_name() -> None:
-    assert fields.kind_named("apps/v1", "Deployment") == ("V1Deployment", "deployments", True)
-    assert fields.kind_named("apps/v1beta1", "Deployment") is None
-    assert fields.nearest_kind("extensions/v1beta1", "Deployment") == ("apps/v1", "Deployment")
-    assert fields.nearest_kind("v1", "Pods") == ("v1", "Pod")
+    assert decoding.kind_named("apps/v1", "Deployment") == ("V1Deployment", "deployments", True)
+    assert decoding.kind_named("apps/v1beta1", "Deployment") is None
+    assert decoding.nearest_kind("extensions/v1beta1", "Deployment") == ("apps/v1", "Deployment")
+    assert decoding.nearest_kind("v1", "Pods") == ("v1", "Pod")
 
 
 def test_misspelt_fields_have_a_nearest_name() -> None:
-    assert fields.nearest("V1Container", "resource") == "resources"
-    assert fields.nearest("V1Container", "xyzzy") == ""
+    assert decoding.nearest("V1Container", "resource") == "resources"
+    assert decoding.nearest("V1Container", "xyzzy") == ""

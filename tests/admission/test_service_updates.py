@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.service_updates import updated_service
+from kplan.admission.validation.services import updated_service
 
 Object = dict[str, Any]
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.cluster import deciding
+from kplan.cluster import in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from tests.objects import head
 from tests.preemption.scenes import node, planner, pod
 
@@ -136,7 +136,7 @@ def test_properties_are_those_of_the_explanation_of_all_nodes():
 @pytest.mark.parametrize("is_read_at_once", [True, False])
 def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, monkeypatch):
     if not is_read_at_once:
-        monkeypatch.setattr(deciding, "_EAGER_CELLS", -1)
+        monkeypatch.setattr(in_order, "_EAGER_CELLS", -1)
     made = place("web").to_dict(nodes)
 
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)

@@ -4,22 +4,22 @@ import difflib
 
 import pytest
 
-from kplan.api import alike
+from kplan.api import names
 
 
 def test_the_most_similar_name_comes_first() -> None:
-    assert alike.nearest_texts("voucher", ["boucher", "vouchers", "cart"]) == ["vouchers", "boucher"]
-    assert alike.similarity("abc", "abc") == 1
-    assert 0 < alike.similarity("abcd", "abce") < 1
+    assert names.nearest_texts("voucher", ["boucher", "vouchers", "cart"]) == ["vouchers", "boucher"]
+    assert names.similarity("abc", "abc") == 1
+    assert 0 < names.similarity("abcd", "abce") < 1
 
 
 def test_long_texts_resemble_nothing_but_themselves() -> None:
-    text = "a" * (alike.LONGEST + 1)
+    text = "a" * (names.LONGEST + 1)
 
-    assert alike.similarity(text, text) == 1
-    assert alike.similarity(text, text + "a") == 0
-    assert alike.nearest_texts(text, [text]) == []
-    assert alike.nearest_texts("a", [text]) == []
+    assert names.similarity(text, text) == 1
+    assert names.similarity(text, text + "a") == 0
+    assert names.nearest_texts(text, [text]) == []
+    assert names.nearest_texts("a", [text]) == []
 
 
 def test_of_very_many_names_only_the_first_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +30,6 @@ def test_of_very_many_names_only_the_first_are_compared(monkeypatch: pytest.Monk
         return []
 
     monkeypatch.setattr(difflib, "get_close_matches", close)
-    alike.nearest_texts("x", ["y" * 100] * 50_000)
+    names.nearest_texts("x", ["y" * 100] * 50_000)
 
     assert compared == [10_000]

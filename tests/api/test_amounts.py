@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from kplan.api.amounts import amounts_of
 from kplan.api.kinds import KINDS
 from kplan.errors import SnapshotError
 from kplan.snapshot import load_snapshot
+from kplan.snapshot.checks import amounts_of
 from tests.cli.commands import invoke
 
 BAD = "no quantity"

@@ -2,8 +2,8 @@ from typing import get_args
 
 import msgspec
 
-from kplan.api.base import QuantityLike, structs_in, types_in, types_of
 from kplan.api.kinds import KINDS
+from kplan.api.meta import QuantityLike, structs_in, types_in, types_of
 
 
 def test_the_types_of_a_field_are_those_by_which_it_is_decoded_and_only_quantities_may_be_floats() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.api.durations import Nanoseconds, format_duration, parse_duration
+from kplan.api.time import Nanoseconds, format_duration, parse_duration
 
 SECOND = 1_000_000_000
 

@@ -1,8 +1,15 @@
 import pytest
 
-from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from kplan.api.affinity import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+    compile_node_selector,
+    compile_preferred_terms,
+    compile_term,
+)
 from kplan.api.labels import InvalidSelector
-from kplan.api.nodeselector import compile_node_selector, compile_preferred_terms, compile_term
 
 
 def requirement(key: str, operator: str, *values: str) -> NodeSelectorRequirement:

@@ -2,8 +2,7 @@ import msgspec
 import pytest
 
 from kplan.api.decode import convert
-from kplan.api.resource import ResourceClaim
-from kplan.api.resource_slice import ResourceSlice
+from kplan.api.resource import ResourceClaim, ResourceSlice
 
 BETA_REQUEST = {
     "name": "r",

@@ -15,7 +15,7 @@ from typing import Any
 import clusters
 
 import kplan
-from kplan.cli import collector
+from kplan.cli import process
 
 Object = dict[str, Any]
 
@@ -84,10 +84,10 @@ def pods_per_second(base: list[Object], new: list[Object]) -> float:
 
     The garbage collector is set as the command line sets it, which keeps what was loaded out of collections.
     """
-    collector.start_loading()
+    process.start_loading()
     planner = kplan.Planner(kplan.load_snapshot([*base, *new, clusters.pod("first", labels={"app": "first"})]))
     planner.plan(["default/first"])
-    collector.finish_loading()
+    process.finish_loading()
     keys = [f"default/{pod['metadata']['name']}" for pod in new]
     started = time.process_time()
     plan = planner.plan(keys)

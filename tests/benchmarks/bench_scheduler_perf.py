@@ -13,10 +13,10 @@ import scheduler_perf
 from scheduler_perf import Workload
 
 import kplan
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 from kplan.subjects.sequence import run_in_order
 
 GOAL = 12

@@ -6,8 +6,8 @@ from typing import Any
 
 import kplan
 from kplan.questions.base import Showing
-from kplan.questions.diff.costs import ComparedAnswer
 from kplan.questions.diff.document import diff_report
+from kplan.questions.diff.facts import ComparedAnswer
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.report.options import ReportOptions

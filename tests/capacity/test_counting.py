@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.api.labels import HOSTNAME, ZONE
 from kplan.capacity.additions import least_number
-from kplan.capacity.counting import fill, fill_at_once, fill_from, is_local
+from kplan.capacity.counting import Template, fill, fill_at_once, fill_from, is_local
 from kplan.capacity.measure import without_nodes_and_pods
-from kplan.capacity.replicas import Template
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 from tests.effects.test_queue_plan import node, pod
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.capacity.own_workloads import next_replicas, own_workloads
+from kplan.capacity.templates import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.capacity.test_templates import workload
 from tests.effects.test_what_if import node, pod

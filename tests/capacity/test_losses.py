@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.api.wellknown import ZONE
+from kplan.api.labels import ZONE
 from kplan.capacity.counting import fill
 from kplan.capacity.losses import _most, possible_losses
 from kplan.capacity.measure import Capacity

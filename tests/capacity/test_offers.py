@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.api.wellknown import ZONE
-from kplan.capacity import offers as search
+from kplan.api.labels import ZONE
+from kplan.capacity import additions as search
+from kplan.capacity.additions import _by_price
 from kplan.capacity.counting import fill
-from kplan.capacity.offers import _by_price
 from kplan.documents.capacity import Offers
 from kplan.errors import UsageError
 from tests.capacity.test_counting import spread, template, web, zoned

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.decode import convert
-from kplan.api.resource_slice import ResourceSlice
+from kplan.api.resource import ResourceSlice
 from kplan.cel.expression import Reads, compile_expression
 from kplan.cel.values import CelCompileError, CelError, CostLimitError, UnsupportedError
 from kplan.plugins.dynamic_resources.inventory import ExpressionResults, Inventory

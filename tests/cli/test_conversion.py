@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.core import TyperCommand
 
-from kplan.cli.conversion import convert_quickly
-from kplan.cli.faults import _USAGE
+from kplan.cli.faults import _USAGE, convert_quickly
 
 
 class Fruit(StrEnum):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kplan.cli.signals import Ended, exit_code
+from kplan.cli.process import Ended, exit_code
 from tests.cli.processes import PROGRAM
 from tests.recorded import IS_WHOLE
 
@@ -58,17 +58,17 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(tmp_path: Path) -> None:
 
 WAITING = """
 import pathlib, sys, time
-from kplan.cli import signals
-signals.end_at_once()
+from kplan.cli import process
+process.end_at_once()
 import kplan
 def wait(planner):
     pathlib.Path(sys.argv[1], str(time.monotonic_ns())).touch()
     time.sleep(60)
-signals.end_in_order()
+process.end_in_order()
 try:
     kplan.sweep(kplan.Planner(kplan.load_snapshot("demo")), [wait] * 40, workers=2)
 except KeyboardInterrupt as interrupt:
-    sys.exit(signals.exit_code(interrupt))
+    sys.exit(process.exit_code(interrupt))
 """
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import kplan
-from kplan.capacity.replicas import Template
+from kplan.capacity.counting import Template
 from kplan.documents.placement import Origin
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import plan_queue, queue_report
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, pod
 from tests.scenarios import key, pending, planner, replica, scenarios

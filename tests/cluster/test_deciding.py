@@ -16,7 +16,7 @@ PENDING = ("shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "ml/fine-tune",
 def test_what_is_explained_at_once_is_what_is_explained_later(
     monkeypatch: pytest.MonkeyPatch, settle_preemption: bool
 ) -> None:
-    monkeypatch.setattr("kplan.cluster.deciding._EAGER_CELLS", 0)
+    monkeypatch.setattr("kplan.cluster.in_order._EAGER_CELLS", 0)
     planner, shown = kplan.Planner(kplan.load_snapshot("demo")), Shown(2)
     later, at_once = (
         place_in_order(planner, PENDING, settle_preemption=settle_preemption, shown=nodes) for nodes in (None, shown)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.config.expansion import Entry, PointSet, default_sets, expand, merge
 from kplan.config.problems import Problems
+from kplan.config.profiles import Entry, PointSet, default_sets, expand, merge
 from kplan.config.releases import newest
 from kplan.config.wire import EXTENSION_POINTS, PLACEMENT_POINTS
 

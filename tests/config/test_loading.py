@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.api.durations import Nanoseconds
+from kplan.api.time import Nanoseconds
 from kplan.config import SchedulerConfiguration, default_configuration, load_scheduler_config
 from kplan.config.args import ARGS_TYPES, NodeResourcesFitArgs, VolumeBindingArgs, default_args
 from kplan.config.effective import args_document

@@ -9,7 +9,7 @@ from kplan.api.core import Pod
 from kplan.diagnosis import group_trials
 from kplan.diagnosis.remedies import SIZES
 from kplan.documents import remedy as r
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.placement import GroupPlan
 from kplan.rules.pod_info import PodInfo
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head

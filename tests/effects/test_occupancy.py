@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.documents.timeline import Timeline
+from kplan.documents.change import Timeline
 from kplan.effects.clock import Clock
 from kplan.effects.occupancy import MOST_POINTS, _thinned
 from kplan.questions.plan.question import Plan

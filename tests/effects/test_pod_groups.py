@@ -14,7 +14,7 @@ from kplan.questions.capacity.question import Capacity
 from kplan.questions.place.question import Place
 from kplan.questions.preempt.question import Preempt
 from kplan.questions.remedy.question import Remedy
-from kplan.report.groups import group_text
+from kplan.report.overview import group_text
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner

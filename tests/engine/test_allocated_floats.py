@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.engine import allocated_floats
-from kplan.engine.allocated_floats import AllocatedFloats
+from kplan.engine import resource_scoring
+from kplan.engine.resource_scoring import AllocatedFloats
 from tests.engine.crowds import PODS, STEPS, built, change
 
 RESOURCES = ("cpu", "memory")
@@ -22,7 +22,7 @@ def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_n
     allocatable = np.stack([cluster.nodes.allocatable(name) for name in RESOURCES])
     requests = [pod.resources.requests.get(name, 0) for name in RESOURCES]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allocated_floats, "_MAX_FOLLOWED", most_followed)
+        patch.setattr(resource_scoring, "_MAX_FOLLOWED", most_followed)
         floats = AllocatedFloats(cluster, columns, allocatable, scale)
         for changes in ([], *more):
             for step in changes:

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
-from kplan.engine.changing_view import ChangingView
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_matching import PodMatch
-from kplan.engine.view import NodeView, PodDelta
+from kplan.engine.view import ChangingView, NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
 
 WEB = PodMatch(((None, selector_from_map({"app": "web"})),))

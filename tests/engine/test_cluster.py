@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.engine import cluster as cluster_module
-from kplan.engine import node_pods
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
@@ -146,7 +145,7 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
 @given(STEPS, STEPS, st.sampled_from([0, 2, 3]))
 def test_pods_leave_a_crowded_node_as_they_leave_any_other(steps, more, crowded):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_pods, "CROWDED", crowded)
+        patch.setattr(cluster_module, "CROWDED", crowded)
         busy = built(2, steps)
         copied = busy.copy()
         for step in more:

@@ -11,7 +11,7 @@ from kplan.api.decode import convert
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 
 
 def node(name: str, zone: str = "a") -> Node:

@@ -2,8 +2,7 @@
 
 from kplan.api.core import Node
 from kplan.api.decode import convert
-from kplan.engine.images import ImageIndex
-from kplan.engine.node_table import NodeTable
+from kplan.engine.node_table import ImageIndex, NodeTable
 
 
 def table(**images):

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.api.labels import NOTHING, Requirement, selector_of
-from kplan.engine import label_sets
-from kplan.engine.label_sets import LabelSets
+from kplan.engine import pod_table
+from kplan.engine.pod_table import LabelSets
 
 KEYS = ("app", "tier", "n")
 VALUES = ("a", "b", "", "3", "12")
@@ -28,7 +28,7 @@ SELECTORS = st.one_of(st.just(NOTHING), st.lists(requirements(), max_size=3).map
 @given(st.lists(LABELS, max_size=8), st.lists(LABELS, max_size=8), SELECTORS, st.integers(0, 3))
 def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selector, most_one_by_one):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_sets, "_MAX_MATCHED_SINGLY", most_one_by_one)
+        patch.setattr(pod_table, "_MAX_MATCHED_SINGLY", most_one_by_one)
         table = LabelSets()
         for labels in first:
             table.code(labels)
@@ -49,7 +49,7 @@ def test_equal_labels_have_one_code(listed):
 
 
 def test_masks_that_are_not_used_are_forgotten(monkeypatch):
-    monkeypatch.setattr(label_sets, "MAX_LABEL_MASKS", 1)
+    monkeypatch.setattr(pod_table, "MAX_LABEL_MASKS", 1)
     table = LabelSets()
     table.code({"app": "a"})
     one, two = (selector_of([Requirement("app", "In", (value,))]) for value in "ab")

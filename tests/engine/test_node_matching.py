@@ -1,9 +1,9 @@
 import pytest
 
+from kplan.api.affinity import CompiledNodeSelector, CompiledTerm, FieldRequirement
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import NOTHING, selector_from_map
-from kplan.api.nodeselector import CompiledNodeSelector, CompiledTerm, FieldRequirement
 from kplan.engine.node_matching import (
     count_untolerated_soft_taints,
     match_labels,

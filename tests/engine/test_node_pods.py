@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.engine import node_pods
-from kplan.engine.node_pods import NodePods
+from kplan.engine import cluster
+from kplan.engine.cluster import NodePods
 
 MOVES = st.tuples(st.sampled_from(["add", "leave", "turn", "copy", "grow"]), st.integers(0, 99))
 
@@ -23,7 +23,7 @@ def test_the_last_pod_takes_the_place_of_one_that_leaves_and_copies_stay_as_they
     plain: list[list[int]] = [[], []]
     copies: list[tuple[NodePods, list[list[int]]]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_pods, "CROWDED", crowded)
+        patch.setattr(cluster, "CROWDED", crowded)
         for number, (move, choice) in enumerate(moves):
             row = choice % len(plain)
             there = plain[row]

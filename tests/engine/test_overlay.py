@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.engine.overlay import Overlay
+from kplan.engine.mappings import Overlay
 
 KEYS = "abcd"
 CHANGES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(KEYS), st.one_of(st.none(), st.integers(0, 2))))

@@ -10,8 +10,7 @@ from kplan.api.time import to_micros
 from kplan.engine import pod_table
 from kplan.engine.pod_matching import PodMatch
 from kplan.engine.pod_table import PodTable
-from kplan.rules.affinity import NO_TERMS
-from kplan.rules.pod_info import NO_START_TIME
+from kplan.rules.pod_info import NO_START_TIME, NO_TERMS
 from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
 
 CROWD = st.lists(PODS, max_size=12)

@@ -1,7 +1,7 @@
 import pytest
 
 from kplan.config.args import UtilizationShapePoint
-from kplan.engine.utilization import utilization_table
+from kplan.engine.resource_scoring import utilization_table
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Node
 from kplan.api.decode import convert
-from kplan.engine.changing_view import ChangingView
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.view import NodeView, PodDelta
+from kplan.engine.view import ChangingView, NodeView, PodDelta
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, RESOURCES, STEPS, built, is_meant
 
 

@@ -5,7 +5,7 @@ import pytest
 from kplan.engine.verdicts import Code
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import SUCCESS, PreFilterResult, Scope, Status
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from tests.framework.fakes import FakeExtender, plugin, pod, post_filter, profile, rejecting, rows_of, scoring, session
 
 ONLY_AFFINITY = "node(s) didn't satisfy plugin(s) [A]"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.config.defaults import default_configuration
+from kplan.config.loading import default_configuration
 from kplan.framework.interface import SUCCESS, CycleState, Plugin, Scope, Status
 from kplan.framework.listers import Listers
 from kplan.plugins.registry import plugin_factory

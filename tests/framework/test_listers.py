@@ -2,11 +2,10 @@
 
 import pytest
 
-from kplan.api.core import Namespace
+from kplan.api.core import Namespace, Service
 from kplan.api.decode import convert
-from kplan.api.policy import PodDisruptionBudget
 from kplan.api.resource import DeviceClass
-from kplan.api.service import Service
+from kplan.api.workloads import PodDisruptionBudget
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 

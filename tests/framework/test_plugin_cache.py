@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kplan import load_snapshot
 from kplan.cluster.base import Base
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from tests.plugins.neighbours import neighbourhoods, pods
 
 SERVICE = {

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.capacity.counting import fill
-from kplan.capacity.replicas import Template
+from kplan.capacity.counting import Template, fill
 from kplan.cluster.base import Base
 from kplan.framework import replicas
 from kplan.framework.replicas import place_replicas

@@ -14,7 +14,7 @@ from kplan.framework.interface import (
     Status,
     StatusCode,
 )
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from tests.framework.fakes import cycle_of, plugin, pod, post_filter, rejecting, rows_of, scoring, session
 
 

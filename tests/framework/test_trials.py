@@ -4,7 +4,7 @@ import numpy as np
 
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
-from kplan.config.defaults import default_configuration
+from kplan.config.loading import default_configuration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 import pytest
 
 from kplan.errors import ApiError
-from kplan.live.discovery import Discovery, discover, read_version
-from kplan.live.reader import Reader
+from kplan.live.lists import Discovery, discover, read_version
+from kplan.live.reader import Reader, Response
 from kplan.live.resources import RESOURCES
-from kplan.live.transport import Response
 
 from .server import Answer, Cluster, Fault, Request, replay, status
 

@@ -19,11 +19,12 @@ from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
 from kplan.framework.extenders import ExtenderError
-from kplan.live import exec_plugin, extenders, lists, transport
+from kplan.live import extenders, lists, reader
+from kplan.live import kubeconfig as kubeconfig_module
 from kplan.live.collect import collect_snapshot
 from kplan.live.kubeconfig import load_access
 from kplan.live.options import LiveOptions
-from kplan.live.transport import Transport
+from kplan.live.reader import Transport
 from kplan.live.waiting import OutOfTimeError, in_time
 from tests.cli.processes import PROGRAM
 
@@ -240,7 +241,7 @@ def test_answers_that_are_no_lists_are_refused_in_words(start: Start, path: str,
 
 
 def test_an_answer_without_end_is_cut(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(reader, "_MOST_BYTES", 1 << 20)
     _, options = start(Cluster(fault=lambda _request: Answer(200, b" " * (2 << 20))))
 
     with pytest.raises(UnreachableError, match="has more than"):
@@ -260,7 +261,7 @@ def with_plugin(directory: Path, script: str, **fields: Any) -> LiveOptions:
 
 @pytest.mark.parametrize("script", ["sleep 60", "sleep 60 & wait", "trap '' TERM; sleep 60", "exec 1>&-; sleep 60"])
 def test_a_plugin_that_does_not_end_is_ended(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_plugin, "LIMIT_SECONDS", LIMIT)
+    monkeypatch.setattr(kubeconfig_module, "LIMIT_SECONDS", LIMIT)
     begun = time.monotonic()
 
     with pytest.raises(KubeconfigError, match=r"plugin\.sh of user demo-user did not end within 0\.4 s"):

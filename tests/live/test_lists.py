@@ -4,14 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kplan.api.apps import ControllerRevision
 from kplan.api.core import Node
+from kplan.api.workloads import ControllerRevision
 from kplan.errors import ApiError
 from kplan.live.lists import ListedObjects, decode_object, page_decoder, read_list
-from kplan.live.reader import Reader
+from kplan.live.reader import Reader, Response
 from kplan.live.resources import RESOURCES
-from kplan.live.transport import Response
-from kplan.reading.limits import MAX_OBJECT
+from kplan.reading.files import MAX_OBJECT
 
 from .server import Cluster, Request, cut_page, recordings, replay
 

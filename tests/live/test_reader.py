@@ -7,8 +7,7 @@ import pytest
 
 from kplan.errors import ApiError, ForbiddenError, UnauthorizedError, UnreachableError
 from kplan.live.faults import BrokenAnswerError
-from kplan.live.reader import ExpiredListError, Reader
-from kplan.live.transport import Response
+from kplan.live.reader import ExpiredListError, Reader, Response
 
 from .server import recordings
 

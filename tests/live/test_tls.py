@@ -14,8 +14,8 @@ import pytest
 
 from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig import load_access
+from kplan.live.reader import Transport
 from kplan.live.tls import TlsFiles
-from kplan.live.transport import Transport
 from tests.cli.processes import PROGRAM
 
 from .conftest import Start

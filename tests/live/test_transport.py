@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kplan.errors import KubeconfigError, UnreachableError
-from kplan.live import transport
+from kplan.live import reader
 from kplan.live.kubeconfig import load_access
 from kplan.live.options import LiveOptions
-from kplan.live.transport import Transport
+from kplan.live.reader import Transport
 
 from .conftest import Start
 from .server import CERTIFICATES, Answer, Cluster, kubeconfig
@@ -29,13 +29,13 @@ def test_the_seam_offers_get_and_no_way_to_say_another_verb() -> None:
 
 def test_only_the_seam_knows_the_network() -> None:
     """Extenders are no API servers: they are called by their own client, when somebody asks for that."""
-    room = Path(transport.__file__).parent
+    room = Path(reader.__file__).parent
 
     requesting = {path.name for path in room.glob("*.py") if ".request(" in path.read_text()}
 
-    assert requesting - {"extenders.py"} == {"transport.py"}
-    assert (room / "transport.py").read_text().count(".request(") == 1
-    assert '.request(\n            "GET",' in (room / "transport.py").read_text()
+    assert requesting - {"extenders.py"} == {"reader.py"}
+    assert (room / "reader.py").read_text().count(".request(") == 1
+    assert '.request(\n            "GET",' in (room / "reader.py").read_text()
 
 
 def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
@@ -62,7 +62,7 @@ def test_query_and_credentials_reach_the_server(start: Start) -> None:
 
 
 def test_chunked_and_compressed_bodies_arrive_whole(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_is_loopback", lambda _server: False)
+    monkeypatch.setattr(reader, "_is_loopback", lambda _server: False)
     body = b'{"x": "' + b"y" * 100_000 + b'"}'
     _, options = start(Cluster(fault=lambda _request: Answer(200, body, chunked=True)))
 
@@ -183,10 +183,10 @@ def test_a_user_name_that_breaks_the_line_is_refused_here(start: Start) -> None:
 
 def test_credentials_renewed_by_one_thread_serve_the_others(start: Start) -> None:
     _, options = start()
-    transport = connect(options)
-    refused = transport._headers
+    reader = connect(options)
+    refused = reader._headers
 
-    first, second = transport._renew(refused), transport._renew(refused)
+    first, second = reader._renew(refused), reader._renew(refused)
 
     assert first is second
     assert first is not refused

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import kplan
 import kplan.odds.luck
-from kplan.odds.tally import PENDING
+from kplan.odds.runs import PENDING
 from kplan.questions.preempt.question import Preempt
 from tests.preemption.scenes import node, pod
 

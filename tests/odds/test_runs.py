@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.errors import UsageError
 from kplan.odds.report import wilson
-from kplan.odds.runs import Branch, BranchRandom, all_runs
-from kplan.odds.tally import PENDING
+from kplan.odds.runs import PENDING, Branch, BranchRandom, all_runs
 from tests.effects.test_queue_plan import node, pod
 from tests.scenarios import scenarios
 from tests.schemas import assert_keeps_to_its_schema

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplan.capacity.replicas import Template
-from kplan.cluster import deciding
+from kplan.capacity.counting import Template
+from kplan.cluster import in_order
 from kplan.documents.plan import Action
 from kplan.framework import shape_cache
 from kplan.rules.pod_info import PodInfo
@@ -125,7 +125,7 @@ def test_explanations_brought_back_later_equal_those_read_at_once(area: str, mon
         settle = scenario.get("settlePreemption", False)
         at_once = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
 
-        monkeypatch.setattr(deciding, "_EAGER_CELLS", -1)
+        monkeypatch.setattr(in_order, "_EAGER_CELLS", -1)
         later = planner(scenario).plan(scenario["pods"], settle_preemption=settle)
         backwards = [placement.to_dict() for placement in reversed(later.placements)]
         monkeypatch.undo()

@@ -6,7 +6,7 @@ from msgspec import UNSET
 import kplan
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, planner, pod
 

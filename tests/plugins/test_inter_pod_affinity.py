@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from kplan.config.args import InterPodAffinityArgs
 from kplan.framework.interface import SKIP, PreScoreResult, StatusCode
-from kplan.framework.outcomes import PluginError
-from kplan.plugins.inter_pod_affinity.filtering import (
+from kplan.framework.results import PluginError
+from kplan.plugins.inter_pod_affinity.plugin import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
+    InterPodAffinity,
 )
-from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.oracle.scheduler_counts import AffinityCounts, affinity_scores
 
 from .asking import changes, details, filtered, verdicts

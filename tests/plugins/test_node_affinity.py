@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kplan.api.decode import convert
 from kplan.config.args import NodeAffinityArgs
 from kplan.framework.interface import PreScoreResult, StatusCode
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from kplan.plugins.node_affinity import NodeAffinity
 from tests.oracle import node_affinity as oracle
 

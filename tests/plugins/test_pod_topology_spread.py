@@ -6,7 +6,7 @@ from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from kplan.plugins.pod_topology_spread import scoring
 from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread

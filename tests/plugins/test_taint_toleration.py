@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.outcomes import PluginError
+from kplan.framework.results import PluginError
 from kplan.plugins.taint_toleration import TaintToleration
 from tests.oracle import taint_toleration as oracle
 

@@ -1,7 +1,7 @@
 """Which units of pods exceed what disruption budgets allow, when a whole group preempts."""
 
 import kplan
-from kplan.preemption.budgets import Budgets
+from kplan.preemption.dry_run import Budgets
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 

@@ -38,7 +38,9 @@ def test_the_exit_code_stays() -> None:
 
 
 def test_an_end_with_a_text_fails_as_in_every_program_of_python() -> None:
-    script = "import sys\nfrom kplan.program import ending\nending.prepare()\nending.end_with('text')\nsys.exit('text')"
+    script = (
+        "import sys\nfrom kplan.program import streams\nstreams.prepare()\nstreams.end_with('text')\nsys.exit('text')"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "text\n")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kplan.program.kubectl_completion import complete
+from kplan.program.completion import complete
 from kplan.program.main import app
 
 

@@ -36,8 +36,7 @@ from kplan.questions import (
     WhatIf,
 )
 from kplan.questions.base import Question, question_type
-from kplan.questions.reading import checked, question_of, read_questions
-from kplan.questions.schemas import QUESTION_KINDS, schema_text
+from kplan.questions.reading import QUESTION_KINDS, checked, question_of, read_questions, schema_text
 from kplan.simulation.draining import DrainOptions
 from tests.cli.commands import invoke
 from tests.objects import head

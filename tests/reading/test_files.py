@@ -12,8 +12,7 @@ import pytest
 from kplan.errors import Problem
 from kplan.reading import files
 from kplan.reading.documents import read_document, read_documents
-from kplan.reading.files import read_source
-from kplan.reading.limits import SETTINGS, Limits
+from kplan.reading.files import SETTINGS, Limits, read_source
 
 SMALL = Limits(max_bytes=3 << 20, max_stream_bytes=2 << 20, max_documents=3)
 POD = b"apiVersion: v1\nkind: Pod\n"

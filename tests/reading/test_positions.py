@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.errors import Problem
-from kplan.reading.content import Document
 from kplan.reading.documents import read_documents
 from kplan.reading.items import Item, read_items
-from kplan.reading.positions import Source, path_of, steps_of
-from kplan.reading.yaml_text import YamlLines
+from kplan.reading.positions import Document, Source, path_of, steps_of
+from kplan.reading.yaml import YamlLines
 
 YAML = """\
 # a comment

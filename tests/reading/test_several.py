@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.reading.several import listed
+from kplan.reading.arguments import listed
 from tests.simulation.clusters import deployment, node
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.reading.yaml_text import YamlProblem, read_yaml
+from kplan.reading.yaml import YamlProblem, read_yaml
 
 
 def load(text: str) -> Any:

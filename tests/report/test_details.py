@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.placement import Failure
 from kplan.engine.details import Detail, InsufficientResource
-from kplan.report.details import detail_text, failure_lines
+from kplan.report.decision import detail_text, failure_lines
 
 SENTENCES = {
     "a resource that is short": (

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kplan.report.junit import render_junit
+from kplan.report.pipelines import render_junit
 from kplan.report.view import Case, CaseReport
 
 

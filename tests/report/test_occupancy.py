@@ -1,8 +1,8 @@
 """The queue and the utilisation over time in words and tables."""
 
-from kplan.documents.timeline import QueueTimeline, Timeline, UsageTimeline, WorkloadWaits
+from kplan.documents.change import QueueTimeline, Timeline, UsageTimeline, WorkloadWaits
 from kplan.report.blocks import Table, plain
-from kplan.report.occupancy import occupancy_blocks, queue_sentence
+from kplan.report.timeline import occupancy_blocks, queue_sentence
 
 DAY = 86400.0
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kplan.documents.placement import Origin, PlacementReport
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, overview_blocks, row_of, where_text
 from kplan.report.registry import render

@@ -4,10 +4,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kplan.documents.files import ResourceTotal
 from kplan.documents.schemas import load_schema
-from kplan.documents.snapshot import ResourceTotal
 from kplan.facts import MissingKind
-from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
+from kplan.report.files_view import overview_report, render_overview
+from kplan.report.files_view import render_snapshot_check as render_check
+from kplan.report.files_view import snapshot_check as check_report
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
 from tests.objects import head

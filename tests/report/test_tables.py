@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.report.blocks import Span, Table, plain
-from kplan.report.tables import fold, table_lines
-from kplan.report.text import render_plain, render_terminal
+from kplan.report.text import fold, render_plain, render_terminal, table_lines
 
 NODE = "gke-prod-eu-west1-standard-pool-8-1a2b3c4d-xyz9.int"
 WIDTHS = st.integers(40, 120)

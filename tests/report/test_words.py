@@ -1,4 +1,4 @@
-from kplan.api.readable import readable
+from kplan.api.quantity import readable
 from kplan.report.words import age_text, count, moment_text, name_ranges
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.rules.affinity import NO_TERMS, affinity_terms
+from kplan.rules.pod_info import NO_TERMS, affinity_terms
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -4,8 +4,8 @@ import pytest
 
 from kplan.api.core import PersistentVolume
 from kplan.api.decode import convert
-from kplan.api.volumes import Volume
-from kplan.rules.csi_translation import (
+from kplan.api.storage import Volume
+from kplan.rules.volumes import (
     BETA_REGION,
     BETA_ZONE,
     MIGRATED,

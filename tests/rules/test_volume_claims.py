@@ -4,7 +4,7 @@ import pytest
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
-from kplan.rules.volume_claims import (
+from kplan.rules.volumes import (
     claim_class,
     claim_name,
     ephemeral_problem,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kplan.api.batch import JobCondition, JobStatus
+from kplan.api.workloads import JobCondition, JobStatus
 from kplan.simulation.updates import DIRECTIVES_GATE, RESOURCES_GATE, forbidden_changes
 
 Spec = dict[str, Any]

@@ -4,7 +4,7 @@ import pytest
 
 import kplan
 from kplan.errors import ManifestError, SnapshotError, UsageError
-from kplan.snapshot.objects import as_snapshot, decode_pod
+from kplan.snapshot.load import as_snapshot, decode_pod
 
 
 def test_a_dict_becomes_a_completed_pod() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.subjects.not_found import did_you_mean
+from kplan.subjects.workload_pods import did_you_mean
 
 KNOWN = ["shop/voucher-api", "shop/cart-0", "data/redis-0", "node-a"]
 

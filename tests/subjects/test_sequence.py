@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.subjects.sequence import Replay, run_in_order
 from tests.preemption.scenes import node, planner, pod
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kplan
-from kplan.cli.sweeping import SweepFlags
+from kplan.cli.asking import SweepFlags
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
 from kplan.sweeps import ask_all

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.api.karpenter import HASH
+from kplan.api.provisioning import HASH
 from tests.objects import head
 
 MACHINE = {"cpu": "4", "memory": "16Gi", "pods": "110"}

@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.errors import ManifestError
 from kplan.workloads import load_manifests
-from kplan.workloads.applied import read_changes, started
+from kplan.workloads.manifests import read_changes, started
 from tests.objects import head
 
 WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kplan.api.autoscaling import CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from kplan.api.meta import PlainMeta
+from kplan.api.workloads import CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from kplan.snapshot import load_snapshot
 from kplan.workloads import load_manifests
 from kplan.workloads.autoscalers import CODE, Autoscalers, autoscaler_warnings, live_replicas

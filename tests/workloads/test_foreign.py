@@ -5,7 +5,7 @@ import pytest
 from kplan.errors import ManifestError
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import load_manifests
-from kplan.workloads.foreign import pod_templates
+from kplan.workloads.contents import pod_templates
 from tests.objects import head
 
 

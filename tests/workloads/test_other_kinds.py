@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.admission.fields import kind_named
+from kplan.admission.decoding import kind_named
 from kplan.admission.judge import judge
 from tests.objects import head
 

@@ -7,21 +7,34 @@ from __future__ import annotations
 
 from kplan.admission.validation.checks import (
     Check,
+    Errors,
     Object,
     field,
     filled,
+    forbidden,
+    go_struct,
+    invalid,
     items,
     must,
     needed,
     not_negative,
+    not_supported,
     one_of,
     present,
+    required,
     rules,
 )
-from kplan.admission.validation.errors import Errors, forbidden, go_struct, invalid, not_supported, required
-from kplan.admission.validation.metadata import metadata, of_kind, selector_errors, selector_matches, shown_selector
+from kplan.admission.validation.metadata import (
+    LABEL,
+    dns_label,
+    metadata,
+    of_kind,
+    percent,
+    selector_errors,
+    selector_matches,
+    shown_selector,
+)
 from kplan.admission.validation.pods import restart_policy, template_errors
-from kplan.admission.validation.texts import LABEL, dns_label, percent
 from kplan.admission.validation.volumes import claim_spec_errors
 from kplan.api.names import dns_subdomain_problems
 

@@ -13,19 +13,28 @@ import msgspec
 
 from kplan.admission.validation.checks import (
     Check,
+    Errors,
+    FieldError,
     Object,
     at_most_bytes,
     between,
+    duplicate,
     enum,
     field,
     filled,
+    forbidden,
     formed,
+    go_struct,
     in_list,
+    invalid,
     items,
     must,
     needed,
+    not_found,
     one_of,
     present,
+    quoted,
+    required,
     rules,
     stated,
 )
@@ -36,27 +45,32 @@ from kplan.admission.validation.containers import (
     image_errors,
     init_container_errors,
 )
-from kplan.admission.validation.errors import (
-    Errors,
-    FieldError,
-    duplicate,
-    forbidden,
-    go_struct,
-    invalid,
-    not_found,
-    quoted,
-    required,
+from kplan.admission.validation.metadata import (
+    KEY,
+    LABEL,
+    SUBDOMAIN,
+    annotation_errors,
+    descending,
+    ip_errors,
+    label_errors,
+    metadata,
+    subdomain_with_underscore,
 )
-from kplan.admission.validation.metadata import annotation_errors, label_errors, metadata
-from kplan.admission.validation.placement import affinity_errors, gate_errors, spread_errors, toleration_errors
-from kplan.admission.validation.resources import container_name_errors, pod_resource_errors, resource_errors
+from kplan.admission.validation.placement import (
+    affinity_errors,
+    container_name_errors,
+    gate_errors,
+    pod_resource_errors,
+    resource_errors,
+    spread_errors,
+    toleration_errors,
+)
 from kplan.admission.validation.security import (
     containers_with_path,
     host_process_errors,
     os_errors,
     pod_security_errors,
 )
-from kplan.admission.validation.texts import KEY, LABEL, SUBDOMAIN, descending, ip_errors, subdomain_with_underscore
 from kplan.admission.validation.volumes import volume_errors
 
 _MIRROR = "kubernetes.io/config.mirror"

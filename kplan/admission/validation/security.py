@@ -9,17 +9,25 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kplan.admission.validation.checks import Object, at_most_bytes, between, field, formed, items, must, one_of, rules
-from kplan.admission.validation.errors import (
+from kplan.admission.validation.checks import (
     Errors,
+    Object,
+    at_most_bytes,
+    between,
     duplicate,
+    field,
     forbidden,
+    formed,
     go_struct,
     invalid,
+    items,
+    must,
     not_supported,
+    one_of,
     required,
+    rules,
 )
-from kplan.admission.validation.texts import MOST_ID, SUBDOMAIN, descending
+from kplan.admission.validation.metadata import MOST_ID, SUBDOMAIN, descending
 
 _MOST_SPEC_KIB = 64
 _MOST_DOMAIN, _MOST_USER = 256, 104

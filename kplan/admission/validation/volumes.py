@@ -10,31 +10,38 @@ import re
 
 from kplan.admission.validation.checks import (
     Check,
+    Errors,
     Object,
     at_most_bytes,
     between,
+    duplicate,
     enum,
     field,
     filled,
+    forbidden,
     inclusive,
+    invalid,
     items,
     must,
     needed,
     not_negative,
+    not_supported,
     one_of,
     present,
+    required,
     rules,
 )
-from kplan.admission.validation.env import field_selector, resource_selector_errors
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_supported, required
-from kplan.admission.validation.metadata import metadata, selector_errors, template_metadata
-from kplan.admission.validation.texts import (
+from kplan.admission.validation.containers import field_selector, resource_selector_errors
+from kplan.admission.validation.metadata import (
     LABEL,
     SUBDOMAIN,
     descending,
     dns_subdomain,
     file_mode,
+    metadata,
     no_backsteps,
+    selector_errors,
+    template_metadata,
     unreserved,
 )
 from kplan.api.quantity import parse

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kplan.api.core import Pod
+from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import milli_value, parse, value
-from kplan.api.wellknown import HOSTNAME
-from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection
-from kplan.autoscaling.cluster_autoscaler.packing import NewNodes, Wanted
+from kplan.autoscaling.cluster_autoscaler.board import Board, NewNodes, NewRow, Rejection, Wanted
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.rules.pod_info import PodInfo

@@ -15,8 +15,7 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.quantity import milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus
+from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, gpus
 from kplan.autoscaling.cluster_autoscaler.pods import Infos
 from kplan.autoscaling.cluster_autoscaler.pools import yaml_of
 from kplan.autoscaling.cluster_autoscaler.templates import Template

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.cluster_api import Machine, MachineSet, Scalable
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.meta import controller_of
+from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.tolerations import Taint
 from kplan.autoscaling.cluster_autoscaler.expanders import Prices, Priorities

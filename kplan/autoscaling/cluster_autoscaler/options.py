@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.durations import parse_duration
+from kplan.api.time import parse_duration
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from kplan.api.core import Node
+from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.time import to_micros
-from kplan.api.wellknown import BETA_ZONE, ZONE
 from kplan.facts import InputWarning
-from kplan.reading.yaml_text import YamlProblem, read_yaml
+from kplan.reading.yaml import YamlProblem, read_yaml
 from kplan.snapshot.model import Snapshot
 
 CONFIG_MAP = "cluster-autoscaler-status"

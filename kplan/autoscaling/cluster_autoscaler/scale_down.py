@@ -12,20 +12,19 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import NO_SCHEDULE, Taint
-from kplan.autoscaling.cluster_autoscaler.board import Board
-from kplan.autoscaling.cluster_autoscaler.drainability import Blocked, Budgets, Drainability, Owners, PodsToMove
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
-from kplan.autoscaling.cluster_autoscaler.nodes import (
+from kplan.autoscaling.cluster_autoscaler.board import Board, Placer
+from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
+    NodeGroup,
+    Quotas,
     Utilization,
     is_being_deleted,
     is_ready,
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.packing import Placer
-from kplan.autoscaling.cluster_autoscaler.pods import without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import Blocked, Budgets, Drainability, Owners, PodsToMove, without_tpus
 from kplan.engine.arrays import BoolArray
 
 _MOST_DIGITS = 12

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kplan.api.core import Node, Pod
-from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection
+from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection, wanted_by
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
 from kplan.autoscaling.cluster_autoscaler.expanders import Choice, Expanders, Option
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.packing import wanted_by
 from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, are_similar, balanced

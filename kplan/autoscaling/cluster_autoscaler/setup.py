@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.base import KubeStruct
 from kplan.api.core import Node
+from kplan.api.meta import KubeStruct
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.autoscaling.cluster_autoscaler.expanders import Prices, priorities_of
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
@@ -33,9 +33,8 @@ from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, pa
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import InputWarning
-from kplan.reading.content import Document
-from kplan.reading.documents import read_contents
-from kplan.reading.entries import EntryReader
+from kplan.reading.documents import EntryReader, read_contents
+from kplan.reading.positions import Document
 from kplan.snapshot.model import Snapshot
 
 MAX_GROUPS = 10_000

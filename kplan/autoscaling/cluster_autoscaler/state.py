@@ -10,10 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kplan.api.core import Node
-from kplan.api.durations import SECOND, Nanoseconds, format_duration
-from kplan.api.time import to_micros
-from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_ready, is_suspended
+from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
+from kplan.autoscaling.cluster_autoscaler.groups import (
+    TO_BE_DELETED,
+    Instance,
+    NodeGroup,
+    has_taint,
+    is_ready,
+    is_suspended,
+)
 from kplan.autoscaling.cluster_autoscaler.options import Options
 
 _FOREVER = 2**62

@@ -13,19 +13,26 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod
+from kplan.api.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.quantity import parse
-from kplan.api.wellknown import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
+from kplan.api.workloads import DaemonSet
+from kplan.autoscaling.cluster_autoscaler.groups import (
+    TO_BE_DELETED,
+    NodeGroup,
+    as_listed,
+    groups_by_node,
+    has_taint,
+    is_of_new_nodes,
+    readiness,
+)
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_mirror, placed_pods, pods_by_node, pods_by_state
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.daemons import new_daemon_pod, runs_on
+from kplan.workloads.expansion import new_daemon_pod, runs_on
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 

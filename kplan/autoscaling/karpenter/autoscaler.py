@@ -11,11 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node
-from kplan.api.durations import parse_duration
-from kplan.api.karpenter import NEVER
-from kplan.api.time import to_micros
+from kplan.api.labels import ZONE
+from kplan.api.provisioning import NEVER
+from kplan.api.time import parse_duration, to_micros
 from kplan.api.tolerations import Taint
-from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.disruption.commands import Command

@@ -18,18 +18,16 @@ from typing import Any
 import msgspec
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.alike import choice_hint
-from kplan.api.base import ResourceList
-from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.labels import ZONE
+from kplan.api.meta import ResourceList
+from kplan.api.names import choice_hint, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.autoscaling.karpenter.names import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS
 from kplan.errors import InputError, Problem
-from kplan.reading.documents import read_contents
-from kplan.reading.entries import EntryReader
-from kplan.reading.limits import Limits
+from kplan.reading.documents import EntryReader, read_contents
+from kplan.reading.files import Limits
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 

@@ -26,7 +26,7 @@ from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Overhe
 from kplan.autoscaling.karpenter.names import ON_DEMAND, SPOT
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_documents
-from kplan.reading.limits import Limits
+from kplan.reading.files import Limits
 
 _LIMITS = Limits(max_bytes=1024 << 20, max_stream_bytes=512 << 20, max_documents=10_000, max_depth=100)
 _EXPECTED = "JSON from aws ec2 describe-instance-types, such as: aws ec2 describe-instance-types > types.json"

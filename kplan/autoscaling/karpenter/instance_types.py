@@ -15,11 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.base import Int64, KubeStruct, ResourceList
-from kplan.api.karpenter import NodeOverlay, NodePool
+from kplan.api.labels import ZONE
+from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.quantity import canonical
-from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, less, total_of
 from kplan.autoscaling.karpenter.names import (
     ARCH,

@@ -5,7 +5,7 @@ Upstream: apis/v1/labels.go, apis/v1/taints.go, cloudprovider/types.go.
 
 from __future__ import annotations
 
-from kplan.api.wellknown import REGION, ZONE
+from kplan.api.labels import REGION, ZONE
 
 VERSION = "1.13"
 

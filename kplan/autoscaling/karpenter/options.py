@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kplan.api.alike import choice_hint
+from kplan.api.names import choice_hint
 from kplan.errors import UsageError
 
 GATES = {

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import asdict, replace
 
-from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
-from kplan.api.karpenter import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from kplan.api.labels import HOSTNAME, ZONE
 from kplan.api.meta import ObjectMeta
+from kplan.api.provisioning import NodeClaim, NodeClaimSpec, NodeClaimStatus
 from kplan.api.time import from_micros
-from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import InFlight
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
@@ -39,7 +39,7 @@ from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_req
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.wishes import Entrant
 from kplan.autoscaling.seam import NewNode
-from kplan.workloads.daemons import new_daemon_pod, pinned, runs_on
+from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
 MOST_TYPES = 600
 """A new node may become one of at most so many instance types."""

@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 from kplan.api import tolerations as api
 from kplan.api.core import Pod
-from kplan.api.durations import SECOND, parse_duration
-from kplan.api.karpenter import NEVER, NodeClaim
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.pod_totals import requests_of
-from kplan.api.policy import PodDisruptionBudget
-from kplan.api.time import to_micros
+from kplan.api.provisioning import NEVER, NodeClaim
+from kplan.api.time import SECOND, parse_duration, to_micros
 from kplan.api.tolerations import NO_SCHEDULE, Taint, Toleration
+from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED
 from kplan.autoscaling.karpenter.volumes import Storage, Volumes

@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
-from kplan.api.karpenter import NodePool
+from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
 from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kplan.api.karpenter import NodePool
+from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import ONE
 from kplan.autoscaling.karpenter.cluster import StateNode

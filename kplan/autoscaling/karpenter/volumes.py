@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.labels import HOSTNAME
 from kplan.api.storage import StorageClass
-from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.rules.csi_translation import PLUGIN_BY_NAME
-from kplan.rules.volume_claims import ANNOTATION_BIND_COMPLETED, not_found
+from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
 from kplan.snapshot.model import Snapshot
 
 Volumes = Mapping[str, frozenset[str]]

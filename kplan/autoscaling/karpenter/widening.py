@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kplan.api.core import Node
-from kplan.api.karpenter import NodePool
+from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import NODES

@@ -23,12 +23,10 @@ from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, Selection
-from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Picks
-from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, Pool, device_matches
+from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Looks, Picks
+from kplan.plugins.dynamic_resources.pools import AllocatedState, AllocationError, NodePools, Pool, device_matches
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions, new_constraint
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
-from kplan.plugins.dynamic_resources.situations import Looks
-from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 #: More steps than any search needs.
 _NO_LIMIT = 2**63
@@ -118,7 +116,7 @@ class Search:
         self._picks = Picks(context.allocated, constraints)
 
     def situation(self) -> Hashable:
-        """Return the node's situation, see `kplan.plugins.dynamic_resources.situations`; call it before the search.
+        """Return the node's situation, see `kplan.plugins.dynamic_resources.picks`; call it before the search.
 
         Raises AllocationError if a selector fails on a device.
         """

@@ -25,11 +25,10 @@ from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import MissingDevices
+from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
-from kplan.engine.recent import Recent
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
-from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.inventory import (
     DeviceInfo,
     Inventory,
@@ -38,11 +37,10 @@ from kplan.plugins.dynamic_resources.inventory import (
     prevents_allocation,
     with_rules,
 )
-from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.picks import Positions, positions, transferred
+from kplan.plugins.dynamic_resources.pools import AllocationError, ClaimTracker, NodePools, device_matches, gather_pools
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions, key_of
 from kplan.plugins.dynamic_resources.results import DeviceResult, rank
-from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
-from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 
 RULES_GATE = "DRADeviceTaintRules"
 """The feature gate with which DeviceTaintRules taint devices."""

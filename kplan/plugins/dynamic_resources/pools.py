@@ -1,18 +1,43 @@
 """The pools, with their devices, that a node can reach.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go.
+
+The claims of a cluster during a plan: their allocations, and the devices that these use.
+
+A plan binds at once, so the next pod finds a claim allocated that was allocated for the pod before it; upstream's next
+pod would have to wait until the allocation is written.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker, allocateddevices.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
-from kplan.api.affinity import NodeSelector
-from kplan.api.core import Node
-from kplan.api.nodeselector import compile_node_selector
-from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo, Inventory, PoolId, SliceInfo
+from kplan.api.affinity import NodeSelector, compile_node_selector
+from kplan.api.core import Node, Pod
+from kplan.api.meta import controller_of
+from kplan.api.resource import AllocationResult, ResourceClaim
+from kplan.api.scheduling import PodGroup
+from kplan.framework.interface import PostFilterResult, Status
+from kplan.framework.pod_groups import PodGroups, group_of
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo, Inventory, PoolId, SliceInfo
+from kplan.plugins.dynamic_resources.requests import (
+    ClaimKey,
+    ClaimProblem,
+    claims_of_group,
+    consumer_of,
+    identity_of,
+    is_for_extended_resources,
+    is_reserved_for,
+    key_of,
+)
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import nano
 
 
@@ -157,3 +182,201 @@ def _check_consumption(counter_sets: Mapping[str, Amounts], slices: Iterable[Sli
             for name, drawn in device.consumes:
                 if name not in counter_sets or not drawn.keys() <= counter_sets[name].keys():
                     raise _InvalidPoolError
+
+
+UNRESERVED = "ResourceClaim unreserved for PodGroup"
+
+_NOTHING: Amounts = {}
+
+
+class AllocatedState:
+    """Devices that are allocated exclusively, and the consumed capacity of shared ones."""
+
+    def __init__(self) -> None:
+        self.devices: set[DeviceId] = set()  #: devices that a claim has exclusively
+        self.capacity: dict[DeviceId, dict[str, int]] = {}  #: device -> capacity -> consumed amount in nanos
+        self._n_holders: Counter[DeviceId] = Counter()
+        self._n_shares: Counter[DeviceId] = Counter()
+
+    def consumed(self, device: DeviceId) -> Amounts:
+        """Return the consumed capacity of a shared device."""
+        return self.capacity.get(device, _NOTHING)
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """Whether a claim has the device or a share of it."""
+        return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
+
+    def add(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Add an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, 1)
+
+    def remove(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Remove an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, -1)
+
+    def _change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:
+        touched = set()
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue  # admin access does not allocate the device
+            device = DeviceId(result.driver, result.pool, result.device)
+            touched.add(device)
+            if result.share_id is None:
+                self._n_holders[device] += sign
+                (self.devices.add if self._n_holders[device] > 0 else self.devices.discard)(device)
+                continue
+            self._n_shares[device] += sign
+            if result.consumed_capacity:
+                amounts = {name: nano(amount) for name, amount in result.consumed_capacity.items()}
+                self._consume(device, amounts, sign)
+        return touched
+
+    def _consume(self, device: DeviceId, amounts: Amounts, sign: int) -> None:
+        total: defaultdict[str, int] = defaultdict(int, self.capacity.get(device, {}))
+        for name, amount in amounts.items():
+            total[name] += sign * amount
+        self.capacity[device] = dict(total)
+        if sign < 0 and not any(total.values()):
+            del self.capacity[device]
+
+
+class ClaimTracker:
+    """All claims, by namespace and name, and their devices."""
+
+    def __init__(self, claims: Iterable[ResourceClaim]) -> None:
+        #: the claims in their current state
+        self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
+        self._first = self.claims.copy()
+        self.allocated = AllocatedState()  #: the allocated devices
+        #: claims created for pods that left, which stand for those created for their successors
+        self.inherited: set[ClaimKey] = set()
+        self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
+        #: devices whose state changed, in order; a reader remembers up to where it has read
+        self.log: list[DeviceId] = []
+        self._unnamed: dict[str, AllocationResult] = {}
+        self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
+        self._reserved: defaultdict[str, set[ClaimKey]] = defaultdict(set)
+        for key, claim in self.claims.items():
+            if claim.status.allocation is not None:
+                self.allocated.add(claim.status.allocation)
+            for consumer in claim.status.reserved_for:
+                self._reserved[consumer.uid].add(key)
+
+    def changed(self) -> Iterator[ResourceClaim]:
+        """Yield the claims that changed since the start of the plan, and the new ones."""
+        return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
+
+    def unnamed(self) -> frozenset[str]:
+        """Return the identities of pods with devices whose claim the scheduler would create: for extended resources."""
+        return frozenset(self._unnamed)
+
+    def extended_claims(self) -> list[ResourceClaim]:
+        """Return the claims that earlier attempts created for extended resources of pods."""
+        return [self.claims[key] for key in self._for_extended_resources]
+
+    def assign(
+        self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None, group: PodGroup | None = None
+    ) -> None:
+        """Reserve a claim for a pod, or for its group if that shares it, with a new allocation if it had none."""
+        claim = self.claims[key]
+        self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
+        status = claim.status
+        if allocation is not None:
+            status = replace(status, allocation=allocation)
+            self.log.extend(self.allocated.add(allocation))
+        me = consumer_of(pod, claim.metadata.name, group)
+        if all(consumer.uid != me.uid for consumer in status.reserved_for):
+            status = replace(status, reserved_for=(*status.reserved_for, me))
+        self.claims[key] = replace(claim, status=status)
+        self._reserved[me.uid].add(key)
+
+    def unreserve_group(self, key: ClaimKey, uid: str) -> None:
+        """Take the reservation of a group from a claim."""
+        claim = self.claims[key]
+        others = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
+        self.claims[key] = replace(claim, status=replace(claim.status, reserved_for=others))
+        self._reserved[uid].discard(key)
+
+    def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
+        """Allocate devices to the claim that the scheduler creates for a pod's extended resources."""
+        self._unnamed[identity_of(pod)] = allocation
+        self.log.extend(self.allocated.add(allocation))
+
+    def deallocate(self, key: ClaimKey) -> None:
+        """Deallocate a claim; a claim that was created for extended resources is deleted."""
+        claim = self.claims[key]
+        for consumer in claim.status.reserved_for:
+            self._reserved[consumer.uid].discard(key)
+        if claim.status.allocation is not None:
+            self.log.extend(self.allocated.remove(claim.status.allocation))
+        if key in self._for_extended_resources:
+            self._for_extended_resources.remove(key)
+            del self.claims[key]
+        else:
+            self.claims[key] = replace(
+                claim, status=replace(claim.status, allocation=None, devices=(), reserved_for=())
+            )
+
+    def take_back(self, pod: Pod) -> None:
+        """Undo all assignments to a pod."""
+        for key, before in self._before.pop(identity_of(pod), {}).items():
+            allocation = self.claims[key].status.allocation
+            if before.status.allocation is None and allocation is not None:
+                self.log.extend(self.allocated.remove(allocation))
+            self.claims[key] = before
+            if all(consumer.uid != identity_of(pod) for consumer in before.status.reserved_for):
+                self._reserved[identity_of(pod)].discard(key)
+        self._forget_unnamed(pod)
+
+    def release(self, pod: Pod) -> None:
+        """Free the claims of a pod that left its node; a claim that no other pod uses is deallocated.
+
+        The resource claim controller of a cluster does the same, a moment after the pod is gone.
+        """
+        self._before.pop(identity_of(pod), None)
+        for key in sorted(self._reserved.pop(identity_of(pod), ())):
+            owner = controller_of(self.claims[key].metadata)
+            if owner is not None and owner.kind == "Pod":
+                self.inherited.add(key)
+            status = self.claims[key].status
+            others = tuple(consumer for consumer in status.reserved_for if consumer.uid != identity_of(pod))
+            status = replace(status, reserved_for=others)
+            if not others and status.allocation is not None:
+                self.log.extend(self.allocated.remove(status.allocation))
+                status = replace(status, allocation=None, devices=())
+            self.claims[key] = replace(self.claims[key], status=status)
+        self._forget_unnamed(pod)
+
+    def _forget_unnamed(self, pod: Pod) -> None:
+        unnamed = self._unnamed.pop(identity_of(pod), None)
+        if unnamed is not None:
+            self.log.extend(self.allocated.remove(unnamed))
+
+
+def unreserve_group(pod: PodInfo, groups: PodGroups, tracker: ClaimTracker) -> PostFilterResult | None:
+    """Take the group's reservation from the first of its allocated claims; None where there is nothing to take.
+
+    So others may be chosen when no member of the group has a node. Upstream: unreservePodGroupClaims.
+    """
+    key = group_of(pod)
+    if key is None or groups.scheduled_before(key):
+        return None
+    namespace, name = key
+    group = groups.groups.get(key)
+    if group is None:
+        return PostFilterResult(Status.error(f'podgroup.scheduling.k8s.io "{name}" not found'))
+    try:
+        for claim_name, is_created in claims_of_group(group):
+            claim = tracker.claims.get((namespace, claim_name))
+            if claim is None:
+                return PostFilterResult(Status.error(f'could not find ResourceClaim "{namespace}/{claim_name}"'))
+            owner = controller_of(claim.metadata)
+            if is_created and (owner is None or owner.uid != group.metadata.uid):
+                continue
+            is_pending = groups.cycle is not None and (namespace, claim_name) in groups.cycle.pending_reservations
+            if claim.status.allocation is not None and is_reserved_for(claim, pod) and not is_pending:
+                unreserve = partial(tracker.unreserve_group, (namespace, claim_name), group.metadata.uid)
+                return PostFilterResult(Status.unresolvable(UNRESERVED), effects=(unreserve,))
+    except ClaimProblem as problem:
+        return PostFilterResult(Status.error(str(problem)))
+    return None

@@ -15,11 +15,12 @@ from kplan.api.quantity import Quantity
 from kplan.api.resource import (
     FIRST_AVAILABLE_MAX_SIZE,
     AllocationResult,
+    Device,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
     ResourceClaim,
+    ResourceSliceSpec,
 )
-from kplan.api.resource_slice import Device, ResourceSliceSpec
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec

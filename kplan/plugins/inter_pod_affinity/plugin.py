@@ -1,25 +1,360 @@
 """The plugin: required terms filter, preferred terms score; counts are cached for pods that say the same.
 
 Upstream: plugins/interpodaffinity/plugin.go.
+
+Filter by required terms: those of the incoming pod, and the anti-affinity of running pods.
+
+Upstream: plugins/interpodaffinity/filtering.go.
+
+Score by preferred terms: those of the incoming pod, and those of running pods.
+
+Upstream: plugins/interpodaffinity/scoring.go.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import ClassVar, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
 
 from kplan.api.affinity import PodAffinity
 from kplan.config.args import InterPodAffinityArgs
-from kplan.engine.arrays import Int64Array
-from kplan.engine.recent import Recent
-from kplan.engine.verdicts import Verdicts
+from kplan.engine.arrays import MAX_NODE_SCORE, BitArray, BoolArray, FloatArray, Int64Array
+from kplan.engine.cluster import Cluster
+from kplan.engine.details import (
+    AffinityLabelMissing,
+    Detail,
+    ForeignAntiAffinity,
+    OwnAntiAffinity,
+    PodTerm,
+    UnmetAffinity,
+)
+from kplan.engine.mappings import Recent
+from kplan.engine.node_table import LabelColumn
+from kplan.engine.pod_matching import PodColumn, PodMatch
+from kplan.engine.terms import TermKind
+from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
-from kplan.framework.outcomes import PluginError
-from kplan.plugins.inter_pod_affinity.filtering import FilterState, affinity_verdicts
-from kplan.plugins.inter_pod_affinity.incoming import PreferredTerms, RequiredTerms
-from kplan.plugins.inter_pod_affinity.running import RunningTerms
-from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state
-from kplan.rules.pod_info import PodInfo
+from kplan.framework.results import PluginError
+from kplan.plugins.inter_pod_affinity.terms import (
+    Clause,
+    Contribution,
+    PreferredTerms,
+    RequiredTerms,
+    RunningTerms,
+    TermCounts,
+)
+from kplan.rules.pod_info import AffinityTerm, PodInfo
+
+A = TypeVar("A", OwnAntiAffinity, ForeignAntiAffinity)
+
+
+class Explainer:
+    """Reads the details of a view's verdicts from the live cluster; what is the same in a whole domain is cached."""
+
+    def __init__(self, required: RequiredTerms | None, running: RunningTerms, nodes: NodeView) -> None:
+        self._required = required
+        self._running = running
+        self._nodes = nodes
+        self._cluster = nodes.cluster
+        self._cache: dict[tuple[PodColumn, int], list[int]] = {}
+
+    def affinity(self, position: int) -> list[Detail]:
+        """Return the affinity terms for which the node lacks the topology label or its domain lacks matching pods."""
+        required = self._required
+        if required is None:
+            return []
+        details: list[Detail] = []
+        here = self._nodes.at(position)
+        for term in required.affinity:
+            terms = tuple(_clause(affinity_clause) for affinity_clause in required.affinity_clauses)
+            slot = self._slot(term.column, position)
+            if slot is None:
+                key = term.topology_key
+                details.append(AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key))
+            elif int(term.counts[slot] + here.delta_matches(term.match)[0]) <= 0:
+                occupied = np.flatnonzero(term.counts > 0)
+                names = [term.column.values[slot] for slot in occupied[:MAX_NAMES]]
+                details.append(
+                    UnmetAffinity(
+                        topology_key=term.topology_key,
+                        terms=terms,
+                        domain=term.column.values[slot],
+                        domains_with_matching_pods=tuple(names),
+                        and_more=len(occupied) - len(names),
+                    )
+                )
+        return details
+
+    def anti_affinity(self, position: int) -> list[Detail]:
+        """Return the anti-affinity terms that fail, and the pods in the node's domain that they match."""
+        details: list[Detail] = []
+        for term in self._required.anti_affinity if self._required is not None else ():
+            mask = self._cluster.pods.mask(term.match)
+            pods = self._pods_in_domain(position, term.column, mask, partial(self._nodes_with_matches, term.match))
+            if pods:
+                domain, terms = self._domain(term.column, position), (_clause(term.match.clauses[0]),)
+                details.append(self._rejection(OwnAntiAffinity, term.topology_key, domain, terms, pods))
+        return details
+
+    def existing_anti_affinity(self, position: int) -> list[Detail]:
+        """Return the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
+        details: list[Detail] = []
+        for topology_key, terms_per_pod in self._running.terms_per_pod.items():
+            column = self._cluster.nodes.label(topology_key)
+            pods = self._pods_in_domain(
+                position, column, terms_per_pod, partial(self._nodes_with_holders, topology_key)
+            )
+            if pods:
+                domain, terms = self._domain(column, position), self._terms_of(pods, topology_key)
+                details.append(self._rejection(ForeignAntiAffinity, topology_key, domain, terms, pods))
+        return details
+
+    def _slot(self, column: LabelColumn, position: int) -> int | None:
+        """Return the domain of a position's node; None when it has no topology label."""
+        slot = int(column.slots[self._nodes.row(position)])
+        return slot if slot < len(column.values) else None
+
+    def _domain(self, column: LabelColumn, position: int) -> str:
+        name: str = column.values[column.slots[self._nodes.row(position)]]
+        return name
+
+    def _pods_in_domain(
+        self, position: int, column: LabelColumn, pod_column: PodColumn, nodes_to_search: Callable[[], BoolArray]
+    ) -> list[int]:
+        """Return the pods that count in a position's domain, with the position's changes; those of its own node last.
+
+        Parameters
+        ----------
+        nodes_to_search : returns the nodes that have such pods in the cluster, bool array of shape (n_nodes,)
+        """
+        slot = self._slot(column, position)
+        if slot is None:
+            return []
+        cached = self._cache.get((pod_column, slot))
+        if cached is not None:
+            return cached
+        own_row = self._nodes.row(position)
+        rows = np.flatnonzero(nodes_to_search() & (column.slots == slot)).tolist()
+        pods = [pod for row in rows if row != own_row for pod in self._cluster.pods_on[row]]
+        counts = pod_column.column
+        pods = [pod for pod in (*pods, *self._nodes.pods_at(position)) if counts[pod]]
+        if not self._nodes.is_changed:
+            pods.sort()
+            self._cache[pod_column, slot] = pods
+        return pods
+
+    def _nodes_with_matches(self, match: PodMatch) -> BoolArray:
+        """Return the nodes with matching pods, bool of shape (n_nodes,)."""
+        mask: BoolArray = self._cluster.match_counts(match) > 0
+        return mask
+
+    def _nodes_with_holders(self, topology_key: str) -> BoolArray:
+        """Return the nodes of pods with a matching anti-affinity term of a topology key, bool of shape (n_nodes,)."""
+        mask = np.zeros(len(self._cluster), np.bool_)
+        for group in self._cluster.terms.groups:
+            is_rejecting = group.kind is TermKind.REQUIRED_ANTI_AFFINITY and group.term.topology_key == topology_key
+            if is_rejecting and group.holders and self._running.matches_pod(group.term):
+                mask[group.arrays()[0]] = True
+        return mask
+
+    def _terms_of(self, pods: list[int], topology_key: str) -> tuple[PodTerm, ...]:
+        """Return the distinct anti-affinity terms of pods that match the incoming pod, a few at most."""
+        terms: dict[AffinityTerm, None] = {}
+        for pod in pods:
+            for term in self._cluster.pods.infos[pod].affinity.required_anti_affinity:
+                if term.topology_key == topology_key and self._running.matches_pod(term):
+                    terms[term] = None
+            if len(terms) >= MAX_NAMES:
+                break
+        return tuple(_existing_term(term) for term in list(terms)[:MAX_NAMES])
+
+    def _rejection(
+        self, kind: type[A], topology_key: str, domain: str, terms: tuple[PodTerm, ...], pods: list[int]
+    ) -> A:
+        infos = self._cluster.pods.infos
+        names = tuple(infos[pod].key for pod in pods[:MAX_NAMES])
+        return kind(
+            topology_key=topology_key,
+            domain=domain,
+            terms=terms,
+            matching_pods=len(pods),
+            pods=names,
+            and_more=len(pods) - len(names),
+        )
+
+
+def _clause(clause: Clause) -> PodTerm:
+    namespaces, selector = clause
+    return PodTerm(label_selector=str(selector), namespaces="all" if namespaces is None else tuple(sorted(namespaces)))
+
+
+def _existing_term(term: AffinityTerm) -> PodTerm:
+    return PodTerm(
+        label_selector=str(term.selector),
+        namespaces=tuple(sorted(term.namespaces)),
+        namespace_selector=UNSET if term.namespace_selector.is_nothing else str(term.namespace_selector),
+    )
+
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_AFFINITY, _ANTI_AFFINITY, _EXISTING_ANTI_AFFINITY = 1, 2, 4
+
+
+class FilterState(msgspec.Struct, frozen=True):
+    """The required terms of the incoming pod (None: it has none), and the terms of running pods that match it."""
+
+    required: RequiredTerms | None
+    running: RunningTerms
+
+
+def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
+    """Return verdicts with the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
+    required = state.required
+    bits: BitArray | None = None
+    rejected = existing_anti_affinity_fails(state.running, nodes)
+    if rejected is not None:
+        bits = _over(bits, rejected, _EXISTING_ANTI_AFFINITY)
+    if required is not None and required.anti_affinity:
+        bits = _over(bits, anti_affinity_fails(required, nodes), _ANTI_AFFINITY)
+    if required is not None and required.affinity:
+        bits = _over(bits, affinity_fails(required, nodes), _AFFINITY)
+    if bits is None:
+        bits = np.zeros(len(nodes), np.uint8)
+    explainer = Explainer(required, state.running, nodes)
+    return Verdicts(
+        bits,
+        (
+            Reason(REASON_AFFINITY, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, explainer.affinity),
+            Reason(REASON_ANTI_AFFINITY, Code.UNSCHEDULABLE, explainer.anti_affinity),
+            Reason(REASON_EXISTING_ANTI_AFFINITY, Code.UNSCHEDULABLE, explainer.existing_anti_affinity),
+        ),
+    )
+
+
+def _over(bits: BitArray | None, fails: BoolArray, bit: int) -> BitArray:
+    """Return verdicts with a rule that comes before those that they contain."""
+    own: BitArray = fails.view(np.uint8) * np.uint8(bit)
+    return own if bits is None else np.where(fails, own, bits)
+
+
+def affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return where the required affinity is not met, bool of shape (n_view,).
+
+    The first pod of a series whose affinity terms match the pod itself may go to any node with the topology labels,
+    while no pod in the cluster matches the terms.
+    """
+    labelled = nodes.take(required.labelled)
+    has_company = np.ones(len(nodes), np.bool_)
+    for term in required.affinity:
+        has_company &= _has_pods(term, nodes)
+    if required.matches_itself:
+        has_company |= _is_first_of_series(required, nodes)
+    return ~(labelled & has_company)
+
+
+def _is_first_of_series(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return at which positions no pod of the cluster matches the affinity terms, bool of shape (n_view,)."""
+    if not nodes.is_changed:
+        return np.full(len(nodes), not any(term.counts.any() for term in required.affinity))
+    is_first = np.ones(len(nodes), np.bool_)
+    for term in required.affinity:
+        n_matching = int(term.counts.sum()) + nodes.delta_matches(term.match) * nodes.take(term.column.present)
+        is_first &= n_matching == 0
+    return is_first
+
+
+def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return where the pod's required anti-affinity fails, bool of shape (n_view,)."""
+    rejected = _has_pods(required.anti_affinity[0], nodes)
+    for term in required.anti_affinity[1:]:
+        rejected |= _has_pods(term, nodes)
+    return rejected
+
+
+def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
+    """Return which positions have matching pods in their domain, bool of shape (n_view,); a new array."""
+    if not nodes.is_changed:
+        return nodes.of_domains(term.column, term.counts > 0)
+    counts = nodes.of_domains(term.column, term.counts) + nodes.delta_matches(term.match)
+    changed: BoolArray = (counts > 0) & nodes.take(term.column.present)
+    return changed
+
+
+def existing_anti_affinity_fails(running: RunningTerms, nodes: NodeView) -> BoolArray | None:
+    """Return where the anti-affinity of running pods rejects the pod, bool of shape (n_view,); None for nowhere."""
+    if not nodes.is_changed:
+        return nodes.take(running.rejected()) if running.n_rejecting else None
+    running.read_all_terms()
+    rejected: BoolArray | None = None
+    for topology_key, terms in running.rejecting.items():
+        n_terms = nodes.of_domains(terms.column, terms.counts) + nodes.delta_count(running.terms_per_pod[topology_key])
+        is_rejected: BoolArray = (n_terms > 0) & nodes.take(terms.column.present)
+        rejected = is_rejected if rejected is None else rejected | is_rejected
+    return rejected
+
+
+class ScoreState(msgspec.Struct, frozen=True):
+    """Topology key -> the score of each domain, int64 of shape (n_domains + 1,); the last element is 0."""
+
+    per_domain: dict[str, Int64Array]
+
+
+def score_state(contributions: Iterable[Contribution]) -> ScoreState | None:
+    """Return the sum of all contributions; None when there are none, and Score is skipped."""
+    per_domain: dict[str, Int64Array] = {}
+    for topology_key, scores in contributions:
+        total = per_domain.get(topology_key)
+        per_domain[topology_key] = scores if total is None else total + scores
+    return ScoreState(per_domain) if per_domain else None
+
+
+def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Array:
+    """Return the sum of the scores of each node's domains, int64 of shape (n_view,)."""
+    total: Int64Array | None = None
+    for topology_key, per_domain in state.per_domain.items():
+        scores = nodes.of_domains(cluster.nodes.label(topology_key), per_domain)
+        total = scores if total is None else total + scores
+    return np.zeros(len(nodes), np.int64) if total is None else total
+
+
+def normalized(scores: Int64Array) -> Int64Array:
+    """Return scores scaled from 0 (the lowest) to 100 (the highest), truncated; equal scores become 0."""
+    lowest = int(scores[scores.argmin()])
+    spread = int(scores[scores.argmax()]) - lowest
+    if spread == 0:
+        return np.zeros(len(scores), np.int64)
+    above = scores - lowest
+    if spread < len(scores):  # computed once a score: many nodes have the same
+        return _scaled(np.arange(spread + 1), spread).take(above)
+    return _scaled(above, spread)
+
+
+def _scaled(above: Int64Array, spread: int) -> Int64Array:
+    share: FloatArray = above.astype(np.float64) / np.float64(spread)
+    return (np.float64(MAX_NODE_SCORE) * share).astype(np.int64)
+
+
+def score_lines(state: ScoreState, cluster: Cluster, row: int) -> list[str]:
+    """Return the score of each topology domain of a node, a line each."""
+    lines = []
+    for topology_key, scores in state.per_domain.items():
+        column = cluster.nodes.label(topology_key)
+        slot = int(column.slots[row])
+        if slot < len(column.values):
+            lines.append(f"{topology_key}={column.values[slot]}: {int(scores[slot]):+d} from preferred terms")
+        else:
+            lines.append(f"no label {topology_key}")
+    return lines
+
 
 MAX_CACHED = 128
 """How many pods' counts of each kind are cached: some bytes a node and term."""

@@ -17,8 +17,13 @@ from kplan.engine.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
-from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
-from kplan.plugins.node_volume_limits.limits import LimitCatalogue, PodVolumes, concerns_limits
+from kplan.plugins.node_volume_limits.limits import (
+    AttachedDelta,
+    AttachedVolumes,
+    LimitCatalogue,
+    PodVolumes,
+    concerns_limits,
+)
 from kplan.rules.pod_info import read_by_volume_plugins
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"

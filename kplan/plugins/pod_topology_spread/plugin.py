@@ -14,25 +14,35 @@ from kplan.api.labels import InvalidSelector
 from kplan.api.tolerations import COMPARISON_GATE
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
-from kplan.engine.recent import Recent
+from kplan.engine.mappings import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.extension_points import ScoreGroups
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
-from kplan.framework.outcomes import PluginError
-from kplan.plugins.pod_topology_spread.constraints import (
+from kplan.framework.interface import (
+    SKIP_SHAPE,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    ScoreGroups,
+    Status,
+)
+from kplan.framework.results import PluginError
+from kplan.plugins.pod_topology_spread.filtering import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULTS,
     Constraint,
+    FilterState,
     compile_constraints,
     default_selector,
+    filter_state,
+    spread_verdicts,
     with_selector,
 )
-from kplan.plugins.pod_topology_spread.filtering import FilterState, filter_state, spread_verdicts
-from kplan.plugins.pod_topology_spread.replicas import SpreadGroups
 from kplan.plugins.pod_topology_spread.scoring import (
     ScoreState,
+    SpreadGroups,
     WeightedState,
     final_scores,
     normalized,

@@ -29,7 +29,7 @@ from kplan.plugins.volume_binding.catalogue import (
     identity_of,
     requirements_of,
 )
-from kplan.rules.volume_claims import ANNOTATION_BIND_COMPLETED, ANNOTATION_SELECTED_NODE, ClaimKey, claim_class
+from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, ANNOTATION_SELECTED_NODE, ClaimKey, claim_class
 
 NO_VOLUME = -1
 """The index of the volume on a node where no volume matches."""

@@ -15,7 +15,7 @@ from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs, with_default_shape
 from kplan.engine.arrays import Int64Array
 from kplan.engine.details import Detail
-from kplan.engine.utilization import utilization_table
+from kplan.engine.resource_scoring import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -40,10 +40,10 @@ from kplan.plugins.volume_binding.finding import (
     Finding,
     PodClaims,
     VolumeFinder,
+    storage_scores,
 )
-from kplan.plugins.volume_binding.scoring import storage_scores
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volume_claims import (
+from kplan.rules.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
     claim_name,

@@ -10,13 +10,12 @@ from msgspec import structs
 
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
-from kplan.cli.asking import options_named, reply
+from kplan.cli.asking import SweepFlags, options_named, reply
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import flag, options, repeated, several, switch
-from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:

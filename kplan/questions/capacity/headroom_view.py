@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import PodPlacement
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.options import ReportOptions

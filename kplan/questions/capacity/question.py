@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from kplan.cluster.parameters import Number, Positive
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.cluster.limits import Number, Positive
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Manifest, Question
 from kplan.simulation.draining import DrainOptions
@@ -32,7 +32,7 @@ class AboutWorkloads(Question, frozen=True):
 
     def subject(self, base: Base) -> Subject:
         """Return the manifests with one replica of each workload."""
-        from kplan.capacity.fitting import single_replicas
+        from kplan.capacity.measure import single_replicas
         from kplan.effects.subject import Subject
 
         loaded = None
@@ -68,7 +68,7 @@ class Counting(AboutWorkloads, frozen=True):
 
     def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
         """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
-        from kplan.capacity.fitting import capacity_of, with_templates
+        from kplan.capacity.measure import capacity_of, with_templates
         from kplan.capacity.templates import number_of_templates
         from kplan.framework.pod_groups import WORKLOAD_GATE
 
@@ -188,7 +188,7 @@ class Headroom(AboutWorkloads, frozen=True):
         """Return the workloads that the selector matches; raises UsageError where it matches none."""
         if not self.selector:
             return []
-        from kplan.capacity.own_workloads import with_labels
+        from kplan.capacity.templates import with_labels
 
         keys = with_labels(base, self.selector, self.namespace)
         if not keys:

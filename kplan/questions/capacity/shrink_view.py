@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kplan.api.readable import readable
+from kplan.api.quantity import readable
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
-from kplan.report.groups import group_text
 from kplan.report.new_nodes import added_cases, growth_blocks
 from kplan.report.options import ReportOptions
+from kplan.report.overview import group_text
 from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View

@@ -16,7 +16,7 @@ from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.remedy import Remedy
 from kplan.errors import UsageError
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.questions.check.expectations import Expect
 
 Judgement = tuple[Level, int, list[Finding]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import UNSET
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.questions.base import Question
 from kplan.questions.check.expectations import Expect

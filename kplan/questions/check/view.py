@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Level
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions

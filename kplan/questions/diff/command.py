@@ -1,24 +1,230 @@
-"""`kplan diff`: the differences between two answers."""
+"""`kplan diff`: the differences between two answers.
+
+Manifests of a git revision, read as git stores them.
+
+Nothing that a repository configures takes part: no filters, no attributes, no downloads of what is not there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import structs
 
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
 from kplan.cli.options import flag, options, several
-from kplan.errors import UsageError
-from kplan.questions.diff.revisions import GIT, manifests_of_both
+from kplan.errors import ManifestError, UsageError
+from kplan.reading.files import MANIFESTS
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
-    from kplan.questions.diff.costs import ComparedAnswer
+    from kplan.questions.diff.facts import ComparedAnswer
+GIT = "git:"
+_TIMEOUT = 60
+_MOST_FILES = 50_000
+_FILE, _LINK = "100", "120"
+"""How the modes of files and of symbolic links begin."""
+_MANIFESTS = (".json", ".yaml", ".yml", ".gz")
+_REVISION_HINT = "name a revision and manifests of a git repository, such as git:HEAD~1"
+_ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+class NotInRevisionError(UsageError):
+    """A path that a revision does not have."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    mode: str
+    name: str  #: the identity of its content
+    size: int
+    path: str
+
+
+@contextlib.contextmanager
+def manifests_of_both(
+    names: Sequence[str], against: str, kustomizations: Sequence[str] = ()
+) -> Iterator[tuple[Sequence[str], list[str]]]:
+    """Yield the manifests and the kustomizations of the first question; a git revision exists only during the context.
+
+    Both are empty where a revision has none of them yet.
+
+    Parameters
+    ----------
+    names, kustomizations : those of the second question
+    against : a path, or ``git:REV`` for the same files in a revision; empty for the manifests of the second question
+
+    Raises
+    ------
+    UsageError
+        When git cannot read the revision.
+    ManifestError
+        When manifests are invalid; those of a revision are named ``git:REV:PATH``.
+    """
+    if not against.startswith(GIT):
+        yield ([against], []) if against else (names, list(kustomizations))
+        return
+    if not names and not kustomizations:
+        raise UsageError(
+            f"--against-manifests {against}: no manifest to compare", hint="name manifests that are in git"
+        )
+    revision = against.removeprefix(GIT)
+    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
+        paths = {name: _if_there(Path(name), revision, Path(directory)) for name in names}
+        folders = {name: _kustomization(Path(name), revision, Path(directory)) for name in kustomizations}
+        try:
+            yield [path for path in paths.values() if path], [folder for folder in folders.values() if folder]
+        except ManifestError as error:
+            there = {path: f"{against}:{name}" for name, path in (*paths.items(), *folders.items()) if path}
+            raise ManifestError(
+                [replace(problem, path=_renamed(problem.path, there)) for problem in error.problems],
+                unchecked=error.unchecked,
+            ) from None
+
+
+def _kustomization(path: Path, revision: str, directory: Path) -> str | None:
+    """Write the repository of a kustomization at a revision, since it may refer to any folder of it."""
+    if not path.is_dir():
+        raise UsageError(f"-k {path}: no such directory", hint="name the directory with the kustomization.yaml")
+    top = _git(path, ["rev-parse", "--show-toplevel"], f"git:{revision}: {path}").decode().strip()
+    inside = path.resolve().relative_to(Path(top).resolve())
+    there = _if_there(Path(top), revision, directory)
+    folder = None if there is None else Path(there) / inside
+    return str(folder) if folder is not None and folder.is_dir() else None
+
+
+def _renamed(path: str, there: dict[str, str]) -> str:
+    """Return the name of a file of a revision, as the user knows it; any other path as it is."""
+    for directory, name in there.items():
+        if path == directory or path.startswith((f"{directory}/", f"{directory} ")):
+            return name + path.removeprefix(directory)
+    return path
+
+
+def _if_there(path: Path, revision: str, directory: Path) -> str | None:
+    """Return where a path of a revision was written; None for one that exists, but not yet in that revision."""
+    try:
+        return at_revision(path, revision, directory)
+    except NotInRevisionError:
+        if not path.exists():
+            raise
+        return None
+
+
+def at_revision(path: Path, revision: str, directory: Path) -> str:
+    """Write the files of a git revision below a directory, and return where the path is there.
+
+    Raises UsageError where git fails, and for what no manifest is: links, names that lead elsewhere, too much.
+    """
+    inside, name = (path, "") if path.is_dir() else (path.parent, path.name)
+    what = f"git:{revision}: {path}"
+    if not revision or revision.startswith("-"):
+        raise UsageError(f"git:{revision}: no revision", hint=_REVISION_HINT)
+    listing = ["ls-tree", "-r", "-l", "-z", revision, *(["--", name] if name else [])]
+    _check_revision(inside, revision)
+    entries = list(_entries(_git(inside, listing, what)))
+    if not entries:
+        raise NotInRevisionError(f"{what} is not in that revision", hint=_REVISION_HINT)
+    for entry in entries:
+        parts = entry.path.split("/")
+        is_link = entry.mode.startswith(_LINK) and (entry.path.lower().endswith(_MANIFESTS) or bool(name))
+        if is_link or not {"", ".", ".."}.isdisjoint(parts) or any(sign in entry.path for sign in ("\\", "\0")):
+            raise UsageError(
+                f"{what} holds what no manifest is, such as a link: {entry.path[:200]}", hint=_REVISION_HINT
+            )
+    files = [entry for entry in entries if entry.mode.startswith(_FILE)]
+    if len(files) > _MOST_FILES or sum(entry.size for entry in files) > MANIFESTS.max_stream_bytes:
+        hint = "name the folder with the manifests"
+        raise UsageError(
+            f"{what} holds more than {_MOST_FILES} files or {MANIFESTS.max_stream_bytes >> 20} MiB", hint=hint
+        )
+    target = Path(tempfile.mkdtemp(dir=directory))
+    try:
+        _write(files, _git(inside, ["cat-file", "--batch"], what, [entry.name for entry in files]), target)
+    except (OSError, ValueError):
+        raise UsageError(f"{what} cannot be read whole", hint="fetch the revision first, or compare folders") from None
+    return str(target / name) if name else str(target)
+
+
+def _check_revision(inside: Path, revision: str) -> None:
+    """Raise UsageError for a folder outside of a repository, and for a revision that it does not have."""
+    if not inside.is_dir():
+        raise UsageError(f"{inside}: no such directory", hint="name manifests that are in git")
+    name = f"{GIT}{revision}"
+    at = _run(inside, ["rev-parse", "--git-dir"])
+    if at.returncode:
+        hint = "name manifests of a git repository, or compare two directories"
+        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_words(at)}", hint=hint)
+    if _run(inside, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"]).stdout:
+        return
+    before, colon, path = revision.partition(":")
+    if colon:
+        example = f"kplan diff {GIT}{before or 'HEAD'} {path or 'FILE'}"
+        hint = f"name the revision alone, and the manifests beside it: {example}"
+        raise UsageError(f"{name} is no revision, but a file of one", hint=hint)
+    raise UsageError(f"{name}: the repository has no such revision", hint="git log --oneline --all lists revisions")
+
+
+def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str] = ()) -> bytes:
+    done = _run(inside, arguments, lines)
+    if done.returncode:
+        raise UsageError(f"{what} cannot be read: {_words(done)}", hint=_REVISION_HINT)
+    return done.stdout
+
+
+def _words(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return the first line of what git says about a failure."""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
+    return lines[0].removeprefix("fatal: ")[:500]
+
+
+def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(  # noqa: S603 - no shell; the revision is no option
+            ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            input="".join(f"{line}\n" for line in lines).encode(),
+            env=os.environ | _ENVIRONMENT,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
+
+
+def _entries(listing: bytes) -> Iterator[_Entry]:
+    for record in listing.split(b"\0"):
+        about, _, path = record.partition(b"\t")
+        if not path:
+            continue
+        mode, _, name, size = about.decode("ascii", "replace").split()
+        yield _Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path))
+
+
+def _write(files: Sequence[_Entry], contents: bytes, target: Path) -> None:
+    """Write the contents, which git returns in the order of the files; ValueError where one is missing."""
+    position = 0
+    for entry in files:
+        end = contents.index(b"\n", position)
+        head = contents[position:end].split()
+        if len(head) != 3 or head[1] != b"blob":
+            raise ValueError(entry.path)
+        start, position = end + 1, end + 2 + int(head[2])
+        file = target / entry.path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as stream:
+            stream.write(contents[start : position - 1])
+
 
 CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
@@ -126,7 +332,7 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
         of_git = next((name for name in names if name.startswith(GIT)), "")
         hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
         raise UsageError("nothing to compare with", hint=hint)
-    from kplan.questions.diff.costs import ComparedAnswer
+    from kplan.questions.diff.facts import ComparedAnswer
     from kplan.report.saved import read_report
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.questions.base import Question
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.diff import DiffReport
-    from kplan.questions.diff.costs import ComparedAnswer
+    from kplan.questions.diff.facts import ComparedAnswer
 
 
 class Diff(Question, frozen=True):
@@ -36,7 +36,7 @@ class Diff(Question, frozen=True):
 def _compared(name: str, question: Plain | WhatIf, base: Base) -> ComparedAnswer:
     from kplan.documents.base import Report
     from kplan.errors import UsageError
-    from kplan.questions.diff.costs import ComparedAnswer
+    from kplan.questions.diff.facts import ComparedAnswer
 
     answer = question.answer(base, Showing(fail_on=()))
     if not isinstance(answer, Report):

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from kplan.answers.plan import Plan
 from kplan.answers.utilisation import cluster_usage, largest
 from kplan.api.core import Node, Pod
-from kplan.api.wellknown import ZONE
-from kplan.capacity.own_workloads import own_workloads
+from kplan.api.labels import ZONE
+from kplan.capacity.templates import own_workloads
+from kplan.cluster.asking import Showing
 from kplan.cluster.base import PodLike
 from kplan.cluster.in_order import place_in_order
-from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
@@ -24,8 +24,8 @@ from kplan.effects.queue_plan import QueuePlan, work_off
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
 from kplan.facts import InputWarning
-from kplan.questions.diff.costs import ComparedAnswer, requests_of
 from kplan.questions.diff.document import diff_report
+from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.questions.updates import change_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order

@@ -2,29 +2,305 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
-from kplan.documents.diff import Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
-from kplan.questions.diff.facts import ADDED, NODE, PRICE
-from kplan.questions.diff.workloads_view import (
-    STYLES,
-    WORDS,
-    cause_text,
-    cost_blocks,
-    event_text,
-    evicted_for_good,
-    reasons,
-    rule_for,
-    workload_blocks,
-    workload_cases,
-    workloads_sentence,
+from msgspec.structs import replace
+
+from kplan.api.quantity import listing, readable
+from kplan.documents.base import Counted
+from kplan.documents.diff import (
+    Blame,
+    Cause,
+    Difference,
+    DiffReport,
+    Fact,
+    FactDifference,
+    Fate,
+    PodDifference,
+    Side,
+    WorkloadDifference,
+    WorkloadSide,
 )
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.questions.diff.facts import ADDED, NODE, PRICE
+from kplan.report.arranging import failure_words
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.head import change_text
 from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, View
+from kplan.report.remedies import located, remedy_text
+from kplan.report.view import Case, State, View
 from kplan.report.words import count, left_out
+
+STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
+WORDS: Mapping[Difference, str] = {
+    **{difference: difference.value.replace("-", " ") for difference in Difference},
+    Difference.APPEARED: "added",
+    Difference.DISAPPEARED: "removed",
+}
+_EVENTS: Mapping[str, str] = {
+    "NewlyPending": "pending now",
+    "Unschedulable": "pending now",
+    "Gated": "gated now",
+    "Error": "refused now",
+    "NewVictim": "evicted now",
+    "LessFits": "room for fewer now",
+    "StateWorse": "not complete now",
+    "BlockedWorse": "not evictable now",
+    "MayGoWorse": "not drainable now",
+}
+_POD = "Pod"
+_MOST_ROWS = 50
+_MOST_NAMED = 3
+_MOST_NODES = 2
+
+
+def name_of(workload: str) -> str:
+    """Return a workload as people call it: ``Deployment shop/web``; a pod of its own by its name alone."""
+    kind, _, name = workload.partition("/")
+    return name if kind == _POD else f"{kind} {name}"
+
+
+def workloads_sentence(document: DiffReport) -> str:
+    """Return in one sentence what becomes worse, then how many other workloads differ."""
+    worse = [row for row in document.workloads if row.now_pending > 0]
+    parts = []
+    if worse:
+        names = [_pending_of(row) for row in worse[:_MOST_NAMED]]
+        parts.append(f"pending now: {listing(names, len(worse) - len(names), most=_MOST_NAMED)}")
+    if evicted := evicted_for_good(document):
+        parts.append(f"evicted now: {listing(evicted, most=_MOST_NAMED)}")
+    others = [row for row in document.workloads if row.now_pending <= 0]
+    numbers = Counter(row.difference for row in others)
+    noun = "pod" if all(row.workload.startswith(f"{_POD}/") for row in others) else "workload"
+    ways = [f"{number} {WORDS[difference]}" for difference, number in numbers.items()]
+    if ways:
+        parts.append(f"{count(len(others), noun)} {'differs' if len(others) == 1 else 'differ'}: {', '.join(ways)}")
+    if still := document.summary.still_pending:
+        parts.append(f"{count(still, 'pod')} pending before and after")
+    if document.summary.same:
+        parts.append(f"{count(document.summary.same, 'pod')} the same")
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def evicted_for_good(document: DiffReport) -> list[str]:
+    """Return the pods that only the second answer evicts, without those whose workload has a row as pending."""
+    pending = {row.workload for row in document.workloads if row.now_pending > 0}
+    pods = {pod.pod for pod in document.pods if pod.workload in pending}
+    return [victim for victim in document.victims_added if victim not in pods]
+
+
+def _pending_of(row: WorkloadDifference) -> str:
+    """Return how many pods of a workload are pending: ``5 of 6 pods of Deployment shop/web``."""
+    if row.workload.startswith(f"{_POD}/") or row.after is None:
+        return name_of(row.workload)
+    return f"{_pending_pods(row.after)} of {name_of(row.workload)}"
+
+
+def _pending_pods(side: WorkloadSide) -> str:
+    pending = side.pods - side.placed
+    if pending < side.pods:
+        return f"{pending} of {count(side.pods, 'pod')}"
+    return {1: "the pod", 2: "both pods"}.get(side.pods, f"all {side.pods} pods")
+
+
+def rule_for(difference: Difference) -> str:
+    """Return the rule of a case: ``NewlyPlaced``."""
+    return difference.value.title().replace("-", "")
+
+
+def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield the table of workloads, the worst first, each with the reason."""
+    rows = document.workloads
+    most = len(rows) if options.explain or options.top is None else _MOST_ROWS
+    yield Table(
+        ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),
+        tuple(_workload_row(row) for row in rows[:most]),
+        "<<<<<",
+        note=left_out(len(rows) - most),
+    )
+
+
+def _workload_row(row: WorkloadDifference) -> tuple[Cell, ...]:
+    word = (
+        Span("pending now", "bad")
+        if row.now_pending > 0
+        else Span(WORDS[row.difference], STYLES.get(row.difference, ""))
+    )
+    return (
+        name_of(row.workload),
+        word,
+        _workload_place(row, row.before),
+        _workload_place(row, row.after),
+        workload_reason(row),
+    )
+
+
+def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
+    if side is None:
+        return "-"
+    nodes = listing(list(side.nodes), most=_MOST_NODES)
+    if side.pods == 1:
+        return nodes or "pending"
+    is_moved = row.difference is Difference.MOVED
+    text = f"{side.placed} of {side.pods} placed" if side.placed < side.pods or not is_moved else ""
+    return ": ".join(part for part in (text, nodes if is_moved else "") if part)
+
+
+def workload_reason(row: WorkloadDifference) -> str:
+    """Return why a workload ends otherwise than before, and what would help."""
+    decision = row.decision
+    parts = []
+    if decision is not None and isinstance(decision.diagnosis, str) and decision.diagnosis:
+        parts.append(decision.diagnosis)
+        if decision.remedies:
+            parts.append(f"What would help: {remedy_text(decision.remedies[0])}.")
+    elif row.message:
+        parts.append(row.message)
+    elif row.why:
+        parts.append("; ".join(map(cause_text, row.why)))
+    parts += [f"{blame_text(blame)}." for blame in row.because]
+    if row.evicts:
+        parts.append(f"Evicts {listing(row.evicts, most=_MOST_NAMED)}.")
+    return " ".join(parts)
+
+
+def blame_text(blame: Blame) -> str:
+    """Return which part of the change a workload waits for, in words."""
+    if not blame.took:
+        return f"Because of {name_of(blame.workload)}"
+    amounts = ", ".join(f"{readable(amount)} {resource}" for resource, amount in blame.took.items())
+    place = f"on {listing(blame.nodes, most=_MOST_NODES)}"
+    zone = f" in zone {blame.zone}" if blame.zone else ""
+    return f"Because {name_of(blame.workload)} took {amounts} {place}{zone}"
+
+
+def cause_text(cause: Cause) -> str:
+    """Return what tips a decision, in words."""
+    reasons = ", ".join(cause.reasons) + (f" ({cause.plugin})" if cause.plugin else "")
+    match cause.kind:
+        case "node-gone":
+            return f"{cause.node} is gone"
+        case "node-new":
+            return f"{cause.node} is new"
+        case "rejects":
+            return f"{cause.node} rejects it: {reasons}"
+        case "took-off":
+            return f"{cause.node} rejected it: {reasons}"
+    return f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
+
+
+def _lead(points: int) -> str:
+    """Return by how many points a node is ahead of another, in words."""
+    if not points:
+        return "level"
+    return f"{count(abs(points), 'point')} {'ahead' if points > 0 else 'behind'}"
+
+
+def cost_blocks(document: DiffReport) -> Iterator[Block]:
+    """Yield what the change costs, resource by resource: requests, and the room that is left."""
+    shares = {usage.resource: (f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
+    costs = {cost.resource: cost for cost in document.costs}
+    if not costs and not shares:
+        return
+    yield Heading(("What it costs",), folds=False)
+    rows = []
+    for name in dict.fromkeys((*costs, *shares)):
+        cost, share = costs.get(name), _then(*shares.get(name, ("", "")))
+        if cost is None:
+            rows.append((name, "-", share, "-", "-"))
+            continue
+        requests = _then(cost.requests_before or "", cost.requests_after or "")
+        free, largest = _then(cost.free_before, cost.free_after), _then(cost.largest_before, cost.largest_after)
+        rows.append((name, requests, share, free, largest))
+    header = ("RESOURCE", "MANIFESTS REQUEST", "CLUSTER REQUESTED", "ROOM LEFT", "LARGEST POD THAT STILL FITS")
+    yield Table(header, tuple(rows), "<<<<<")
+
+
+def _then(before: str, after: str) -> str:
+    if not before and not after:
+        return "-"
+    return after if before == after else f"{before} -> {after}"
+
+
+def failed_rows(document: DiffReport) -> set[str]:
+    """Return the workloads whose differences count for the verdict."""
+    counted = {event.object for event in document.verdict.counted}
+    pods = {pod.workload for pod in document.pods if pod.pod in counted}
+    evicting = {row.workload for row in document.workloads if not counted.isdisjoint(row.evicts)}
+    return pods | evicting | counted
+
+
+def workload_cases(document: DiffReport) -> Iterator[Case]:
+    """Yield a case for each workload, at its line in the manifests of the second answer."""
+    failed = failed_rows(document)
+    for row in document.workloads:
+        state: State = "failed" if row.workload in failed else "skipped"
+        ends = "NewVictim" if row.evicts else rule_for(row.difference)
+        rule = "NewlyPending" if row.now_pending > 0 else ends
+        case = Case(name_of(row.workload), state, rule, _message(row), workload_reason(row), kind="workload")
+        if row.decision is not None:
+            case = located(case, row.decision)
+        if row.origin and not case.file:
+            case = replace(case, file=row.origin.file, document=row.origin.document, line=row.origin.line or None)
+        yield replace(case, workload=name_of(row.workload) if case.file else "")
+
+
+def _message(row: WorkloadDifference) -> str:
+    """Return what becomes of a workload; the reason is in the second line."""
+    if row.now_pending > 0 and row.after is not None:
+        before = "" if row.before is None else f", before {row.before.pods - row.before.placed} of {row.before.pods}"
+        first = f"pending now: {_pending_pods(row.after)}{before}" if row.after.pods > 1 else "pending now"
+    else:
+        first = f"{WORDS[row.difference]}: {_where(row.before)} before, {_where(row.after)} after"
+    reason = row.message or "; ".join(map(cause_text, row.why))
+    if row.decision is not None and isinstance(row.decision.diagnosis, str):
+        reason = row.decision.diagnosis or reason
+    evicts = f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
+    because = " ".join(f"{blame_text(blame)}." for blame in row.because)
+    return "\n".join(part for part in (first, reason, because, evicts) if part)
+
+
+def _where(side: WorkloadSide | None) -> str:
+    if side is None:
+        return "nothing"
+    nodes = listing(list(side.nodes), most=_MOST_NODES) or "pending"
+    return nodes if side.pods == 1 else f"{side.placed} of {count(side.pods, 'pod')} placed ({nodes})"
+
+
+def event_text(document: DiffReport, event: Counted) -> str:
+    """Return in words what counts for the verdict."""
+    words = _EVENTS.get(event.rule)
+    if words is not None:
+        return words
+    fact = next((fact for fact in document.facts if fact.about == event.object and fact.worse), None)
+    return event.text if fact is None else f"{fact.fact} worse than before"
+
+
+def reasons(document: DiffReport) -> str:
+    """Return why the verdict is a failure: ``pending now: 5 of 6 pods of Deployment shop/web``."""
+    workload = {pod.pod: pod.workload for pod in document.pods}
+    rows = {row.workload: row for row in document.workloads}
+    order = {_pending_of(row): number for number, row in enumerate(document.workloads)}
+    evicted = {*document.victims_added} - {*evicted_for_good(document)}
+    names_of: dict[str, dict[str, None]] = {}
+    for event in document.verdict.counted:
+        row = rows.get(workload.get(event.object, event.object))
+        words = event_text(document, event)
+        if event.object in evicted and event.rule == "NewVictim":
+            continue
+        if row is not None and row.now_pending > 0 and words in (_EVENTS["NewlyPending"], _EVENTS["StateWorse"]):
+            words, name = _EVENTS["NewlyPending"], _pending_of(row)
+        else:
+            name = event.object
+        names_of.setdefault(words, {})[name] = None
+    lines = [*document.verdict.also]
+    for words, names in names_of.items():
+        ordered = sorted(names, key=lambda name: order.get(name, len(order)))
+        lines.append(f"{words}: {listing(ordered, most=_MOST_NAMED)}")
+    return failure_words(lines, {})
+
 
 _MOST_PODS = 50
 _ON_NODE = "nodes."

@@ -7,19 +7,17 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
-from kplan.api.readable import enumerated
+from kplan.api.quantity import enumerated
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.arguments import node_names
-from kplan.cli.asking import options_named, reply
-from kplan.cli.choosing import NodeChoiceFlags
+from kplan.cli.arguments import NodeChoiceFlags, node_names
+from kplan.cli.asking import SweepFlags, options_named, reply
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import flag, options, several, switch
-from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, seconds_of
 from kplan.errors import UsageError
-from kplan.questions.drain.profiles import MOST_SURGE
+from kplan.questions.drain.question import MOST_SURGE
 from kplan.questions.running import reply_with_odds
 
 Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})

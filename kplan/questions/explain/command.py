@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.arguments import spelled_out
+from kplan.cli.arguments import PodChoiceFlags, spelled_out
 from kplan.cli.asking import reply
-from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import with_flags
 from kplan.cli.options import flag, several
@@ -57,7 +56,7 @@ def explain(
 def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the chosen pods that have not ended; raises NotFoundError where there are none."""
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-    from kplan.subjects.not_found import has_ended
+    from kplan.subjects.workload_pods import has_ended
 
     keys = choice.keys_of((pod for pod in snapshot.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
     if not keys:

@@ -22,13 +22,11 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
-from kplan.documents.placement import Current, PlacementReport
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.not_found import has_ended, no_pod
 from kplan.subjects.sequence import run_in_order
-from kplan.subjects.workload_pods import workloads_called
+from kplan.subjects.workload_pods import has_ended, no_pod, workloads_called
 
 
 class Whereabouts(msgspec.Struct, frozen=True):

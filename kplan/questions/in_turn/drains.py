@@ -13,14 +13,13 @@ from msgspec.structs import replace
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
-from kplan.api.wellknown import ZONE
-from kplan.cluster.asking import answers
+from kplan.api.labels import ZONE
+from kplan.cluster.asking import PLAIN, Showing, answers
 from kplan.cluster.base import Base
-from kplan.cluster.showing import PLAIN, Showing
 from kplan.documents.base import Condition, Counted
+from kplan.documents.change import Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
-from kplan.documents.timeline import Timeline
 from kplan.effects.carried_out import Decisions
 from kplan.effects.drains import NOT_REPLACED, drain, drain_to_any
 from kplan.effects.replacements import Replacements

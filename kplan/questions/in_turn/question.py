@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
-from kplan.api.readable import listing
-from kplan.api.wellknown import ZONE
+from kplan.api.labels import ZONE
+from kplan.api.quantity import listing
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
 from kplan.report.options import ReportOptions

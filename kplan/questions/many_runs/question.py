@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED
-from kplan.cluster.parameters import Runs, Seed
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED, Runs, Seed
 from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
-from kplan.cli.autoscaling import AutoscalerFlags
-from kplan.cli.common import SavingFlags
+from kplan.cli.common import AutoscalerFlags, SavingFlags
 from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.options import flag, several, switch
 from kplan.cli.timeline import TimelineFlags

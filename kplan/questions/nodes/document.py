@@ -19,19 +19,18 @@ from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.growth import node_changes, ref_to, unconditioned_pods
 from kplan.documents.base import Counted
-from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import KeptNode, NodePrices, RemovedNodes
+from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
 from kplan.effects.report import change_warnings
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.questions.updates import applied_in_time
-from kplan.snapshot.objects import decode_pod
+from kplan.snapshot.load import decode_pod
 from kplan.subjects.incoming import IncomingPod
 
 if TYPE_CHECKING:
-    from kplan.cluster.showing import Showing
+    from kplan.cluster.asking import Showing
     from kplan.effects.clock import Clock
     from kplan.effects.subject import Subject
 

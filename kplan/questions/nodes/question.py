@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods

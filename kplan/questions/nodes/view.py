@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
+from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
-from kplan.documents.timeline import Timeline
 from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
 from kplan.report.new_nodes import (

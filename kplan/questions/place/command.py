@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.asking import reply
-from kplan.cli.choosing import PodChoiceFlags
+from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.asking import SweepFlags, reply
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.options import several
-from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import reply_with_odds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import AboutPods, RolloutMode

@@ -9,17 +9,28 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text
-from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.overview import overview_blocks, placement_cases, row_of, workload_name
-from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
+from kplan.report.overview import (
+    behind_groups,
+    daemon_blocks,
+    group_blocks,
+    group_cases,
+    is_daemon_set,
+    nodes_text,
+    overview_blocks,
+    placement_cases,
+    row_of,
+    unlisted_blocks,
+    unlisted_cases,
+    unlisted_names,
+    workload_name,
+)
 from kplan.report.view import Case, View
 from kplan.report.words import count, grouped, left_out, name_ranges
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.asking import options_named, reply
-from kplan.cli.choosing import PodChoiceFlags
+from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.asking import SweepFlags, options_named, reply
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.options import flag, several, switch
-from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.questions.running import reply_with_odds

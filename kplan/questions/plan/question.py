@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
-from kplan.cluster.parameters import Positive
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, Positive
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode

@@ -7,34 +7,122 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing, readable
 from kplan.documents.change import Change
 from kplan.documents.placement import PodPlacement
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.plan import Action, LargestFit, NodeGroup, PlanReport, PodChange, Usage, Utilisation
 from kplan.documents.queue import QueuePlace, QueueReport
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.questions.plan.effects_view import (
     beside_text,
     change_cases,
     change_sentence,
+    changes_blocks,
     is_change,
+    is_daemon,
     obstacles_blocks,
+    workload_of,
     workloads_blocks,
 )
-from kplan.questions.plan.pod_rows import changes_blocks, is_daemon, workload_of
-from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_blocks, utilisation_blocks
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
-from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
+from kplan.report.overview import (
+    behind_groups,
+    daemon_blocks,
+    group_blocks,
+    group_cases,
+    unlisted_blocks,
+    unlisted_cases,
+    unlisted_names,
+)
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import step_blocks
-from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View, reasons_of
 from kplan.report.words import count, grouped
+
+_MOST_RESOURCES = 6
+_NEARLY_FULL = 90.0
+_MOST_FITS = 2
+
+
+def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Iterator[Block]:
+    """Yield in a sentence each how full the cluster is, and how large a pod still fits."""
+    whole = utilisation.cluster
+    if not whole.nodes:
+        return
+    shares = [f"{name} {text}" for name, usage in whole.resources.items() if (text := _percent(usage))]
+    yield line(Span(f"Utilisation, before -> after: {', '.join(shares[:_MOST_RESOURCES])} (-o wide shows more)", "dim"))
+    largest = [f"{readable(fit.after.free)} {fit.resource}" for fit in fits[:_MOST_FITS] if fit.after.free != "0"]
+    if largest:
+        yield line(Span(f"Largest request that still fits: {', '.join(largest)}", "dim"))
+
+
+def _percent(usage: Usage) -> str:
+    if usage.allocatable == "0" and usage.after == "0":
+        return ""
+    then, now = f"{usage.percent_before:.0f}%", f"{usage.percent_after:.0f}%"
+    return now if then == now else f"{then} -> {now}"
+
+
+def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of how full the cluster, its zones and its pools are; with -o wide every node, too."""
+    whole = utilisation.cluster
+    if not whole.nodes:
+        return
+    resources = list(whole.resources)
+    if not options.is_wide and len(resources) > _MOST_RESOURCES:
+        resources = [*resources[: _MOST_RESOURCES - 1], resources[-1]]
+    rows = [_row("cluster", whole, resources, options)]
+    for kind, groups in (("zone", utilisation.zones), ("pool", utilisation.pools)):
+        if len(groups) > 1 or options.is_wide:
+            rows += [_row(f"{kind} {name or '(none)'}", group, resources, options) for name, group in groups.items()]
+    if options.is_wide:
+        nodes = utilisation.nodes.items()
+        rows += [_row(name, NodeGroup(nodes=1, resources=group), resources, options) for name, group in nodes]
+    yield Heading(("Utilisation of nodes, before -> after",))
+    label = utilisation.pool_label
+    has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
+    note = f"pools: label {label}" if has_pools else ""
+    yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
+
+
+def _row(name: str, group: NodeGroup, resources: Sequence[str], options: ReportOptions) -> tuple[Cell, ...]:
+    shown = [_share(group.resources.get(resource), options) for resource in resources]
+    return (name, str(group.nodes), *shown)
+
+
+def _share(usage: Usage | None, options: ReportOptions) -> Cell:
+    text = "" if usage is None else _percent(usage)
+    if usage is None or not text:
+        return "-"
+    has_moved = round(usage.percent_before) != round(usage.percent_after)
+    if options.is_wide:
+        text += f" ({readable(usage.after)} of {readable(usage.allocatable)})"
+    return Span(text, "warn") if usage.percent_after >= _NEARLY_FULL and has_moved else text
+
+
+def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of how large one more pod can be, by resource, and how much is free in all."""
+    shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
+    if not shown:
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            fit.resource,
+            readable(fit.before.free),
+            readable(fit.after.free),
+            "-" if fit.after.free == "0" else fit.after.node or "-",
+            readable(fit.after.total_free),
+        )
+        for fit in (shown if options.is_wide else shown[:_MOST_RESOURCES])
+    ]
+    yield Heading(("The largest pod that still fits",))
+    note = "on nodes open to any pod: not cordoned, not tainted, and below their limit of pods"
+    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>", note=note)
+
 
 _MOST_TOLD = 5
 """For so many of the different reasons why pods stay pending, one pod is shown in full."""

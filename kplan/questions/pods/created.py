@@ -15,8 +15,7 @@ from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.admitting import Admitting
-from kplan.subjects.incoming import accepted_objects, with_objects, with_uid
+from kplan.subjects.incoming import Admitting, accepted_objects, with_objects, with_uid
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
 
 

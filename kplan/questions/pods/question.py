@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.parameters import Number
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.cluster.limits import Number
 from kplan.errors import UsageError
 from kplan.questions.base import Manifest, Question
 

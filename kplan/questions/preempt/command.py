@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, formats_of, showing_for
+from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.asking import reply
-from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import ManifestFlags, RunCronJobsOption, with_flags
 from kplan.cli.options import flag, several, switch

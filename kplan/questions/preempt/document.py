@@ -17,12 +17,12 @@ from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition
-from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_plan import QueuePlan
-from kplan.framework.outcome import Outcome
 from kplan.framework.post_filter import NotHelped, NotHelpful, Preemption
+from kplan.framework.results import Outcome
 from kplan.preemption import PreemptionResult
 from kplan.simulation.queue import in_turn
 

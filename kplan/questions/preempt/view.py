@@ -4,25 +4,80 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from kplan.api.readable import listing, readable
+from kplan.api.quantity import listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
-from kplan.framework.outcome import Outcome
 from kplan.framework.post_filter import Criteria, Criterion, DecidedBy, Preemption, Victim
-from kplan.questions.preempt.tries import tries_blocks, tries_of
+from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
-from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.overview import placement_cases
+from kplan.report.overview import STATES, behind_groups, group_blocks, group_cases, placement_cases
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import age_text, count, left_out, moment_text
+from kplan.report.words import age_text, count, grouped, left_out, moment_text
+
+_MOST_VICTIMS = 2
+_TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"
+
+
+class Tries(msgspec.Struct, frozen=True):
+    """How the scheduler decided about a pod that was tried once, or again after its victims had gone."""
+
+    placement: PodPlacement
+    evicts: Preemption | None  #: None where it evicts no pod
+    node: str | None  #: where it is placed, after evictions or without; None for nowhere
+
+
+def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
+    """Return one item for each pod, however often it was tried."""
+    by_pod = grouped((placement.pod.key, placement) for placement in placements)
+    return [_of(tries) for tries in by_pod.values()]
+
+
+def _of(tries: Sequence[PodPlacement]) -> Tries:
+    preemption = next(
+        (placement.preemption for placement in tries if placement.preemption and placement.preemption.nominated_node),
+        None,
+    )
+    last = tries[-1]
+    return Tries(last, preemption, last.node or (preemption.nominated_node if preemption is not None else None))
+
+
+def tries_blocks(tries: Sequence[Tries], options: ReportOptions, preempting: Container[str] = ()) -> Iterator[Block]:
+    """Yield a table of the pods, those without any node first; `preempting` are pods whose group evicts as a whole."""
+    ordered = sorted(tries, key=lambda pod: pod.node is not None)
+    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options, preempting) for pod in ordered), "<<<<")
+    if not options.in_full and any(pod.evicts for pod in tries):
+        yield line(Span(_TELLS_MORE, "hint"))
+
+
+def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tuple[Cell, ...]:
+    key = pod.placement.pod.key
+    if key in preempting:
+        return (key, "-", "-", Span("fits once its group has evicted others", "warn"))
+    if pod.evicts is None:
+        state = (
+            Span("fits without preemption", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
+        )
+        return (key, "-", pod.node or "-", state)
+    victims = [victim.key for victim in pod.evicts.victims]
+    broken = sum(victim.pdb_violation for victim in pod.evicts.victims)
+    state = Span("violates a disruption budget", "bad") if broken else Span("fits after eviction", "warn")
+    return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), pod.node or "-", state)
+
+
+def _nowhere(placement: PodPlacement) -> str:
+    if placement.held_back_by:
+        return "waits for its group"
+    return "no eviction helps" if placement.preemption is not None else STATES[placement.outcome]
+
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",

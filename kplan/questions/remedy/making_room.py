@@ -11,8 +11,8 @@ import numpy as np
 
 from kplan.actions.actions import Acts, Fewer, Loosen, Move
 from kplan.api.kinds import POD_MAKERS, SCALED
-from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import WorkloadRef
+from kplan.api.workloads import PodDisruptionBudget
 from kplan.cluster.base import Base
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.engine.arrays import Int64Array, RowArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.documents.remedies import Kind
 from kplan.questions.base import Question
 

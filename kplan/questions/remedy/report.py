@@ -28,9 +28,9 @@ from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
+from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
-from kplan.cluster.showing import Showing
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.diagnosis import diagnose
 from kplan.documents import remedies as d

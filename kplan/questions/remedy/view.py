@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
@@ -17,7 +17,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
 from kplan.report.words import count
-from kplan.rules.group_names import short_group_name
+from kplan.rules.node_groups import short_group_name
 
 _MOST_NAMED = 5
 

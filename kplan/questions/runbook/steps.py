@@ -16,10 +16,10 @@ from msgspec import UNSET
 
 from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
-from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import PodKey
+from kplan.api.workloads import PodDisruptionBudget
+from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
-from kplan.cluster.showing import Showing
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents import remedy as r
 from kplan.documents.base import Counted

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from kplan.api.readable import listing
+from kplan.api.quantity import listing
 from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions

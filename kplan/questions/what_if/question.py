@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.asking import PLAIN, Showing
 from kplan.questions.base import Manifest, Question
 from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 from kplan.questions.drain.question import Drain

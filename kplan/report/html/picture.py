@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from string import ascii_uppercase
 
-from kplan.documents.cluster_map import ClusterMap, GroupOnMap, NodeLoad
+from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.view import Moment
 from kplan.report.words import count

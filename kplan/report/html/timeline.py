@@ -12,10 +12,8 @@ from typing import Literal
 import msgspec
 from msgspec import UnsetType
 
-from kplan.documents.change import Step, StepEvent
-from kplan.documents.timeline import NodeTimeline, Timeline, WorkloadTimeline
-from kplan.report.occupancy import horizon, moment_text, queue_sentence, shown_usages
-from kplan.report.timeline import by_drop
+from kplan.documents.change import NodeTimeline, Step, StepEvent, Timeline, WorkloadTimeline
+from kplan.report.timeline import by_drop, horizon, moment_text, queue_sentence, shown_usages
 from kplan.report.words import count, object_title, seconds_text
 
 MAX_WORKLOADS = 25

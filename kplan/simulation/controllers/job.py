@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from kplan.api.batch import OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
+from kplan.api.workloads import OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from kplan.simulation.controllers.ranking import youngest_first
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.validation.groups import pod_group_errors
+from kplan.admission.validation.policies import pod_group_errors
 
 
 def errors(**spec: Any) -> list[str]:

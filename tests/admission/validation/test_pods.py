@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplan.admission.defaults import default_pod
+from kplan.admission.judge import default_pod
 from kplan.admission.validation.pods import pod_errors
 from tests.admission.validation.makers import container, errors_of_spec
 

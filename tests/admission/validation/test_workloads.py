@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.fields import kind_named
+from kplan.admission.decoding import kind_named
 from kplan.admission.judge import invalid_words, judge
-from kplan.admission.validation.schedule import schedule_problem
+from kplan.admission.validation.jobs import schedule_problem
 
 Object = dict[str, Any]
 TEMPLATE = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.wellknown import ZONE
+from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import fits
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.columns import Columns

@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.config import releases
-from kplan.config.defaults import default_configuration
+from kplan.config.loading import default_configuration
 from tests.effects.test_queue_plan import node, pod
 
 MODULE = '''

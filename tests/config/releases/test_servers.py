@@ -1,5 +1,5 @@
 from kplan.config.releases import release_of
-from kplan.config.releases.servers import version_note
+from kplan.config.releases.model import version_note
 
 
 def test_a_known_version_needs_no_words() -> None:

@@ -1,8 +1,7 @@
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.resource import DeviceClass, ResourceClaim
-from kplan.api.resource_slice import ResourceSlice
-from kplan.plugins.dynamic_resources.gates import off_gate_features
+from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kplan.plugins.dynamic_resources.inventory import off_gate_features
 from kplan.snapshot.model import Snapshot
 
 from .device_worlds import claim, device, device_class, device_slice, pod, request

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.durations import Nanoseconds
+from kplan.api.time import Nanoseconds
 from kplan.config.args import DynamicResourcesArgs
 from kplan.plugins.dynamic_resources import allocator, cluster_devices
 from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED

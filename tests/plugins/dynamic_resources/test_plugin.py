@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.durations import Nanoseconds
+from kplan.api.time import Nanoseconds
 from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.details import MissingDevices
 from kplan.engine.view import NodeView

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.capacity.replicas import Template
+from kplan.capacity.counting import Template
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
@@ -17,8 +17,8 @@ from kplan.effects.report import change_report
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.check.question import Budgets, Check, Checks, Surge
-from kplan.questions.diff.costs import ComparedAnswer
 from kplan.questions.diff.document import COMPARED, diff_report
+from kplan.questions.diff.facts import ComparedAnswer
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy.question import Remedy
 from kplan.questions.runbook.question import Runbook

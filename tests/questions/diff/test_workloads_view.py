@@ -3,7 +3,7 @@
 import pytest
 
 from kplan.documents.diff import Cause
-from kplan.questions.diff.workloads_view import cause_text
+from kplan.questions.diff.view import cause_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
 from kplan.facts import InputWarning
-from kplan.framework.outcome import Outcome
+from kplan.framework.results import Outcome
 from kplan.questions.place.question import Place
 from kplan.questions.place.view import representatives, workload_groups
 from kplan.report.options import ReportOptions

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kplan.capacity.replicas import Template
+from kplan.capacity.counting import Template
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.questions.plan.view import attempts_in_full

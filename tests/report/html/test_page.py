@@ -7,7 +7,7 @@ from msgspec import structs
 
 import kplan
 from kplan.documents.base import Verdict
-from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Origin
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render

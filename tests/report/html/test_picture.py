@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kplan.documents.cluster_map import ClusterMap, GroupOnMap, NodeLoad
+from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.html.picture import MAX_CARDS, Moment, fullest, picture, share
 

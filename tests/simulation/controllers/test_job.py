@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kplan.api.batch import PodFailurePolicy
+from kplan.api.workloads import PodFailurePolicy
 from kplan.simulation.controllers.job import Failure, WantedJob, actions, backoff, failure_of
 from tests.simulation.controllers.builders import pod, said
 

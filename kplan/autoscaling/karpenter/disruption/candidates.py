@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from kplan.api.core import Pod
-from kplan.api.karpenter import NEVER, NodeClaim, NodePool
-from kplan.api.wellknown import ZONE
+from kplan.api.labels import ZONE
+from kplan.api.provisioning import NEVER, NodeClaim, NodePool
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions

@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from kplan.admission.validation.schedule import parse_schedule
+from kplan.admission.validation.jobs import parse_schedule
 from kplan.api.core import NodeCondition
-from kplan.api.durations import parse_duration
-from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.labels import parse_int64
-from kplan.api.time import to_micros
+from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
+from kplan.api.time import parse_duration, to_micros
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.api.karpenter import Budget
+from kplan.api.provisioning import Budget
 from kplan.api.time import to_micros
 from kplan.autoscaling.karpenter.disruption.conditions import is_active
 

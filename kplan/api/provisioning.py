@@ -1,0 +1,241 @@
+"""Kinds that make nodes: Karpenter's NodePool, NodeClaim, NodeOverlay and node classes, and those of Cluster API."""
+
+from msgspec import field
+
+from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.core import NodeCondition
+from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, ObjectMeta, PlainMeta, ResourceList
+from kplan.api.tolerations import Taint
+
+GROUP = "karpenter.sh"
+HASH = f"{GROUP}/nodepool-hash"
+HASH_VERSION = f"{GROUP}/nodepool-hash-version"
+NEVER = "Never"
+"""The duration that ends never."""
+
+
+class NodeRequirement(NodeSelectorRequirement, frozen=True):
+    """One expression over a node's labels; `operator` may also be Gte or Lte.
+
+    With `min_values`, at least so many different values must be among the instance types that remain.
+    """
+
+    min_values: Int32 | None = None
+
+
+class NodeClassReference(KubeStruct, frozen=True):
+    """The provider's settings of nodes."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class TemplateMeta(KubeStruct, frozen=True):
+    """What every node of a pool gets."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class NodeClaimTemplateSpec(KubeStruct, frozen=True):
+    """The nodes that a pool makes; durations as in Go, such as ``720h``, or Never."""
+
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    requirements: tuple[NodeRequirement, ...] = ()
+    node_class_ref: NodeClassReference = NodeClassReference()
+    termination_grace_period: str | None = None
+    expire_after: str | None = None
+
+
+class NodeClaimTemplate(KubeStruct, frozen=True):
+    """The template of a pool's nodes."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
+
+
+class Budget(KubeStruct, frozen=True):
+    """How many nodes may be disrupted at a time, for some reasons (None: for all), and when."""
+
+    nodes: str = ""
+    reasons: tuple[str, ...] | None = None
+    schedule: str | None = None
+    duration: str | None = None
+
+
+class Disruption(KubeStruct, frozen=True):
+    """When nodes of a pool may be removed."""
+
+    consolidate_after: str | None = None
+    consolidation_policy: str = ""
+    budgets: tuple[Budget, ...] | None = None
+
+
+class NodePoolSpec(KubeStruct, frozen=True):
+    """Which nodes Karpenter may make; with `replicas` so many, whatever the pods."""
+
+    template: NodeClaimTemplate = NodeClaimTemplate()
+    disruption: Disruption = Disruption()
+    limits: ResourceList = {}
+    weight: Int32 | None = None
+    replicas: Int64 | None = None
+
+
+class NodePoolStatus(KubeStruct, frozen=True):
+    """Whether a pool, or a node class, is ready."""
+
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodePool(ApiObject, frozen=True):
+    """A node pool."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePoolSpec = NodePoolSpec()
+    status: NodePoolStatus = NodePoolStatus()
+
+
+class NodeClaimResources(KubeStruct, frozen=True):
+    """What the pods need for which a node was made."""
+
+    requests: ResourceList = {}
+
+
+class NodeClaimSpec(NodeClaimTemplateSpec, frozen=True):
+    """A node that Karpenter asked for."""
+
+    resources: NodeClaimResources = NodeClaimResources()
+
+
+class NodeClaimStatus(KubeStruct, frozen=True):
+    """The machine that the provider made, and how far its node has come."""
+
+    node_name: str = ""
+    provider_id: str = field(default="", name="providerID")
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    last_pod_event_time: str | None = None
+
+
+class NodeClaim(ApiObject, frozen=True):
+    """A node claim."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeClaimSpec = NodeClaimSpec()
+    status: NodeClaimStatus = NodeClaimStatus()
+
+
+class NodeOverlaySpec(KubeStruct, frozen=True):
+    """Other prices or more capacity for some instance types; `price` and `price_adjustment` exclude each other."""
+
+    requirements: tuple[NodeRequirement, ...] = ()
+    price_adjustment: str | None = None
+    price: str | None = None
+    capacity: ResourceList = {}
+    weight: Int32 | None = None
+
+
+class NodeOverlay(ApiObject, frozen=True):
+    """A node overlay."""
+
+    spec: NodeOverlaySpec = NodeOverlaySpec()
+
+
+class NodeClass(ApiObject, frozen=True):
+    """The settings of nodes of a provider."""
+
+    status: NodePoolStatus = NodePoolStatus()
+
+
+class EC2NodeClass(NodeClass, frozen=True):
+    """The settings of nodes on AWS."""
+
+
+class AKSNodeClass(NodeClass, frozen=True):
+    """The settings of nodes on Azure."""
+
+
+class KWOKNodeClass(NodeClass, frozen=True):
+    """The settings of simulated nodes."""
+
+
+CLUSTER_API = "cluster.x-k8s.io"
+_CAPACITY = "capacity.cluster-autoscaler.kubernetes.io"
+_SIZE = f"{CLUSTER_API}/cluster-api-autoscaler-node-group"
+
+
+class ScalableAnnotations(KubeStruct, frozen=True):
+    """The annotations by which the cluster-autoscaler scales machines."""
+
+    min_size: str = field(default="", name=f"{_SIZE}-min-size")
+    max_size: str = field(default="", name=f"{_SIZE}-max-size")
+    cpu: str = field(default="", name=f"{_CAPACITY}/cpu")
+    memory: str = field(default="", name=f"{_CAPACITY}/memory")
+    ephemeral_disk: str = field(default="", name=f"{_CAPACITY}/ephemeral-disk")
+    max_pods: str = field(default="", name=f"{_CAPACITY}/maxPods")
+    gpu_type: str = field(default="", name=f"{_CAPACITY}/gpu-type")
+    gpu_count: str = field(default="", name=f"{_CAPACITY}/gpu-count")
+    #: KEY=VALUE,... of a new node
+    labels: str = field(default="", name=f"{_CAPACITY}/labels")
+    #: KEY=VALUE:EFFECT,... of a new node
+    taints: str = field(default="", name=f"{_CAPACITY}/taints")
+
+
+class ScalableMeta(PlainMeta, frozen=True):
+    """Metadata of machines that are scaled together."""
+
+    annotations: ScalableAnnotations = ScalableAnnotations()
+
+
+class MachineTemplate(KubeStruct, frozen=True):
+    """What every machine gets."""
+
+    metadata: PlainMeta = PlainMeta()
+
+
+class ScalableSpec(KubeStruct, frozen=True):
+    """How many machines are wanted."""
+
+    cluster_name: str = ""
+    replicas: Int32 | None = None
+    template: MachineTemplate = MachineTemplate()
+
+
+class Scalable(ApiObject, frozen=True):
+    """Machines that are scaled together."""
+
+    metadata: ScalableMeta = ScalableMeta()
+    spec: ScalableSpec = ScalableSpec()
+
+
+class MachineDeployment(Scalable, frozen=True):
+    """Machines of one template, replaced when it changes."""
+
+
+class MachineSet(Scalable, frozen=True):
+    """Machines of one template."""
+
+
+class MachinePool(Scalable, frozen=True):
+    """Machines that the cloud scales itself."""
+
+
+class NodeReference(KubeStruct, frozen=True):
+    """The node that a machine is."""
+
+    name: str = ""
+
+
+class MachineStatus(KubeStruct, frozen=True):
+    """Which node a machine is."""
+
+    node_ref: NodeReference | None = None
+
+
+class Machine(ApiObject, frozen=True):
+    """A machine that is a node, or will be one."""
+
+    status: MachineStatus = MachineStatus()

@@ -1,0 +1,429 @@
+"""Workloads and what steers them.
+
+Apps/v1, batch/v1, autoscaling and policy/v1, with the fields that pods and controllers depend on.
+"""
+
+from msgspec import field
+
+from kplan.api.core import PodTemplateSpec, ReplicasStatus
+from kplan.api.meta import (
+    ApiObject,
+    Int32,
+    Int64,
+    IntOrString,
+    KubeStruct,
+    LabelSelector,
+    ObjectMeta,
+    PlainMeta,
+    ResourceList,
+    controller_of,
+)
+from kplan.api.storage import PersistentVolumeClaimSpec
+
+
+class RollingUpdate(KubeStruct, frozen=True):
+    """How many pods a rolling update may have above and below the wanted number."""
+
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DeploymentStrategy(KubeStruct, frozen=True):
+    """How pods are replaced."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(KubeStruct, frozen=True):
+    """How many pods of which template."""
+
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    paused: bool = False
+    min_ready_seconds: Int32 = 0
+    progress_deadline_seconds: Int32 | None = None
+
+
+class Deployment(ApiObject, frozen=True):
+    """A deployment."""
+
+    spec: DeploymentSpec = DeploymentSpec()
+    status: ReplicasStatus = ReplicasStatus()
+
+
+class ReplicaSetAnnotations(KubeStruct, frozen=True):
+    """The annotations of the deployment controller on its replica sets.
+
+    `desired_replicas` and `max_replicas` are those of the deployment when it last scaled the set: where they differ
+    from those of the deployment, it is being scaled.
+    """
+
+    desired_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
+    max_replicas: str = field(default="", name="deployment.kubernetes.io/max-replicas")
+    revision: str = field(default="", name="deployment.kubernetes.io/revision")
+
+
+class ReplicaSetMeta(PlainMeta, frozen=True):
+    """Metadata of a replica set."""
+
+    annotations: ReplicaSetAnnotations = ReplicaSetAnnotations()
+
+
+class ReplicaSetSpec(KubeStruct, frozen=True):
+    """How many pods of which template."""
+
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    min_ready_seconds: Int32 = 0
+
+
+class ReplicaSet(ApiObject, frozen=True):
+    """A replica set; default topology spreading uses its selector."""
+
+    metadata: ReplicaSetMeta = ReplicaSetMeta()
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicasStatus = ReplicasStatus()
+
+
+class VolumeClaimTemplate(KubeStruct, frozen=True):
+    """The claim that each pod of a stateful set gets, named ``TEMPLATE-POD``."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class StatefulSetOrdinals(KubeStruct, frozen=True):
+    """The number of the first pod."""
+
+    start: Int32 = 0
+
+
+class RollingUpdateStatefulSet(KubeStruct, frozen=True):
+    """Which pods of a stateful set are updated: those numbered `partition` or higher.
+
+    `max_unavailable` needs a feature gate that is off by default.
+    """
+
+    partition: Int32 | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
+    """How pods of a stateful set are replaced: RollingUpdate or OnDelete; since 1.37 Recreate, too."""
+
+    type: str = ""
+    rolling_update: RollingUpdateStatefulSet | None = None
+
+
+class ClaimRetentionPolicy(KubeStruct, frozen=True):
+    """What becomes of claims when their pod is scaled away, or the set deleted: Retain or Delete."""
+
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
+class StatefulSetSpec(KubeStruct, frozen=True):
+    """How many numbered pods of which template."""
+
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+    ordinals: StatefulSetOrdinals | None = None
+    min_ready_seconds: Int32 = 0
+    volume_claim_templates: tuple[VolumeClaimTemplate, ...] = ()
+    persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
+
+
+class StatefulSetStatus(ReplicasStatus, frozen=True):
+    """How many pods there are, and the revisions of their templates."""
+
+    current_revision: str = ""
+    update_revision: str = ""
+
+
+class StatefulSet(ApiObject, frozen=True):
+    """A stateful set; default topology spreading uses its selector."""
+
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class DaemonSetUpdateStrategy(KubeStruct, frozen=True):
+    """How pods of a daemon set are replaced: RollingUpdate or OnDelete."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class DaemonSetSpec(KubeStruct, frozen=True):
+    """A pod for every node that its template allows."""
+
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    min_ready_seconds: Int32 = 0
+
+
+class DaemonSetStatus(KubeStruct, frozen=True):
+    """What became of a daemon set: nothing that scheduling reads."""
+
+
+class DaemonSet(ApiObject, frozen=True):
+    """A daemon set."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class RevisionSpec(KubeStruct, frozen=True):
+    """What a revision restores of a workload's spec."""
+
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class RevisionData(KubeStruct, frozen=True):
+    """The patch that restores a revision."""
+
+    spec: RevisionSpec = RevisionSpec()
+
+
+class ControllerRevision(ApiObject, frozen=True):
+    """A pod template that a stateful set or a daemon set has or had; their pods are labelled with its revision.
+
+    Other programs store data of their own in such objects.
+    """
+
+    data: RevisionData = RevisionData()
+    revision: Int64 = 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to neither a stateful set nor a daemon set."""
+        owner = controller_of(self.metadata)
+        return owner is not None and (
+            owner.kind not in ("StatefulSet", "DaemonSet") or owner.api_version.partition("/")[0] not in ("apps", "")
+        )
+
+
+class OnExitCodes(KubeStruct, frozen=True):
+    """Exit codes that a rule about failed pods is for: of one container, or of any."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[Int32, ...] = ()
+
+
+class OnPodCondition(KubeStruct, frozen=True):
+    """A condition that a rule about failed pods is for."""
+
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(KubeStruct, frozen=True):
+    """What becomes of a job when one of its pods fails in one way."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: tuple[OnPodCondition, ...] = ()
+
+
+class PodFailurePolicy(KubeStruct, frozen=True):
+    """Rules about failed pods, of which the first that matches counts."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(KubeStruct, frozen=True):
+    """Which indexes, or how many, are enough for a job's success."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: Int32 | None = None
+
+
+class SuccessPolicy(KubeStruct, frozen=True):
+    """Rules of which one is enough for a job's success."""
+
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
+class JobSpec(KubeStruct, frozen=True):
+    """How many pods at a time, how many in total, and whether they have completion indexes."""
+
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int32 | None = None
+    max_failed_indexes: Int32 | None = None
+    managed_by: str | None = None
+    pod_replacement_policy: str | None = None
+    active_deadline_seconds: Int64 | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobCondition(KubeStruct, frozen=True):
+    """One of a job's conditions; a job with Complete or Failed is over."""
+
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(KubeStruct, frozen=True):
+    """How many pods are active, have succeeded and have failed."""
+
+    active: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
+    start_time: str | None = None
+    completion_time: str | None = None
+    completed_indexes: str = ""
+    failed_indexes: str = ""
+    conditions: tuple[JobCondition, ...] = ()
+
+
+class Job(ApiObject, frozen=True):
+    """A job."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class JobTemplateSpec(KubeStruct, frozen=True):
+    """The template of a cron job's jobs."""
+
+    metadata: PlainMeta = PlainMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(KubeStruct, frozen=True):
+    """A schedule and the template of jobs."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    concurrency_policy: str = ""
+    starting_deadline_seconds: Int64 | None = None
+    suspend: bool | None = None
+    job_template: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJob(ApiObject, frozen=True):
+    """A cron job."""
+
+    spec: CronJobSpec = CronJobSpec()
+
+
+class CrossVersionObjectReference(KubeStruct, frozen=True):
+    """The object that is scaled; it is in the autoscaler's namespace."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class HorizontalPodAutoscalerSpec(KubeStruct, frozen=True):
+    """What is scaled, and between which bounds; an absent minimum is 1."""
+
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: Int32 | None = None
+    max_replicas: Int32 = 0
+
+
+class HorizontalPodAutoscaler(ApiObject, frozen=True):
+    """An autoscaler of replicas."""
+
+    spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+
+
+class ContainerResourcePolicy(KubeStruct, frozen=True):
+    """Whether a container is scaled, and which resources of it; ``*`` is any other container."""
+
+    container_name: str = ""
+    mode: str | None = None
+    controlled_resources: tuple[str, ...] | None = None
+
+
+class PodResourcePolicy(KubeStruct, frozen=True):
+    """How the containers are scaled."""
+
+    container_policies: tuple[ContainerResourcePolicy, ...] = ()
+
+
+class VerticalPodAutoscalerSpec(KubeStruct, frozen=True):
+    """Whose requests are scaled."""
+
+    target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    resource_policy: PodResourcePolicy = PodResourcePolicy()
+
+
+class RecommendedContainerResources(KubeStruct, frozen=True):
+    """The requests that are recommended for a container."""
+
+    container_name: str = ""
+    target: ResourceList = {}
+
+
+class RecommendedPodResources(KubeStruct, frozen=True):
+    """The requests that are recommended for the containers of a pod."""
+
+    container_recommendations: tuple[RecommendedContainerResources, ...] = ()
+
+
+class VerticalPodAutoscalerStatus(KubeStruct, frozen=True):
+    """What is recommended."""
+
+    recommendation: RecommendedPodResources = RecommendedPodResources()
+
+
+class VerticalPodAutoscaler(ApiObject, frozen=True):
+    """An autoscaler of requests."""
+
+    spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
+    status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()
+
+
+class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
+    """The pods of a budget, and how many must stay available."""
+
+    selector: LabelSelector | None = None
+    min_available: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class BudgetCondition(KubeStruct, frozen=True):
+    """One of a budget's conditions."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
+    """How many disruptions are allowed at present; `disrupted_pods` are being evicted and already counted.
+
+    `expected_pods` is the number of pods from which the disruption controller computes a percentage.
+    """
+
+    disruptions_allowed: Int32 = 0
+    expected_pods: Int32 = 0
+    conditions: tuple[BudgetCondition, ...] = ()
+    disrupted_pods: dict[str, str] = {}
+
+
+class PodDisruptionBudget(ApiObject, frozen=True):
+    """A pod disruption budget."""
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -1,0 +1,90 @@
+"""Dictionaries: one whose copies cost only what is changed in them, and a cache of the most recently used values."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Overlay(Generic[K, V]):
+    """Values by key over a dictionary that it shares with its copies, and that none of them writes to.
+
+    Parameters
+    ----------
+    below : what it starts with, which nobody changes from now on
+    """
+
+    def __init__(self, below: Mapping[K, V] | None = None) -> None:
+        self._below: Mapping[K, V] = {} if below is None else below
+        self._own: dict[K, V | None] = {}  # what differs; None for what is gone
+
+    def copy(self) -> Overlay[K, V]:
+        """Return an independent copy."""
+        if self._own:
+            merged = {**self._below, **self._own}
+            self._below = {key: value for key, value in merged.items() if value is not None}
+            self._own = {}
+        return Overlay(self._below)
+
+    def __getitem__(self, key: K) -> V:
+        value = self.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        own = self._own
+        return own[key] if key in own else self._below.get(key)
+
+    def pop(self, key: K) -> V | None:
+        """Remove a key and return its value, or None."""
+        value = self.get(key)
+        self._own[key] = None
+        return value
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._own[key] = value
+
+
+Kept = TypeVar("Kept")
+
+
+class Recent(Generic[Kept]):
+    """Values by key, at most `limit` of them; the least recently used goes first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[Hashable, Kept] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values(self) -> Iterable[Kept]:
+        """Return all values."""
+        return self._values.values()
+
+    def find(self, key: Hashable) -> Kept | None:
+        """Return the value of a key, or None when it is missing."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def get(self, key: Hashable, build: Callable[[], Kept]) -> Kept:
+        """Return the value of a key, built when it is missing."""
+        value = self._values.get(key)
+        if value is None:
+            value = self._values[key] = build()
+            if len(self._values) > self._limit:
+                self._values.popitem(last=False)
+        else:
+            self._values.move_to_end(key)
+        return value

@@ -1,0 +1,475 @@
+"""The reports of `kplan config` and `kplan snapshot`, and their text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET, UnsetType
+
+from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.api.quantity import listing
+from kplan.config.effective import Difference, args_document, differences, to_document
+from kplan.config.loading import default_configuration
+from kplan.config.releases import nearest
+from kplan.config.wire import POINT_NAMES
+from kplan.documents.change import LearnedDurations, PodDuration
+from kplan.documents.files import (
+    ConfigProblem,
+    GateState,
+    InspectedSnapshot,
+    ResourceTotal,
+    SchedulerConfigCheck,
+    SchedulerConfigReport,
+    SnapshotCheck,
+    SnapshotOverview,
+)
+from kplan.facts import InputWarning
+from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
+from kplan.report.head import change_text
+from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.text import render_plain
+from kplan.report.words import count, object_title, seconds_text
+from kplan.rules.resources import nano, pod_requests, resource_order
+from kplan.simulation.durations import EACH, Duration, learn
+from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods
+from kplan.snapshot.model import Snapshot
+from kplan.visible import without_account
+
+if TYPE_CHECKING:
+    from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
+    from kplan.config.releases import Release
+    from kplan.errors import Problem
+_LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
+
+
+def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
+    """Return the document of `kplan config show`: a loadable configuration, its differences and warnings."""
+    return SchedulerConfigReport(
+        source=config.source,
+        kubernetes_version=config.release.version,
+        feature_gates={
+            name: GateState(on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked)
+            for name, gate in sorted(config.release.gates.items())
+        },
+        configuration=to_document(config),
+        differences=differences(config),
+        warnings=config.warnings,
+    )
+
+
+def config_check(
+    source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
+) -> SchedulerConfigCheck:
+    """Return the document of `kplan config check`; `config` is None for one that kube-scheduler refuses."""
+    return SchedulerConfigCheck(
+        source=source,
+        valid=config is not None,
+        problems=tuple(
+            ConfigProblem(path=problem.json_path, line=problem.line, message=problem.message, hint=problem.hint)
+            for problem in problems
+        ),
+        warnings=config.warnings if config is not None else (),
+    )
+
+
+def render_config_check(
+    source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem], width: int = DEFAULT_WIDTH
+) -> str:
+    """Return the verdict of `kplan config check` as text: `ok`, or every problem with its line, path and hint."""
+    if config is not None:
+        profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
+        verdict = f"ok ({count(len(config.profiles), 'profile')}: {profiles})"
+    else:
+        verdict = count(len(problems), "problem")
+    blocks: list[Block] = []
+    for problem in problems:
+        number = "" if problem.line is None else f"line {problem.line}"
+        text = ": ".join(part for part in (number, problem.json_path, problem.message) if part)
+        blocks.append(line(text, is_item=True))
+        blocks += [line(f"hint: {problem.hint}", indent=2)] if problem.hint else []
+    # The first line stays whole, so that searches find it.
+    return f"{source}: {verdict}\n{render_plain(blocks, width) if blocks else ''}"
+
+
+def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
+    """Return the effective configuration as text, at most `width` columns wide."""
+    return render_plain(_blocks(config), width)
+
+
+def _blocks(config: SchedulerConfiguration) -> Iterator[Block]:
+    changed = differences(config)
+    scheduler = f"kube-scheduler v{config.release.version}"
+    is_default = config.source == "default"
+    of = f"the default of {scheduler}" if is_default else f"{config.source}, as {scheduler} reads it"
+    yield Heading((f"Effective scheduler configuration: {of}",), 0)
+    yield line(f"{count(len(changed), 'difference') if changed else 'no difference'} from the default")
+    if changed:
+        yield line(_LEGEND)
+    yield _settings(config, changed)
+    if config.extenders:
+        yield _extenders(config)
+    yield Heading(("Feature gates that scheduling depends on",))
+    yield _gates(config.release)
+    for profile in config.profiles:
+        percentage = profile.percentage_of_nodes_to_score
+        yield Heading((f"Profile {profile.scheduler_name}",))
+        if percentage is not None:
+            yield line(f"* percentageOfNodesToScore {percentage} in place of {config.percentage_of_nodes_to_score}")
+        yield _plugins(config, profile)
+        yield _arguments(config, profile)
+
+
+def _gates(release: Release) -> Table:
+    """Return the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
+    rows = []
+    for word, is_on in (("on", True), ("off", False)):
+        names = [
+            f"{'*' if name in release.switched and gate.is_on is not is_on else ''}{name}"
+            f"{' (locked)' if gate.is_locked else ''}"
+            for name, gate in sorted(release.gates.items())
+            if release.is_on(name) is is_on
+        ]
+        rows.append((word, _joined(names)))
+    return Table(("STATE", "GATES"), tuple(rows), "<<")
+
+
+def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...]) -> Table:
+    """Return the settings that every decision depends on, then any other that is not at its default."""
+    default = {difference.path: difference.default for difference in changed}
+    rows = []
+    for field, value in (
+        ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
+        ("parallelism", config.parallelism),
+        ("podInitialBackoffSeconds", config.pod_initial_backoff_seconds),
+        ("podMaxBackoffSeconds", config.pod_max_backoff_seconds),
+    ):
+        mark, usual = ("*", _value(default[field])) if field in default else ("", "")
+        rows.append((mark, field, _value(value), usual))
+    shown = {row[1] for row in rows}
+    rows.extend(
+        ("*", difference.path, _value(difference.effective), _value(difference.default))
+        for difference in changed
+        if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
+    )
+    return Table(("", "SETTING", "VALUE", "DEFAULT"), tuple(rows), "<<<<")
+
+
+def _extenders(config: SchedulerConfiguration) -> Table:
+    rows = []
+    for extender in config.extenders:
+        verbs = {
+            "filter": extender.filter_verb,
+            "prioritize": extender.prioritize_verb,
+            "preempt": extender.preempt_verb,
+            "bind": extender.bind_verb,
+        }
+        rows.append(
+            (
+                "+",
+                without_account(extender.url_prefix),
+                " ".join(name for name, verb in verbs.items() if verb) or "none",
+                str(extender.weight or "") if extender.prioritize_verb else "",
+                "yes" if extender.ignorable else "no",
+                " ".join(resource.name for resource in extender.managed_resources) or "all pods",
+            )
+        )
+    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), tuple(rows), "<<<<<<")
+
+
+def _plugins(config: SchedulerConfiguration, profile: Profile) -> Table:
+    default = default_configuration(config.release).profiles[0]
+    rows = tuple(
+        (POINT_NAMES[point], _joined(_marked(default.plugins[point], refs))) for point, refs in profile.plugins.items()
+    )
+    return Table(("EXTENSION POINT", "PLUGINS"), rows, "<<")
+
+
+def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) -> list[str]:
+    """Return the plugins of an extension point in order, with weights and marks; those left out come last."""
+    usual = {ref.name: ref.weight for ref in default}
+    names = [ref.name for ref in effective]
+    in_place = _longest_common([ref.name for ref in default], names)
+    words = []
+    for ref in effective:
+        weight = f" {ref.weight}" if ref.weight else ""
+        mark = ""
+        if ref.name not in usual:
+            mark = "+"
+        elif ref.weight != usual[ref.name]:
+            mark, weight = "*", f"{weight} (default {usual[ref.name]})"
+        if ref.name in usual and ref.name not in in_place:
+            mark += "~"
+        words.append(f"{mark}{ref.name}{weight}")
+    words.extend(f"-{name}" for name in usual if name not in names)
+    return words
+
+
+def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
+    """Return the plugins that did not move: a largest set of names in the same order in both lists."""
+    position = {name: i for i, name in enumerate(default)}
+    shared = [name for name in effective if name in position]
+    ending_at: list[list[str]] = []
+    for i, name in enumerate(shared):
+        before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
+        ending_at.append([*_longest(before), name])
+    longest = _longest(ending_at)
+    return frozenset(longest)
+
+
+def _longest(chains: list[list[str]]) -> list[str]:
+    """Return the last of the longest chains, so that a plugin put in front counts as moved, not those behind it."""
+    return max([*reversed(chains), []], key=len)
+
+
+def _arguments(config: SchedulerConfiguration, profile: Profile) -> Table:
+    default = args_document(default_configuration(config.release).profiles[0])
+    rows = []
+    for name, args in args_document(profile).items():
+        usual, own = dict(_leaves(default.get(name, {}))), dict(_leaves(args))
+        label = name
+        for path in dict.fromkeys((*usual, *own)):
+            value, standard = _value(own.get(path)), _value(usual.get(path))
+            mark, note = ("", "") if value == standard else ("*", standard)
+            rows.append((mark, label, path, value, note))
+            label = ""
+        if label:
+            rows.append(("", name, "none", "", ""))
+    return Table(("", "PLUGIN", "ARGUMENT", "VALUE", "DEFAULT"), tuple(rows), "<<<<<")
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Return words joined by commas; the parts of a word, such as a plugin's weight, stay on its line."""
+    return ", ".join(word.replace(" ", NO_BREAK) for word in words) or "none"
+
+
+def _leaves(value: object, path: str = "") -> Iterable[tuple[str, object]]:
+    if isinstance(value, dict) and value:
+        for field, item in value.items():
+            yield from _leaves(item, f"{path}.{field}" if path else field)
+    elif path:
+        yield path, value
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return " ".join(value) or "none"
+    if isinstance(value, list) and all(isinstance(item, dict) and set(item) == {"name", "weight"} for item in value):
+        return " ".join(f"{item['name']}:{item['weight']}" for item in value)
+    if isinstance(value, list) and all(
+        isinstance(item, dict) and set(item) == {"utilization", "score"} for item in value
+    ):
+        return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_NANOS = 10**9
+_MIB = 1 << 20
+#: Resources that are counted in bytes.
+_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+_MOST_LINES = 12
+
+
+def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> SnapshotOverview:
+    """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
+    return SnapshotOverview(
+        snapshot=_inspected(snapshot),
+        counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
+        skipped=dict(snapshot.skipped),
+        nodes=overview_of_nodes(snapshot),
+        pods=overview_of_pods(snapshot),
+        resources=_resources(snapshot),
+        warnings=snapshot.warnings,
+        durations=_durations(snapshot) if with_durations else UNSET,
+    )
+
+
+def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
+    learned = learn(snapshot)
+
+    def seen_in(durations: Mapping[str, Duration], name: str) -> PodDuration | UnsetType:
+        duration = durations.get(name)
+        if duration is None:
+            return UNSET
+        return PodDuration(seconds=duration.seconds, source=duration.source.value, samples=duration.n_samples)
+
+    names = sorted((learned.start.keys() | learned.run.keys()) - {EACH})
+    return {
+        name: LearnedDurations(start=seen_in(learned.start, name), run=seen_in(learned.run, name)) for name in names
+    }
+
+
+def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
+    """Return the document of `kplan snapshot check`."""
+    findings = check_snapshot(snapshot)
+    problems, notes = (
+        tuple(
+            InputWarning(finding.code, finding.object, finding.message)
+            for finding in findings
+            if finding.is_note is is_note
+        )
+        for is_note in (False, True)
+    )
+    return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
+
+
+def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
+    return InspectedSnapshot(
+        source=snapshot.source,
+        taken_at=snapshot.taken_at,
+        server_version=snapshot.server_version,
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        digest=snapshot.digest,
+        missing=snapshot.missing,
+        changes=snapshot.changes or UNSET,
+    )
+
+
+def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
+    """Return what all nodes offer and what the pods on them request, in cores, bytes or pieces."""
+    offered: Counter[str] = Counter()
+    requested: Counter[str] = Counter()
+    for node in snapshot.nodes:
+        for name, quantity in node.status.allocatable.items():
+            offered[name] += nano(quantity)
+    names = {node.metadata.name for node in snapshot.nodes}
+    for pod in snapshot.pods:
+        if pod.spec.node_name in names and pod.status.phase not in {"Succeeded", "Failed"}:
+            requested.update(pod_requests(pod, use_status=True))
+            requested["pods"] += _NANOS
+    return tuple(
+        ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
+        for name in resource_order(offered.keys() | requested.keys())
+        if offered[name] or requested[name]
+    )
+
+
+def _units(nanos: int) -> float | int:
+    """Return a number of whole units as an integer, any other rounded to three digits."""
+    return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
+
+
+def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
+    """Return the document of `kplan snapshot show` as text, at most `width` columns wide."""
+    return render_plain(_overview(report), width)
+
+
+def _overview(report: SnapshotOverview) -> Iterator[Block]:
+    facts = report.snapshot
+    yield Heading((f"Snapshot {facts.source}",), 0)
+    version = facts.server_version
+    server = f"server {version or 'unknown version'} (kplan decides as v{nearest(version).version})"
+    yield line(f"Taken at {facts.taken_at or 'an unknown time'}; {server}")
+    yield line(facts.digest)
+    yield from _on_paper(facts)
+    yield Heading((f"Nodes: {_nodes(report.nodes)}",))
+    yield from _shares("Zones", report.nodes.zones, "without a zone")
+    yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
+    yield Heading((f"Pods: {_pods(report.pods)}",))
+    yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
+    rows = [
+        (
+            resource.name,
+            _amount(resource.name, resource.allocatable),
+            _amount(resource.name, resource.requested),
+            f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else "",
+        )
+        for resource in report.resources
+    ]
+    if rows:
+        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
+    counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
+    if counts:
+        yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
+    if not isinstance(report.durations, UnsetType):
+        yield from _durations_table(report.durations)
+    if facts.missing:
+        yield Heading(("Missing",))
+    for kind in facts.missing:
+        blind = f"; {', '.join(kind.blinds)} {'decides' if len(kind.blinds) == 1 else 'decide'} without it"
+        yield line(f"{kind.resource}: {kind.reason}{blind if kind.blinds else ''}", is_item=True)
+    if report.skipped:
+        yield Heading(("Left out, because scheduling does not use them",))
+        yield line(_listing(report.skipped))
+    # Missing kinds have their own section.
+    yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
+
+
+def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
+    """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
+    facts = report.snapshot
+    verdict = "ok" if report.valid else _count(len(report.findings), "problem")
+    blocks = [*_on_paper(facts), *_section("Problems", report.findings), *_section("Worth knowing", report.notes)]
+    # The first line stays whole, so that searches find it.
+    head = f"{facts.source}: {verdict} ({_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')})\n"
+    return head + (render_plain(blocks, width) if blocks else "")
+
+
+def _durations_table(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
+    """Yield how long the pods of each workload took so far."""
+    yield Heading(("How long pods took",))
+    if not durations:
+        yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
+        return
+    rows = tuple(
+        (object_title(name), _length(lengths.start), _length(lengths.run)) for name, lengths in durations.items()
+    )
+    yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
+
+
+def _length(duration: PodDuration | UnsetType) -> str:
+    if isinstance(duration, UnsetType) or duration.seconds is None:
+        return "-"
+    return f"{seconds_text(duration.seconds)} (of {duration.samples})"
+
+
+def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
+    return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
+    if findings:
+        yield Heading((title,))
+    for finding in findings:
+        yield line(f"{finding.object}: {finding.message} [{finding.code}]", is_item=True)
+
+
+def _nodes(nodes: NodeOverview) -> str:
+    parts = [f"{nodes.total} in all", f"{nodes.ready} ready"]
+    others = (
+        (nodes.unschedulable, "cordoned"),
+        (nodes.tainted, "tainted"),
+        (nodes.control_plane, "of the control plane"),
+    )
+    parts += [f"{number} {words}" for number, words in others if number]
+    return ", ".join(parts)
+
+
+def _pods(pods: PodOverview) -> str:
+    states = ("running", "pending", "gated", "nominated", "terminating", "terminated")
+    numbers = {state: getattr(pods, state) for state in states}
+    return ", ".join([f"{pods.total} in all", *(f"{number} {state}" for state, number in numbers.items() if number)])
+
+
+def _shares(label: str, counts: dict[str, int], nameless: str) -> Iterator[Block]:
+    if counts:
+        yield line(f"{label}: {_listing({name or nameless: number for name, number in counts.items()})}")
+
+
+def _listing(counts: dict[str, int]) -> str:
+    return listing([f"{name} {number}" for name, number in counts.items()], most=_MOST_LINES)
+
+
+def _amount(name: str, amount: float) -> str:
+    if name.startswith(_BYTES):
+        return f"{amount / _MIB:,.0f} Mi"
+    return f"{amount:,.3f}".rstrip("0").rstrip(".")

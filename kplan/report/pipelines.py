@@ -1,0 +1,322 @@
+"""Reports for pipelines: JUnit XML, GitHub annotations, and SARIF with its rules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from kplan.api.quantity import listing
+from kplan.report.view import Case, CaseReport, State, alike, brief_lines
+from kplan.report.words import count, grouped
+from kplan.version import __version__
+from kplan.visible import as_json
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One kind of result."""
+
+    what: str  #: in one sentence
+    help: str  #: what to do about it
+    is_failure: bool = True  #: it fails a job by default
+
+
+_STUCK = "The message says how many nodes reject it and why, and the smallest change with which it fits."
+_MOVES = "kplan diff shows the nodes before and after, and the reason."
+_RULES: Mapping[str, Rule] = {
+    "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
+    "Pending": Rule("A pod that stays pending.", _STUCK),
+    "Gated": Rule(
+        "A pod that is kept out of the scheduling queue.",
+        "The scheduler ignores it until its gates are removed from spec.schedulingGates and its resource claims exist.",
+    ),
+    "Error": Rule(
+        "A pod that cannot be scheduled at all.",
+        "The API server refuses it, no scheduler has its name, or something that it refers to is invalid.",
+    ),
+    "Preemption": Rule(
+        "A pod that fits only by evicting others.",
+        "kplan preempt shows the victims, and why those were chosen. Add room, or accept it with --fail-on.",
+    ),
+    "PdbViolation": Rule(
+        "A pod that fits only by violating a disruption budget.",
+        "kplan preempt names the budget. Loosen it, or add room.",
+    ),
+    "Blocked": Rule(
+        "A pod that a drain cannot evict.",
+        "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
+    ),
+    "Unavailable": Rule(
+        "A workload of which too few pods are ready for a while.",
+        "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
+    ),
+    "NotReplaced": Rule(
+        "A workload whose pods stay on a lost node, without others in their place.",
+        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
+    ),
+    "Refused": Rule(
+        "An object that the API server would refuse.",
+        "The message is that of the API server. Correct the field that it names.",
+    ),
+    "CheckFailed": Rule("A promise that does not hold.", "The message names what breaks it."),
+    "CheckPassed": Rule("A promise that holds.", "Nothing is to be done.", is_failure=False),
+    "CheckNotAsked": Rule(
+        "A promise that could not be held against the cluster.", "The message says why.", is_failure=False
+    ),
+    "Budget": Rule("A disruption budget.", "kplan explains what it allows.", is_failure=False),
+    "JobFailed": Rule(
+        "A job that fails because of the change.",
+        "Wait until it is done, or have its podFailurePolicy ignore the condition DisruptionTarget.",
+    ),
+    "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
+    "Evicted": Rule(
+        "A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why.", is_failure=False
+    ),
+    "Drained": Rule(
+        "A node without which pods stay pending.", "kplan drain NODE shows which pods and why.", is_failure=False
+    ),
+    "Stays": Rule(
+        "A node that cannot be given up.",
+        "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
+        is_failure=False,
+    ),
+    "NewNode": Rule(
+        "A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs.", is_failure=False
+    ),
+    "Removed": Rule("A node that the autoscaler removes.", "kplan nodes shows where its pods go.", is_failure=False),
+    "Kept": Rule(
+        "A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it.", is_failure=False
+    ),
+    "Chance": Rule(
+        "A pod that is placed in some runs and not in others.",
+        "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
+        is_failure=False,
+    ),
+    "Incomplete": Rule(
+        "A workload that is incomplete at the end of some runs.",
+        "The message is the reason in the first of these runs.",
+    ),
+    "NotLookedAt": Rule(
+        "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False
+    ),
+    "NoRoom": Rule("A workload without room for one more replica.", "The message says what stops the next one."),
+    "NewlyPending": Rule("A pod that had a node before the change and is pending after it.", _MOVES),
+    "NewVictim": Rule("A pod that only the change evicts.", _MOVES),
+    "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),
+    "Moved": Rule("A pod that goes to another node.", _MOVES, is_failure=False),
+    "NewlyPlaced": Rule("A pod that was pending before the change and has a node after it.", _MOVES, is_failure=False),
+    "StillPending": Rule("A pod that stays pending for another reason.", _MOVES, is_failure=False),
+    "Appeared": Rule("A pod that exists only after the change.", _MOVES, is_failure=False),
+    "Disappeared": Rule("A pod that exists only before the change.", _MOVES, is_failure=False),
+    "MissingKind": Rule(
+        "A kind of object that could not be read, so that the answer may be wrong.",
+        "kplan snapshot rbac prints the rights that reading needs.",
+        is_failure=False,
+    ),
+}
+_OTHER = Rule(
+    "Something that may make the answer differ from the cluster's.",
+    "The message names the object and what kplan does not know or model about it.",
+    is_failure=False,
+)
+
+
+def rule_of(name: str) -> Rule:
+    """Return what a rule means."""
+    return _RULES.get(name, _OTHER)
+
+
+def render_junit(report: CaseReport) -> str:
+    """Return JUnit XML with a suite for each manifest, and one for objects of the cluster."""
+    name = f"kplan {report.kind}"
+    tests = [case for case in report.cases if case.state != "warning"]
+    files = list(dict.fromkeys(case.file for case in tests)) or [""]
+    warnings = [
+        f"warning: {case.name}: {case.message} [{case.rule}]" for case in report.cases if case.state == "warning"
+    ]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={_attribute(name)} {_counts(tests)}>"]
+    for file in files:
+        lines += _suite(report, file or name, [case for case in tests if case.file == file])
+        if file == files[-1] and warnings:
+            lines.append(f"    <system-err>{escape(chr(10).join(warnings), quote=False)}</system-err>")
+        lines.append("  </testsuite>")
+    return "\n".join([*lines, "</testsuites>", ""])
+
+
+def _suite(report: CaseReport, name: str, cases: Sequence[Case]) -> list[str]:
+    """Return the lines of a suite without its closing tag."""
+    file = f" file={_attribute(name)}" if any(case.file for case in cases) else ""
+    skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
+    when = f"timestamp={_attribute(report.generated_at)}"
+    return [
+        f"  <testsuite name={_attribute(name)} {_counts(cases)} {skipped}{file} {when}>",
+        "    <properties>",
+        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in report.facts),
+        "    </properties>",
+        *(line for case in cases for line in _test_case(case)),
+    ]
+
+
+def _counts(cases: Sequence[Case]) -> str:
+    return f'tests="{len(cases)}" failures="{sum(case.state == "failed" for case in cases)}" errors="0"'
+
+
+def _test_case(case: Case) -> list[str]:
+    place = "" if not case.file else case.file if case.line is None else f"{case.file}:{case.line}"
+    opening = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.about)}"
+    if case.state == "passed":
+        return [f"{opening}>", f"      <system-out>{escape(case.detail, quote=False)}</system-out>", "    </testcase>"]
+    element = "failure" if case.state == "failed" else "skipped"
+    text = escape("\n".join(part for part in (place, case.detail) if part), quote=False)
+    return [
+        f"{opening}>",
+        f"      <{element} type={_attribute(case.rule)} message={_attribute(case.message)}>{text}</{element}>",
+        "    </testcase>",
+    ]
+
+
+def _attribute(text: str) -> str:
+    """Return a text as the value of an attribute; `xml.sax.saxutils.quoteattr`, without the HTTP client it imports."""
+    text = escape(text, quote=False).replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")
+    if '"' in text and "'" not in text:
+        return f"'{text}'"
+    return f'"{text.replace(chr(34), "&quot;")}"'
+
+
+_LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
+_MOST_NAMES = 10
+
+
+_ORDER: tuple[State, ...] = ("failed", "warning", "skipped")
+MOST_ANNOTATIONS = 10
+"""GitHub shows at most so many of each level for a step, whichever come first."""
+
+
+def render_github(report: CaseReport) -> str:
+    """Return annotations, the most important first, and a notice with the summary and with what is left out.
+
+    A workload has one, and so has a warning that is about several objects. There are `MOST_ANNOTATIONS` at most.
+    """
+    groups = [*alike(case for case in report.cases if case.state in ("failed", "skipped")), *_warnings(report)]
+    groups.sort(key=lambda cases: (_ORDER.index(cases[0].state), not cases[0].file))
+    shown, rest = groups[: MOST_ANNOTATIONS - 1], groups[MOST_ANNOTATIONS - 1 :]
+    lines = [_annotation(cases) for cases in shown]
+    lines.append(f"::notice title=kplan::{_data(report.title + _left_out(rest))}")
+    return "\n".join(lines) + "\n"
+
+
+def _warnings(report: CaseReport) -> list[list[Case]]:
+    """Return the warnings, those that say the same about several objects together."""
+    groups = grouped(((case.rule, case.message), case) for case in report.cases if case.state == "warning")
+    return list(groups.values())
+
+
+def _left_out(groups: Sequence[Sequence[Case]]) -> str:
+    """Return how many annotations more there would be, and about what the most important ones are."""
+    if not groups:
+        return ""
+    numbers = Counter(cases[0].state for cases in groups)
+    kinds = ", ".join(count(numbers[state], _LEVELS[state]) for state in _ORDER if numbers[state])
+    names = [f"{cases[0].about} ({cases[0].rule})" for cases in groups]
+    return f"\nNot annotated: {kinds}: {listing(names, most=_MOST_NAMES)}"
+
+
+def _annotation(cases: Sequence[Case]) -> str:
+    case = cases[0]
+    properties = [f"file={_property(case.file)}"] if case.file else []
+    if properties and case.line is not None:
+        properties.append(f"line={case.line}")
+    properties.append(f"title={_property(f'kplan: {case.about} ({case.rule})')}")
+    body = "\n".join(brief_lines(cases))
+    return f"::{_LEVELS[case.state]} {','.join(properties)}::{_data(body)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS = {"failed": "error", "warning": "warning", "skipped": "note"}
+_ROOT = "%SRCROOT%"
+_ANSWERED = (0, 1)
+_LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
+"""The beginning of a link in a message, which SARIF takes literally behind a backslash."""
+
+
+def render_sarif(report: CaseReport) -> str:
+    """Return a SARIF log with one run: a result for each workload with a failure or a warning."""
+    groups = alike(case for case in report.cases if case.state in _SARIF_LEVELS)
+    rules = sorted({cases[0].rule for cases in groups})
+    run = {
+        "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
+        "automationDetails": {"id": f"kplan/{report.kind}/"},
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
+        "invocations": [_invocation(report)],
+        "results": [_result(cases, rules, report.source) for cases in groups],
+        "columnKind": "utf16CodeUnits",
+    }
+    return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
+
+
+def _invocation(report: CaseReport) -> dict[str, Any]:
+    return {
+        "executionSuccessful": report.exit_code in _ANSWERED,
+        "exitCode": report.exit_code,
+        "endTimeUtc": report.generated_at,
+    }
+
+
+def _rule(name: str) -> dict[str, Any]:
+    rule = rule_of(name)
+    return {
+        "id": name,
+        "name": name,
+        "shortDescription": {"text": rule.what},
+        "fullDescription": {"text": rule.what},
+        "help": {"text": rule.help},
+        "defaultConfiguration": {"level": "error" if rule.is_failure else "warning"},
+        "properties": {"tags": ["kubernetes", "scheduling"]},
+    }
+
+
+def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[str, Any]:
+    case = cases[0]
+    return {
+        "ruleId": case.rule,
+        "ruleIndex": rules.index(case.rule),
+        "level": _SARIF_LEVELS[case.state],
+        "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)]))},
+        "locations": [
+            {
+                # Code scanning takes no result without a place in a file.
+                "physicalLocation": {
+                    "artifactLocation": _artifact(case.file or source),
+                    "region": {"startLine": case.line or 1},
+                },
+                "logicalLocations": [{"fullyQualifiedName": case.about, "kind": "object"}],
+            }
+        ],
+        "partialFingerprints": {"kplanCase/v1": _fingerprint(case)},
+    }
+
+
+def _fingerprint(case: Case) -> str:
+    """Return what identifies a result while other lines of the file come and go."""
+    within = f":{case.file}:{case.document}" if case.file and not case.workload else ""
+    return f"{case.rule}:{case.about}{within}"
+
+
+def _artifact(name: str) -> dict[str, str]:
+    if name.startswith("/"):
+        return {"uri": PurePosixPath(name).as_uri()}
+    return {"uri": quote(name), "uriBaseId": _ROOT}
