@@ -30,6 +30,9 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Lists that are merged, with the fields that tell their elements apart; ports of containers and of services alike."""
 
+_RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
+"""Fields whose maps keep only the keys that a manifest names, once it changes them (patchStrategy ``retainKeys``)."""
+
 _DEFAULTS = {"protocol": "TCP", "request": ""}
 """Defaults of merge keys that are not written."""
 
@@ -43,7 +46,10 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
     """Return a live value with a wanted one applied to it; the live value itself where nothing changes."""
     is_amount = is_amount or field in _AMOUNTS
     if isinstance(wanted, Mapping):
-        return _merged_map(live if isinstance(live, Mapping) else {}, wanted, is_amount=is_amount)
+        old = live if isinstance(live, Mapping) else {}
+        new = _merged_map(old, wanted, is_amount=is_amount)
+        # A new kind of strategy, or another volume source, takes the place of the old one: the two exclude each other.
+        return {key: new[key] for key in new if key in wanted} if field in _RETAIN_KEYS and new != old else new
     if isinstance(wanted, list | tuple):
         return _merged_list(live if isinstance(live, list | tuple) else [], wanted, field)
     return live if _is_same(live, wanted, is_amount=is_amount) else wanted
@@ -73,7 +79,7 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     elements = {identity(item, keys): item for item in live}
     for item in wanted:
         name = identity(item, keys)
-        elements[name] = merged(elements.get(name), item)
+        elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
     return list(elements.values())
 
 

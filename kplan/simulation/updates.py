@@ -260,10 +260,16 @@ def _lean_specs(
 
     The last item has the paths of fields that could not be compared.
     """
-    decoded = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
-    before = msgspec.to_builtins(live).get("spec") or {}
+    decoded = _plain(lean(convert(dict(content), target))).get("spec") or {}
+    before = _plain(live).get("spec") or {}
     unseen = unseen_fields(content.get("spec") or {}, decoded)
     return before, merged(before, decoded), tuple(f"spec.{path}" for path in unseen)
+
+
+def _plain(obj: Any) -> dict[str, Any]:
+    """Return an object as JSON has it, with lists where structs hold tuples, as the whole objects of files are."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj))
+    return plain
 
 
 def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:

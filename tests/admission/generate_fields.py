@@ -37,6 +37,16 @@ _INT64 = _fields(
     Probe.terminationGracePeriodSeconds
     SecurityContext.runAsUser|runAsGroup ServiceAccountTokenProjection.expirationSeconds SleepAction.seconds
     Toleration.tolerationSeconds
+    CSIDriverSpec.nodeAllocatableUpdatePeriodSeconds Condition.observedGeneration ContainerImage.sizeBytes
+    ControllerRevision.revision DaemonSetStatus.observedGeneration DeleteOptions.gracePeriodSeconds
+    DeploymentStatus.observedGeneration DeviceAttribute.int|ints DeviceRequest.count DeviceSubRequest.count
+    DeviceToleration.tolerationSeconds ExactDeviceRequest.count HorizontalPodAutoscalerStatus.observedGeneration
+    ListMeta.remainingItemCount NodeSwapStatus.capacity PodCondition.observedGeneration
+    PodDisruptionBudgetStatus.observedGeneration PodStatus.observedGeneration PoolStatus.generation
+    ReplicaSetStatus.observedGeneration ReplicationControllerStatus.observedGeneration
+    ResourcePool.generation|resourceSliceCount StatefulSetStatus.observedGeneration
+    StorageVersionCondition.observedGeneration TokenRequest.expirationSeconds TokenRequestSpec.expirationSeconds
+    ValidatingAdmissionPolicyStatus.observedGeneration
     """
 )
 
@@ -70,6 +80,53 @@ _POINTERS = _fields(
     TopologySpreadConstraint.minDomains|nodeAffinityPolicy|nodeTaintsPolicy TypedLocalObjectReference.apiGroup
     TypedObjectReference.apiGroup|namespace VolumeMount.recursiveReadOnly|mountPropagation
     WindowsSecurityContextOptions.gmsaCredentialSpecName|gmsaCredentialSpec|runAsUserName|hostProcess
+    AllocatedDeviceStatus.shareID AzureFilePersistentVolumeSource.secretNamespace
+    BasicDevice.allNodes|allowMultipleAllocations|bindsToNode|nodeName
+    CSIDriverSpec.attachRequired|fsGroupPolicy|nodeAllocatableUpdatePeriodSeconds|podInfoOnMount|preventPodSchedulingIfMissing|requiresRepublish|seLinuxMount|serviceAccountTokenInSecrets|storageCapacity
+    CSIStorageCapacity.capacity|maximumVolumeSize CapacityRequestPolicy.default
+    CapacityRequestPolicyRange.max|min|step CertificateSigningRequestSpec.expirationSeconds|signerName
+    ClientIPConfig.timeoutSeconds ConfigMap.immutable ContainerStatus.started|stopSignal
+    DaemonSetStatus.collisionCount
+    DeleteOptions.gracePeriodSeconds|ignoreStoreReadErrorWithClusterBreakingPotential|orphanDependents|propagationPolicy
+    DeploymentStatus.collisionCount|terminatingReplicas
+    Device.allNodes|allowMultipleAllocations|bindsToNode|nodeName DeviceAttribute.bool|int|string|version
+    DeviceClassSpec.extendedResourceName DeviceConstraint.distinctAttribute|matchAttribute DeviceRequest.adminAccess
+    DeviceRequestAllocationResult.adminAccess|shareID DeviceTaintSelector.device|driver|pool
+    DeviceToleration.tolerationSeconds EmptyDirVolumeSource.sizeLimit Endpoint.hostname|nodeName|zone
+    EndpointAddress.nodeName EndpointConditions.ready|serving|terminating
+    EndpointPort.appProtocol|name|port|protocol ExactDeviceRequest.adminAccess
+    ExemptPriorityLevelConfiguration.lendablePercent|nominalConcurrencyShares
+    GlusterfsPersistentVolumeSource.endpointsNamespace
+    HPAScalingRules.selectPolicy|stabilizationWindowSeconds|tolerance HTTPIngressPath.pathType
+    HorizontalPodAutoscalerSpec.minReplicas|targetCPUUtilizationPercentage
+    HorizontalPodAutoscalerStatus.currentCPUUtilizationPercentage|observedGeneration
+    ISCSIPersistentVolumeSource.initiatorName IngressClassParametersReference.apiGroup|namespace|scope
+    IngressPortStatus.error IngressSpec.ingressClassName JobStatus.failedIndexes|ready|terminating
+    LeaseSpec.holderIdentity|leaseDurationSeconds|leaseTransitions|preferredHolder|strategy
+    LimitedPriorityLevelConfiguration.borrowingLimitPercent|lendablePercent|nominalConcurrencyShares
+    ListMeta.remainingItemCount LoadBalancerIngress.ipMode LocalVolumeSource.fsType MatchResources.matchPolicy
+    MetricTarget.averageUtilization|averageValue|value MetricValueStatus.averageUtilization|averageValue|value
+    MutatingAdmissionPolicySpec.failurePolicy
+    MutatingWebhook.failurePolicy|matchPolicy|reinvocationPolicy|sideEffects|timeoutSeconds
+    NetworkPolicyPort.endPort|protocol NodeFeatures.supplementalGroupsPolicy
+    NodeRuntimeHandlerFeatures.recursiveReadOnlyMounts|userNamespaces NodeSwapStatus.capacity
+    ParamRef.parameterNotFoundAction PersistentVolumeClaimStatus.currentVolumeAttributesClassName
+    PersistentVolumeSpec.volumeAttributesClassName|volumeMode PodCertificateRequestSpec.maxExpirationSeconds
+    PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy
+    PodGroupResourceClaim.resourceClaimName|resourceClaimTemplateName PodGroupResourceClaimStatus.resourceClaimName
+    PodGroupSpec.priority PodGroupTemplate.priority PodResourceClaimStatus.resourceClaimName
+    PoolStatus.allocatedDevices|availableDevices|nodeName|resourceSliceCount|totalDevices|unavailableDevices|validationError
+    PortStatus.error Preconditions.resourceVersion|uid PriorityClass.preemptionPolicy
+    ReplicaSetStatus.terminatingReplicas ResourceHealth.message ResourcePoolStatusRequestSpec.limit|poolName
+    ResourcePoolStatusRequestStatus.poolCount ResourceSliceSpec.allNodes|nodeName|perDeviceNodeSelection
+    Secret.immutable ServiceAccount.automountServiceAccountToken ServicePort.appProtocol ServiceReference.path|port
+    ServiceSpec.allocateLoadBalancerNodePorts|internalTrafficPolicy|ipFamilyPolicy|loadBalancerClass|trafficDistribution
+    StatefulSetStatus.collisionCount|observedGeneration
+    StorageClass.allowVolumeExpansion|reclaimPolicy|volumeBindingMode StorageVersionStatus.commonEncodingVersion
+    TokenRequest.expirationSeconds TokenRequestSpec.expirationSeconds ValidatingAdmissionPolicySpec.failurePolicy
+    ValidatingWebhook.failurePolicy|matchPolicy|sideEffects|timeoutSeconds Validation.reason
+    VolumeAttachmentSource.persistentVolumeName VolumeError.errorCode VolumeMountStatus.recursiveReadOnly
+    VolumeNodeResources.count WebhookClientConfig.url
     """
 )
 
