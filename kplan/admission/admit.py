@@ -27,7 +27,7 @@ from kplan.api.labels import REGION, ZONE
 from kplan.api.meta import ResourceList
 from kplan.api.quantity import parse
 from kplan.api.references import object_name
-from kplan.api.scheduling import PriorityClass, RuntimeClass, Scheduling
+from kplan.api.scheduling import RuntimeClass, Scheduling
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
@@ -74,8 +74,8 @@ class Admitter:
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
         self._accounts = {obj.metadata.key for obj in snapshot.service_accounts}
-        self._knows_all_accounts = _knows_all(existing or snapshot, "service_accounts", "serviceaccounts")
-        self._knows_all_namespaces = _knows_all(snapshot, "namespaces", "namespaces")
+        self._knows_all_accounts = (existing or snapshot).knows_all("service_accounts")
+        self._knows_all_namespaces = snapshot.knows_all("namespaces")
 
     def admit(self, pod: Pod, whole: WholeTemplate | None = None) -> Admission:
         """Return one new pod after admission; an admitted pod counts in the quotas."""
@@ -146,12 +146,12 @@ class Admitter:
             metadata = limit_range.metadata
             yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
         self._check_account(pod.metadata.namespace, account)
-        pod = set_priority(pod, self._snapshot.priority_classes, warnings)
+        pod = set_priority(pod, self._snapshot, warnings)
         name = pod.spec.priority_class_name
         yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
         pod = _add_default_tolerations(pod)
         yield Stage("DefaultTolerationSeconds", pod)
-        pod = apply_runtime_class(pod, self._snapshot.runtime_classes, warnings)
+        pod = apply_runtime_class(pod, self._snapshot, warnings)
         yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
         yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
@@ -175,12 +175,6 @@ class Admitter:
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
 
 
-def _knows_all(snapshot: Snapshot, attribute: str, resource: str) -> bool:
-    """Tell whether a snapshot holds every object of a kind: it holds some, and nothing says that it lacks others."""
-    is_missing = any(missing.resource == resource for missing in snapshot.missing)
-    return bool(snapshot.objects(attribute)) and not is_missing
-
-
 def _add_default_tolerations(pod: Pod) -> Pod:
     """Add tolerations for five minutes on nodes that are not ready or unreachable (DefaultTolerationSeconds)."""
     added = tuple(
@@ -193,17 +187,17 @@ def _add_default_tolerations(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, tolerations=pod.spec.tolerations + added)) if added else pod
 
 
-def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warning]) -> Pod:
+def set_priority(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
     """Return the pod with the priority and preemption policy of its class (plugin/pkg/admission/priority).
 
-    Every cluster has priority classes. A snapshot without any was taken without them: an unknown name is then a
-    warning, and the pod has the priority in its manifest, or 0. Raises Rejection for an unknown class, or where the
-    manifest's priority or policy differs from the class.
+    Every cluster has priority classes. A file without any was made without them: an unknown name is then a warning,
+    and the pod has the priority in its manifest, or 0. Raises Rejection for an unknown class, or where the manifest's
+    priority or policy differs from the class.
     """
     spec = pod.spec
-    resolved = resolve_priority(spec.priority_class_name, classes)
+    resolved = resolve_priority(spec.priority_class_name, snapshot.priority_classes)
     if resolved is None:
-        if classes:
+        if snapshot.knows_all("priority_classes"):
             raise Rejection(f"no PriorityClass with name {spec.priority_class_name} was found")
         priority = spec.priority or 0
         name = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
@@ -226,18 +220,18 @@ def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warn
 _STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
-def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) -> Pod:
+def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
     """Return the pod with overhead, node selector and tolerations of its class (plugin/pkg/admission/runtimeclass).
 
-    A snapshot without any runtime classes may have been taken without them: an unknown name is then a warning. Raises
+    A file without any runtime classes may have been made without them: an unknown name is then a warning. Raises
     Rejection for an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
     """
     name = pod.spec.runtime_class_name
     if name is None:
         return pod
-    runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
+    runtime_class = next((entry for entry in snapshot.runtime_classes if entry.metadata.name == name), None)
     if runtime_class is None:
-        if classes:
+        if snapshot.knows_all("runtime_classes"):
             raise Rejection(f"pod rejected: RuntimeClass {quoted(name)} not found")
         where = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
         message = f"the snapshot holds no runtime classes; overhead and node selector of {name!r} are unknown"

@@ -32,7 +32,7 @@ ExtenderMode = StrEnum("ExtenderMode", {"IGNORE": "ignore", "CALL": "call"})
 """Whether the extenders of a configuration are called."""
 
 ValidateMode = StrEnum("ValidateMode", {"STRICT": "strict", "WARN": "warn", "IGNORE": "ignore"})
-"""How unknown and duplicate fields are treated."""
+"""How unknown fields are treated."""
 
 RolloutMode = StrEnum("RolloutMode", {"AUTO": "auto", "ALWAYS": "always", "NEVER": "never"})
 """When a workload that runs already rolls out."""
@@ -80,7 +80,7 @@ class ManifestFlags:
     namespace: str = flag("--namespace -n NS", "Namespace of objects and pods that do not name one.")
     validate: ValidateMode = flag(
         "--validate",
-        "Refuse unknown and duplicate fields, warn about them, or ignore them.",
+        "Refuse unknown fields, warn about them, or ignore them.",
         default=ValidateMode.STRICT,
     )
     replicas: int | None = flag(

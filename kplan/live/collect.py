@@ -22,7 +22,7 @@ from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
 from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, READ_IN, Snapshot
+from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapshot
 
 #: Number of lists that are read in parallel.
 N_LISTS = 6
@@ -81,7 +81,7 @@ def collect_snapshot(
         begin(f"{access.name} at {access.server}")
     transport = Transport(access, request_timeout=options.request_timeout, connections=N_LISTS)
     try:
-        return collect(transport, options, source=f"live:{access.name}", progress=progress)
+        return collect(transport, options, source=f"{LIVE}{access.name}", progress=progress)
     except LiveClusterError as error:
         # The server's message may repeat credentials that it was sent; a traceback shows the causes, too.
         error.hide(access.secrets.hide)

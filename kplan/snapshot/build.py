@@ -21,7 +21,7 @@ from kplan.reading.positions import Document
 from kplan.snapshot.checks import QuantityCheck, have_times, node_pool_problems, reference_warnings, time_problems
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -64,6 +64,7 @@ def build_snapshot(
         builder.add(obj, type_of(obj), completes=completes)
     about = Snapshot(
         source=source,
+        from_server=source.startswith(LIVE),
         taken_at=taken_at,
         server_version=server_version,
         missing=tuple(missing),

@@ -26,7 +26,7 @@ from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.checks import TIME_HINT, QuantityCheck, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
-from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (
     API_VERSION,
     FORMAT_VERSION,
@@ -259,6 +259,7 @@ class _Loader:
         metadata = self._metadata or SnapshotMetadata()
         about = Snapshot(
             source=source,
+            from_server=metadata.source.startswith(LIVE),
             taken_at=metadata.taken_at,
             server_version=metadata.server_version,
             missing=missing_of(metadata),

@@ -19,6 +19,9 @@ FORBIDDEN = "forbidden"
 FORBIDDEN_IN, READ_IN = "forbidden in {}", "read in {} only"
 """The reasons why a kind is missing in part, around the names of the namespaces."""
 
+LIVE = "live:"
+"""What the source of a snapshot begins with that was read from an API server."""
+
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 
@@ -31,6 +34,7 @@ class Snapshot:
     Attributes
     ----------
     source : where it comes from
+    from_server : an API server was asked for every kind: one without objects here, and not `missing`, has none there
     skipped : number of objects of other kinds, by kind
     missing : kinds that could not be read
     whole : workloads and their revisions with all fields, by ``Kind/namespace/name``, where the source has more than
@@ -85,6 +89,7 @@ class Snapshot:
     aks_node_classes: tuple[provisioning.AKSNodeClass, ...] = ()
     kwok_node_classes: tuple[provisioning.KWOKNodeClass, ...] = ()
     source: str = "objects"
+    from_server: bool = False
     taken_at: str | None = None
     server_version: str | None = None
     warnings: tuple[Warning, ...] = ()
@@ -99,6 +104,11 @@ class Snapshot:
         """Return what a person wants to know at a glance: there may be thousands of objects."""
         counts = ", ".join(f"{n} {KINDS_BY_ATTRIBUTE[name].resource}" for name, n in self.counts().items())
         return f"<Snapshot {self.source}: {counts or 'empty'}>"
+
+    def knows_all(self, attribute: str) -> bool:
+        """Tell whether every object of a kind is here: some are, or a server has none; and none could not be read."""
+        is_missing = any(kind.resource == KINDS_BY_ATTRIBUTE[attribute].resource for kind in self.missing)
+        return (self.from_server or bool(self.objects(attribute))) and not is_missing
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
         """Return the objects of a kind, by the name of its attribute."""

@@ -26,7 +26,7 @@ from kplan.api.meta import KubeStruct
 from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import LIVE, Snapshot
 from kplan.visible import as_yaml, json_bytes
 from kplan.writing import PRIVATE, write_file
 
@@ -79,7 +79,7 @@ class SnapshotDocument(KubeStruct, frozen=True):
 def to_document(snapshot: Snapshot) -> dict[str, Any]:
     """Return the file's content, with objects as structs, for msgspec's JSON encoder."""
     metadata = SnapshotMetadata(
-        source=snapshot.source,
+        source=(LIVE if snapshot.from_server and not snapshot.source.startswith(LIVE) else "") + snapshot.source,
         server_version=snapshot.server_version,
         taken_at=snapshot.taken_at,
         digest=snapshot.digest,

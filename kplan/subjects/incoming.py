@@ -231,7 +231,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     services: Services | None = None
     applied: list[msgspec.Struct] = []
     refused: list[InputWarning] = []
-    for obj in _with_priorities(completed, there.priority_classes, refused):
+    for obj in _with_priorities(completed, there, refused):
         attribute = type_of(obj).attribute
         if attribute not in known:
             held = getattr(snapshot, attribute)
@@ -262,9 +262,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     return applied, refused
 
 
-def _with_priorities(
-    objects: Iterable[Any], classes: Sequence[PriorityClass], refused: list[InputWarning]
-) -> Iterator[Any]:
+def _with_priorities(objects: Iterable[Any], snapshot: Snapshot, refused: list[InputWarning]) -> Iterator[Any]:
     """Yield objects, pod groups with the priority of their class; note a warning where the API server refuses one.
 
     Upstream: plugin/pkg/admission/priority admitPodGroup.
@@ -274,8 +272,8 @@ def _with_priorities(
             yield obj
             continue
         spec, words = obj.spec, ""
-        resolved = resolve_priority(spec.priority_class_name, classes)
-        if resolved is None and classes:
+        resolved = resolve_priority(spec.priority_class_name, snapshot.priority_classes)
+        if resolved is None and snapshot.knows_all("priority_classes"):
             words = f"no PriorityClass with name {spec.priority_class_name} was found"
         elif resolved is not None and spec.priority not in (None, resolved.priority):
             computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"

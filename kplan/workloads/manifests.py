@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.decoding import ApiKind, Fault, decode_object
+from kplan.admission.decoding import ApiKind, decode_object
 from kplan.admission.disabled_fields import NEWEST
 from kplan.admission.judge import Judged, default_job, invalid_words, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
@@ -81,7 +81,7 @@ def load_manifests(
     namespace : for objects that name none
     takes_others : accept objects that name another namespace; else they are refused as by kubectl
     replicas : the number of pods of each workload, in place of its own
-    validate : whether unknown and duplicate fields are errors, warnings, or ignored
+    validate : whether unknown fields are errors, warnings, or ignored
     minor : minor version of the API server, such as 36
     keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
     as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
@@ -206,9 +206,7 @@ class _Reader(msgspec.Struct):
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
         judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
-        paths = [duplicate.path.removeprefix("$.") for duplicate in item.duplicates()]
-        repeated = [Fault(path, f'duplicate field "{path}"', is_strict=True) for path in paths]
-        for fault in (*judged.faults, *repeated):
+        for fault in judged.faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
             if not fault.is_strict or self.validate == "strict":
@@ -220,6 +218,12 @@ class _Reader(msgspec.Struct):
                 self.warnings.append(
                     InputWarning("UnknownField", where, f"{problem.json_path}: {fault.message}{after}")
                 )
+        for repeated in item.duplicates() if self.validate != "ignore" else ():
+            # kubectl reads YAML into a map before the API server sees it: no error, and nobody is told.
+            metadata = judged.content.get("metadata", {})
+            where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
+            message = f"{repeated.path.removeprefix('$.')} is written twice (line {repeated.line}); the last one counts"
+            self.warnings.append(InputWarning("DuplicateField", where, message))
         if not self.takes_others and api_kind.is_namespaced:
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
         errors = [*judged.errors]

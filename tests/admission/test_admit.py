@@ -1,8 +1,10 @@
+import dataclasses
 from typing import Any
 
 import pytest
 
 from kplan.admission import Admission, Admitter
+from kplan.facts import MissingKind
 from kplan.snapshot import Snapshot, load_snapshot
 from kplan.snapshot.load import decode_pod
 
@@ -153,6 +155,16 @@ def test_equal_overhead_in_other_words_is_fine() -> None:
 
 def test_without_any_runtime_classes_a_name_is_a_warning() -> None:
     assert [w.code for w in try_pod(EMPTY, {"runtimeClassName": "x"}).warnings] == ["UnknownRuntimeClass"]
+
+
+@pytest.mark.parametrize("hidden", [(), ("runtimeclasses", "priorityclasses")])
+def test_what_a_server_has_none_of_is_not_there_and_what_it_did_not_show_may_be(hidden: tuple[str, ...]) -> None:
+    missing = tuple(MissingKind(resource, "forbidden") for resource in hidden)
+    read = dataclasses.replace(EMPTY, from_server=True, missing=missing)
+    runtime, priority = try_pod(read, {"runtimeClassName": "x"}), try_pod(read, {"priorityClassName": "x"})
+    refusals = [found.rejected and found.rejected.partition("forbidden: ")[2] for found in (runtime, priority)]
+    known = ['pod rejected: RuntimeClass "x" not found', "no PriorityClass with name x was found"]
+    assert refusals == ([None, None] if hidden else known)
 
 
 def test_namespaces() -> None:

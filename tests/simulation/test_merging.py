@@ -80,6 +80,14 @@ def test_elements_with_names_are_merged_by_them() -> None:
     }
 
 
+def test_a_strategy_and_a_volume_source_keep_nothing_of_the_ones_before() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
+    assert merged({"strategy": rolling}, {"strategy": {"type": "Recreate"}}) == {"strategy": {"type": "Recreate"}}
+    assert merged({"strategy": rolling}, {"strategy": {"type": "RollingUpdate"}}) == {"strategy": rolling}
+    disk, claim = {"name": "d", "emptyDir": {}}, {"name": "d", "persistentVolumeClaim": {"claimName": "c"}}
+    assert merged({"volumes": [disk]}, {"volumes": [claim]}) == {"volumes": [claim]}
+
+
 def test_what_was_applied_last_and_is_wanted_no_more_goes() -> None:
     live = {"a": 1, "b": {"c": 2, "d": 3}, "env": [{"name": "A"}, {"name": "B"}], "filled": True}
     last = {"a": 1, "b": {"c": 2}, "env": [{"name": "A"}, {"name": "B"}]}

@@ -282,3 +282,47 @@ def test_a_template_that_spells_out_defaults_does_not_roll_out() -> None:
 
     assert [workload.change for workload in change.workloads] == ["scale"]
     assert len([pod for pod in change.after if pod.new]) == 1
+
+
+def _indexed_job() -> dict[str, Any]:
+    return job(parallelism=2, completions=4, completionMode="Indexed") | {"status": {"active": 2}}
+
+
+@pytest.mark.parametrize(
+    ("live", "path", "value", "is_refused"),
+    [
+        (deployment("web", 2), ("strategy",), {"type": "Recreate"}, False),
+        (deployment("web", 2), ("selector",), {"matchLabels": {"app": "other"}}, True),
+        (deployment("web", 2), ("replicas",), 3, False),
+        (stateful_set("db", 2), ("updateStrategy",), {"type": "OnDelete"}, False),
+        (stateful_set("db", 2), ("updateStrategy",), {"type": "OnDelete", "rollingUpdate": {"partition": 1}}, True),
+        (stateful_set("db", 2), ("serviceName",), "other", True),
+        (daemon_set("log"), ("selector",), {"matchLabels": {"app": "other"}}, True),
+        (daemon_set("log"), ("updateStrategy",), {"type": "OnDelete"}, False),
+        (_indexed_job(), ("parallelism",), 1, False),
+        (_indexed_job(), ("suspend",), True, False),
+        (_indexed_job(), ("completions",), 5, True),
+        (_indexed_job(), ("backoffLimit",), 9, False),
+        (_indexed_job(), ("template", "spec", "priorityClassName"), "high", True),
+        (_indexed_job(), ("template", "spec", "nodeSelector"), {"disk": "ssd"}, True),
+    ],
+)
+def test_an_update_is_judged_alike_in_what_kubectl_printed_and_in_what_kplan_saved(
+    live: dict[str, Any], path: tuple[str, ...], value: Any, is_refused: bool, tmp_path: Path
+) -> None:
+    """The one holds every field and lists, the other only what scheduling reads, and structs."""
+    live = live | {"metadata": live["metadata"] | {"uid": "of-a-server"}}
+    written = json.loads(json.dumps(live))
+    *above, last = path
+    part = written["spec"]
+    for step in above:
+        part = part[step]
+    part[last] = value
+    whole = kplan.load_snapshot(json.loads(json.dumps([*map(node, NODES), live])))
+    save_snapshot(whole, tmp_path / "saved.json")
+
+    planners = [kplan.Planner(snapshot) for snapshot in (whole, kplan.load_snapshot(tmp_path / "saved.json"))]
+
+    refused = [[(found.name, found.refused) for found in asked.roll_out([written]).workloads] for asked in planners]
+    assert refused[0] == refused[1]
+    assert bool(refused[0][0][1]) == is_refused
