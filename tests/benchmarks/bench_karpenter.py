@@ -55,7 +55,7 @@ def instance_types() -> list[Object]:
 def pool() -> Object:
     """Return a node pool that allows all of them."""
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-    conditions = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady")]
+    conditions = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady", "Ready")]
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

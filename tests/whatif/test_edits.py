@@ -16,7 +16,7 @@ TRUE = [
     {"type": name, "status": "True", "lastTransitionTime": "2026-01-15T09:00:00Z"}
     for name in ("Launched", "Registered", "Initialized")
 ]
-READY = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady")]
+READY = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady", "Ready")]
 LABELS = {
     "karpenter.sh/nodepool": "general",
     "karpenter.sh/registered": "true",

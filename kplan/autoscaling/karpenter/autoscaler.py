@@ -25,9 +25,9 @@ from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text, provision
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
-from kplan.autoscaling.karpenter.texts import Plain, Texts
+from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.karpenter.widening import Widening
 from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal, Round
 from kplan.autoscaling.settings import Karpenter
@@ -36,6 +36,8 @@ from kplan.facts import InputWarning
 from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
+
+_NO_POOL = "the cluster has no NodePool that gets nodes for pods"
 
 
 class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +135,13 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
         prices = self._prices(prepared)
+        unready = {pool: (why,) for pool, why in prepared.unready_pools.items()}
+
+        def told(refused: PoolRefusal) -> Iterable[str]:
+            if isinstance(refused.refusal, Plain) and refused.refusal.is_limit:
+                return (limits_text(prepared, refused.pool, provisioned.nodes),)
+            return texts.of_pool(refused)
+
         return Advice(
             adds=adds,
             price_before=rounded(sum(prices.values())) if prices else None,
@@ -140,13 +149,14 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped={
                 pod: {
-                    pool: tuple(text for one in refused if one.pool == pool for text in texts.of_pool(one))
+                    pool: tuple(text for one in refused if one.pool == pool for text in told(one))
                     for pool in dict.fromkeys(one.pool for one in refused)
                 }
+                | unready
                 for pod, refused in provisioned.errors.items()
             }
             | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
-            | {pod: {"": (Plain.NO_POOL.value,)} for pod in provisioned.waiting},
+            | {pod: unready or {"": (_NO_POOL,)} for pod in provisioned.waiting},
             events={
                 pod: FAILED + "; ".join(error_texts(refused, texts))
                 for pod, refused in provisioned.errors.items()
@@ -203,6 +213,11 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             if state.claim is not None and not lifetime_remaining(state.claim, prepared.now):
                 message = "older than its expireAfter: Karpenter deletes it, whatever budgets say; this is not followed"
                 yield InputWarning("Expired", state.name, message)
+        for pool, why in prepared.foreign.items():
+            yield InputWarning("OtherProvider", pool, f"{why}: it is passed over (supportedNodeClasses changes that)")
+        for entry in self.entries:
+            if not entry.offerings:
+                yield InputWarning("OfferedNowhere", entry.name, "the instance type has no offerings: no node gets it")
         present = {entry.name for entry in self.entries}
         lacking = sorted(
             {

@@ -65,7 +65,7 @@ def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[Ins
 
 
 def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
-    if not isinstance(content, list) or not content:
+    if not isinstance(content, list):
         yield Problem("no list of instance types", json_path="$", hint=f"expected {_EXPECTED}")
         return
     if len(content) > MOST_TYPES:
@@ -133,8 +133,6 @@ def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
     for key, value in entry.labels.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
             reader.wrong("labels", f"label {key!r}: {problem}", "as labels of nodes are")
-    if not entry.offerings:
-        reader.wrong("offerings", "offered nowhere", "{zone: …, capacityType: …, price: …}")
     if len(entry.offerings) > MOST_OFFERINGS:
         message = f"{len(entry.offerings)} offerings, and at most {MOST_OFFERINGS} are read"
         reader.wrong("offerings", message, "leave out zones that you do not use")
@@ -162,8 +160,8 @@ def _check_offering(offering: Offering, field: str, reader: EntryReader) -> None
         reader.wrong(f"{field}.ReservationCapacity", "a negative number of machines", "0 or more")
     keys = [wanted.key for wanted in offering.requirements]
     for key, name in ((ZONE, "zone"), (CAPACITY_TYPE, "capacityType")):
-        if keys.count(key) != 1:
-            reader.wrong(field, f"an offering needs one requirement on {key}", f"give its {name}")
+        if keys.count(key) > 1:
+            reader.wrong(field, f"an offering has one requirement on {key} at most", f"give one {name}")
     for index, wanted in enumerate(offering.requirements):
         inner = f"{field}.Requirements[{index}]"
         is_absent = wanted.operator == "DoesNotExist" and not wanted.values and wanted.key not in (ZONE, CAPACITY_TYPE)

@@ -36,6 +36,7 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     derive_conditions : look for what is consolidatable or drifted at this moment; otherwise take the conditions as they
         are
     static : run the controllers of pools with replicas, too
+    supported_node_classes : GROUP/KIND of the node classes of the running provider; empty: as the cluster tells
     """
 
     preference_policy: Literal["Respect", "Ignore"] = "Respect"
@@ -46,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     nominated: tuple[str, ...] = ()
     derive_conditions: bool = True
     static: bool = False
+    supported_node_classes: tuple[str, ...] = ()
 
     def is_on(self, gate: str) -> bool:
         """Tell whether a feature gate is on."""

@@ -53,10 +53,41 @@ def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
     return any(condition.type == name and condition.status == "True" for condition in conditions)
 
 
+_PARTS = ("ValidationSucceeded", "NodeClassReady")
+_READY = "Ready"
+
+
 def is_ready(pool: NodePool) -> bool:
-    """Tell whether a pool may get nodes: its own Ready condition says nothing that these do not."""
-    conditions = pool.status.conditions
-    return all(is_true(conditions, name) for name in ("ValidationSucceeded", "NodeClassReady"))
+    """Tell whether a pool may get nodes."""
+    return not why_not_ready(pool)
+
+
+def why_not_ready(pool: NodePool) -> str:
+    """Return why a pool is not ready, empty if it is: its condition Ready decides, once its parts are there at all.
+
+    Upstream: github.com/awslabs/operatorpkg status/condition_set.go For.
+    """
+    known = {condition.type: condition for condition in pool.status.conditions}
+    for name in _PARTS:
+        if name not in known:
+            return f"it is not ready: it has no condition {name} yet"
+    if is_true(pool.status.conditions, _READY):
+        return ""
+    for name in (*_PARTS, _READY):
+        condition = known.get(name)
+        if condition is not None and condition.status != "True":
+            reason = f" ({condition.reason})" if condition.reason else ""
+            return f"it is not ready: {name} is {condition.status}{reason}"
+    return f"it is not ready: it has no condition {_READY} yet"
+
+
+def why_unusable(pool: NodePool) -> str:
+    """Return why a pool gets no nodes for pods; empty if it may."""
+    if pool.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
+    if pool.spec.replicas is not None:
+        return "it has as many nodes as its replicas say, whatever the pods"
+    return why_not_ready(pool)
 
 
 def by_weight(pools: Iterable[NodePool]) -> list[NodePool]:

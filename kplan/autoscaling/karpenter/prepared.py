@@ -32,10 +32,11 @@ from kplan.autoscaling.karpenter.pools import (
     Template,
     by_weight,
     domain_groups,
-    is_ready,
     prefers_no_schedule,
     template_of,
+    why_unusable,
 )
+from kplan.autoscaling.karpenter.providers import foreign_pools, managed_part, supported_kinds
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
@@ -71,7 +72,10 @@ class Prepared:
     """
 
     def __init__(self, snapshot: Snapshot, entries: Sequence[InstanceTypeEntry], options: Options, now: int) -> None:
-        self.snapshot = snapshot
+        self.supported = supported_kinds(snapshot, options)
+        #: pool -> whose it is, for the pools of other providers
+        self.foreign = foreign_pools(snapshot, self.supported)
+        self.snapshot = snapshot = managed_part(snapshot, self.supported)
         self.options = options
         self.now = now
         groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
@@ -125,11 +129,13 @@ class Prepared:
     @cached_property
     def usable_pools(self) -> list[NodePool]:
         """The pools that get nodes for pods, in the order in which they are tried."""
-        return by_weight(
-            pool
-            for pool in self.pools.values()
-            if pool.spec.replicas is None and is_ready(pool) and pool.metadata.deletion_timestamp is None
-        )
+        return by_weight(pool for pool in self.pools.values() if not why_unusable(pool))
+
+    @property
+    def unready_pools(self) -> dict[str, str]:
+        """Pool -> why it gets no nodes for pods, by name; without those that have replicas, which never do."""
+        own = {name: why_unusable(pool) for name, pool in sorted(self.pools.items()) if pool.spec.replicas is None}
+        return {name: why for name, why in (own | self.foreign).items() if why}
 
     @cached_property
     def all_templates(self) -> list[Template]:
@@ -271,3 +277,13 @@ def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
             usage, limit = text_of(name, used[name]), text_of(name, limits[name])
             return f"resource usage exceeds limit (limit={limit}, resource-name={name}, usage={usage})"
     return None
+
+
+def limits_text(prepared: Prepared, pool: str, new: Iterable[Planned]) -> str:
+    """Return how far the limits of a pool are used up, by its nodes and those that are made now."""
+    used, limits = prepared.state.used_by(pool), amounts_of(prepared.pools[pool].spec.limits)
+    amounts = (
+        f"{name} {text_of(name, limit)}, {text_of(name, used.get(name, 0))} in use" for name, limit in limits.items()
+    )
+    beside = " beside those added now" if any(node.template.name == pool for node in new) else ""
+    return f"its limits ({'; '.join(sorted(amounts))}) leave room for no further node{beside}"

@@ -54,7 +54,6 @@ class Plain(Enum):
 
     NODE_LIMIT = "node limits have been exhausted for nodepool"
     LIMITS = "all available instance types exceed limits for nodepool"
-    NO_POOL = "no dynamic nodepools found"
     NO_TEMPLATE = "nodepool requirements filtered out all available instance types"
     CLAIMS = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
     NOT_RESERVABLE = (
@@ -62,6 +61,11 @@ class Plain(Enum):
     )
     LOSES_RESERVATION = "satisfying updated nodeclaim constraints would remove all compatible reserved offering options"
     MIN_VALUES = "pod didn’t schedule because NodePool couldn’t meet minValues requirements"  # noqa: RUF001 - upstream's
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether the limits of the pool are used up."""
+        return self in {Plain.LIMITS, Plain.NODE_LIMIT}
 
     @property
     def is_deferred(self) -> bool:

@@ -94,6 +94,79 @@ def test_who_cannot_be_helped_is_told_why_by_pool() -> None:
     assert found.events["default/huge"].startswith("Failed to schedule pod, no instance type has enough resources")
 
 
+def refused(own: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    return report(own, pod("one", "1")).unhelped["default/one"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "why"),
+    [
+        ([*READY[:2], {"type": "Ready", "status": "Unknown"}], "it is not ready: Ready is Unknown"),
+        (READY[:2], "it is not ready: it has no condition Ready yet"),
+        (READY[1:], "it is not ready: it has no condition ValidationSucceeded yet"),
+        (
+            [READY[0], {"type": "NodeClassReady", "status": "False", "reason": "NodeClassNotFound"}],
+            "it is not ready: NodeClassReady is False (NodeClassNotFound)",
+        ),
+    ],
+)
+def test_a_pool_that_is_not_ready_is_named_with_its_reason(conditions: list[dict[str, Any]], why: str) -> None:
+    assert refused(node_pool() | {"status": {"conditions": conditions}}) == {"general": (why,)}
+
+
+def test_the_stored_readiness_of_a_pool_decides() -> None:
+    unready_class = [READY[0], {"type": "NodeClassReady", "status": "False"}, READY[2]]
+
+    assert len(report(node_pool() | {"status": {"conditions": unready_class}}, pod("one", "1")).adds) == 1
+
+
+def test_without_any_pool_that_is_said() -> None:
+    static = node_pool()
+    static["spec"]["replicas"] = 1
+
+    assert refused(static) == {"": ("the cluster has no NodePool that gets nodes for pods",)}
+
+
+def test_how_far_limits_are_used_up_is_said() -> None:
+    own = node_pool()
+    own["spec"]["limits"] = {"cpu": "5"}
+
+    found = report(own, *machine("n1"), pod("web", "3", "n1"), pod("one", "2"))
+
+    assert found.unhelped["default/one"]["general"] == ("its limits (cpu 5, 4 in use) leave room for no further node",)
+    assert "exceed limits for nodepool" in found.events["default/one"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "options", "chosen"),
+    [
+        ((), {}, "general"),
+        (("KWOKNodeClass",), {}, "other"),
+        (("KWOKNodeClass",), {"supportedNodeClasses": ["karpenter.k8s.aws/EC2NodeClass"]}, "general"),
+    ],
+)
+def test_pools_of_another_provider_are_passed_over(
+    classes: tuple[str, ...], options: dict[str, Any], chosen: str
+) -> None:
+    pools = []
+    for name, group, kind in (
+        ("general", "karpenter.k8s.aws", "EC2NodeClass"),
+        ("other", "karpenter.kwok.sh", "KWOKNodeClass"),
+    ):
+        reference = {"group": group, "kind": kind, "name": "default"}
+        own = node_pool()
+        own["metadata"] = {**own["metadata"], "name": name}
+        own["spec"] = {**own["spec"], "template": {"spec": {"nodeClassRef": reference}}}
+        pools.append(own)
+    there = [{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": kind, "metadata": {"name": "x"}} for kind in classes]
+
+    found = report(*pools, *there, pod("one", "1"), **options)
+
+    assert [node.pool for node in found.adds] == [chosen]
+    (ignored,) = (warning for warning in found.warnings if warning.code == "OtherProvider")
+    assert ignored.object != chosen
+
+
 def test_empty_nodes_go() -> None:
     found = report(node_pool(), *machine("n1"), *machine("n2"), pod("web", "3", "n2"))
 
