@@ -135,7 +135,7 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
     steps: list[tuple[str, Rule]] = []
     covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
     if issubclass(struct, PlainMeta):
-        covered = METADATA_FIELDS
+        covered = METADATA_FIELDS - _typed_annotations(struct)
     for field in inspect.type_info(struct).fields:  # type: ignore[attr-defined]  # a StructType, since it is of a struct
         if field.name in covered:
             continue
@@ -145,6 +145,14 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
         elif field.name != "metadata" and (step := _step_below(struct, field)):
             steps.append((field.name, step))
     return tuple(steps)
+
+
+def _typed_annotations(struct: type) -> frozenset[str]:
+    """Return the annotations of a kind of metadata that are a struct, each text of which has a rule of its own."""
+    fields = inspect.type_info(struct).fields  # type: ignore[attr-defined]  # a StructType, since it is of a struct
+    return frozenset(
+        field.name for field in fields if field.name == "annotations" and isinstance(field.type, inspect.StructType)
+    )
 
 
 def _as_step(rule: Rule, type_info: inspect.Type) -> Rule:

@@ -6,6 +6,7 @@ no new field leaks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -94,6 +95,16 @@ def _revision(words: Words, revision: str) -> str:
     return words.value("controller-revision-hash", revision) if revision else ""
 
 
+_LABEL = re.compile(r"(?P<key>[^=]*)=(?P<value>[^=]*)(?P<rest>)")
+_TAINT = re.compile(r"(?P<key>[^=:]*)=(?P<value>[^=:]*)(?P<rest>:[A-Za-z]+)")
+
+
+def _pairs(words: Words, text: str, form: re.Pattern[str]) -> str:
+    """Redact the values of labels or taints in one text; what has another form says nothing, and is removed."""
+    matches = filter(None, map(form.fullmatch, text.split(",")))
+    return ",".join(f"{one['key']}={words.value(one['key'], one['value'])}{one['rest']}" for one in matches)
+
+
 #: Annotations that scheduling reads, with the rules for their values; all others are removed.
 KEPT_ANNOTATIONS: dict[str, Rule] = {
     **dict.fromkeys(DECIDING_ANNOTATIONS - {"volume.alpha.kubernetes.io/node-affinity"}, _keep),
@@ -161,7 +172,6 @@ RULES: dict[tuple[type, str], Rule] = {
     (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
         words.name("podvolume", name) for name in names.split(",") if name
     ),
-    (pod.PodTemplate, "metadata"): metadata_rule("PodTemplate"),
     (core.PodTemplateSpec, "metadata"): metadata_rule("Pod"),
     (pod.PodSchedulingGate, "name"): _keep,
     (pod.PodOS, "name"): _keep,
@@ -184,8 +194,8 @@ RULES: dict[tuple[type, str], Rule] = {
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
     (core.ContainerImage, "names"): _all(Words.image),
-    (provisioning.ScalableAnnotations, "labels"): _drop,
-    (provisioning.ScalableAnnotations, "taints"): _drop,
+    (provisioning.ScalableAnnotations, "labels"): lambda words, text: _pairs(words, text, _LABEL),
+    (provisioning.ScalableAnnotations, "taints"): lambda words, text: _pairs(words, text, _TAINT),
     (provisioning.ScalableSpec, "cluster_name"): _named("Cluster"),
     (provisioning.MachineTemplate, "metadata"): metadata_rule("Machine"),
     (provisioning.NodeReference, "name"): _named("Node"),

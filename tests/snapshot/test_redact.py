@@ -10,11 +10,12 @@ from msgspec import inspect
 
 from kplan.api.kinds import KINDS
 from kplan.facts import MissingKind
-from kplan.snapshot import load_snapshot, redact
+from kplan.snapshot import load_snapshot, redact, redact_rules
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import encode_snapshot
-from kplan.snapshot.pseudonyms import Pseudonyms
+from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact import redact_snapshot
+from kplan.snapshot.redact_rules import FIELD_RULES, KEPT_ANNOTATIONS, KEPT_FIELDS, RULES, STRUCT_RULES
 from tests.objects import head
 
 
@@ -39,6 +40,146 @@ def test_every_text_of_every_kind_has_a_rule(kind: Any) -> None:
     """The rules are compiled per struct, and a text without one is refused then."""
     for struct in structs_below(inspect.type_info(kind.type), set()):
         redact._steps(struct)
+
+
+class Planted:
+    """Fills every text of every struct that an object can hold with a text of its own."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, tuple[type, str]] = {}  #: where each planted text stands
+        self._within: list[type] = []
+
+    def struct(self, struct: type) -> Any:
+        """Return a struct that is filled as deeply as it goes without repeating itself."""
+        self._within.append(struct)
+        fields = inspect.type_info(struct).fields  # type: ignore[attr-defined]  # a StructType
+        found = {field.name: self.value(field.type, struct, field.name) for field in fields}
+        self._within.pop()
+        return struct(**{name: value for name, value in found.items() if value is not None})
+
+    def value(self, kind: Any, struct: type, field: str) -> Any:
+        match kind:
+            case inspect.UnionType():
+                if any(isinstance(one, inspect.IntType | inspect.FloatType) for one in kind.types):
+                    return 1  # an amount, whose text is a quantity
+                kinds = sorted(kind.types, key=lambda one: isinstance(one, inspect.NoneType))
+                texts_first = sorted(kinds, key=lambda one: not isinstance(one, inspect.StrType))
+                return next((v for one in texts_first if (v := self.value(one, struct, field)) is not None), None)
+            case inspect.StrType():
+                text = f"acme{len(self.texts):05d}"
+                # A reference is named after its kind, and labels and taints of new nodes are read out of one text.
+                if field == "labels" and struct.__name__ == "ScalableAnnotations":
+                    text = f"team={text}"
+                elif field == "taints":
+                    text = f"team={text}:NoSchedule"
+                self.texts[text.removeprefix("team=").removesuffix(":NoSchedule")] = (struct, field)
+                return text
+            case inspect.StructType():
+                return None if kind.cls in self._within else self.struct(kind.cls)
+            case inspect.VarTupleType():
+                item = self.value(kind.item_type, struct, field)
+                return None if item is None else (item,)
+            case inspect.DictType():
+                item = self.value(kind.value_type, struct, field)
+                if field == "disrupted_pods":
+                    return {item: "2026-01-01T00:00:00Z"}
+                keys = KEPT_ANNOTATIONS if field == "annotations" else ["acme.example/key"]
+                return None if item is None else dict.fromkeys(keys, item)
+        return None
+
+
+def survivors(value: Any) -> Iterator[str]:
+    """Yield every text in a struct."""
+    if isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            yield from survivors(getattr(value, field))
+    elif isinstance(value, dict | tuple):
+        for item in value.items() if isinstance(value, dict) else value:
+            yield from survivors(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def planted_and_redacted() -> Iterator[tuple[Planted, set[str]]]:
+    for kind in KINDS:
+        if kind.name == "CSIDriver":
+            continue  # drivers keep their names, which claims and volumes repeat
+        planted = Planted()
+        obj = planted.struct(kind.type)
+        names = Pseudonyms(b"k" * 32)
+        words = Words(names)
+        redact._redact(obj, words)
+        names.seal()
+        yield planted, set(survivors(redact._redact(obj, words)))
+
+
+KEPT_BY_RULE = {place for place, rule in RULES.items() if rule is redact_rules._keep}
+"""Fields of that struct alone that stay as they are."""
+
+
+def test_a_text_planted_anywhere_stays_only_where_a_rule_keeps_it() -> None:
+    for planted, left in planted_and_redacted():
+        for text, (struct, field) in planted.texts.items():
+            is_kept = field in KEPT_FIELDS or (struct, field) in KEPT_BY_RULE or field == "annotations"
+            assert is_kept or not any(text in other for other in left), (struct, field)
+
+
+def test_annotations_keep_what_has_a_rule_that_keeps_it() -> None:
+    rules = {key for key, rule in KEPT_ANNOTATIONS.items() if rule is redact_rules._keep}
+    words = Words(Pseudonyms(b"k" * 32))
+    for _ in range(2):
+        found = redact_rules._annotations(words, dict.fromkeys([*KEPT_ANNOTATIONS, "other"], "acme"))
+        words._pseudonyms.seal()
+    assert {key for key, value in found.items() if value == "acme"} == rules
+
+
+def test_every_rule_meets_a_planted_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: set[Any] = set()
+
+    def watched(name: Any, rule: Any) -> Any:
+        def step(words: Words, value: Any) -> Any:
+            met.add(name)
+            return rule(words, value)
+
+        return step
+
+    redact._steps.cache_clear()
+    for rules in (RULES, FIELD_RULES):
+        for name, rule in rules.items():
+            monkeypatch.setitem(rules, name, watched(name, rule))  # type: ignore[misc]
+    for struct, rule in STRUCT_RULES.items():
+        monkeypatch.setitem(STRUCT_RULES, struct, rule._replace(change=watched(struct, rule.change)))
+    try:
+        for _ in planted_and_redacted():
+            pass
+    finally:
+        redact._steps.cache_clear()
+    assert {*RULES, *FIELD_RULES, *STRUCT_RULES} - met == set()
+
+
+def test_no_external_name_stays() -> None:
+    service = head("Service", name="s", namespace="shop") | {
+        "spec": {"type": "ExternalName", "externalName": "db.acme"}
+    }
+    snapshot, _ = redacted(node("n"), service)
+    assert snapshot.services[0].spec.external_name == ""
+
+
+def test_local_volumes_and_new_nodes_keep_matching() -> None:
+    """What annotations name is renamed as the things themselves are."""
+    prefix = "capacity.cluster-autoscaler.kubernetes.io"
+    annotations = {f"{prefix}/labels": "team=red,x", f"{prefix}/taints": "team=red:NoSchedule"}
+    machines = head("MachineDeployment", name="md", namespace="shop", annotations=annotations)
+    machines |= {"spec": {"clusterName": "c", "replicas": 1, "template": {}}}
+    waiting = pod("p", volumes=[{"name": "scratch", "emptyDir": {}}], nodeSelector={"team": "red"})
+    waiting["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "scratch"}
+    snapshot, _ = redacted(node("n"), machines, waiting)
+
+    (found,) = snapshot.pods
+    team = found.spec.node_selector["team"]
+    assert found.metadata.annotations.safe_local_volumes == found.spec.volumes[0].name != "scratch"
+    made = snapshot.machine_deployments[0].metadata.annotations
+    assert (made.labels, made.taints) == (f"team={team}", f"team={team}:NoSchedule")
 
 
 def test_a_text_without_a_rule_is_refused() -> None:
