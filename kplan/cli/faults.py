@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -24,7 +25,7 @@ from typer.core import TyperGroup
 
 from kplan.cli import process
 from kplan.cli.pipelines import remember_formats, tell_refusal
-from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
+from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError, UsageError
 from kplan.version import __version__
 from kplan.visible import visible
 
@@ -121,6 +122,11 @@ class KplanGroup(TyperGroup):
         """Accept `--debug` anywhere before a `--`; the help of a group of commands is always whole."""
         args = ["--help", *args[1:]] if args[:1] == ["--help-all"] else args
         end = args.index("--") if "--" in args else len(args)
+        try:
+            _refuse_names_of_files(args[:end])
+        except KplanError as error:
+            _print_error(error)
+            raise typer.Exit(FAILED) from None
         wants_traceback = _DEBUG_OPTION in args[:end]
         rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]
         try:
@@ -154,6 +160,17 @@ class KplanGroup(TyperGroup):
                 raise _say_interrupted(signal) from None
             _print_error(error)
             raise typer.Exit(FAILED) from None
+
+
+def _refuse_names_of_files(args: Iterable[str]) -> None:
+    """Raise UsageError for an option that is the name of a file, too.
+
+    A shell's ``*`` and programs such as pre-commit append names of files that somebody else chose.
+    """
+    for arg in args:
+        if arg.startswith("-") and arg != "-" and os.path.lexists(arg):
+            hint = f"write ./{arg} for the file, or end the options with -- before the names of files"
+            raise UsageError(f"{arg} is an option, and the name of a file as well", hint=hint)
 
 
 def _say_interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
@@ -202,6 +219,8 @@ def silence_output() -> None:
 
 def _print_error(error: Exception) -> None:
     """Print the problems of an error, each with its hint; equal hints only once."""
+    if isinstance(error, FileNotFoundError) and _has_no_directory():
+        error = UsageError("the working directory does not exist any more", hint="change to one that exists")
     if not isinstance(error, KplanError):
         _print_internal(error)
         return
@@ -225,6 +244,15 @@ def _print_error(error: Exception) -> None:
             silence_output()
         except (KplanError, OSError) as other:
             say(f"error: {other}")
+
+
+def _has_no_directory() -> bool:
+    """Tell whether the working directory was removed."""
+    try:
+        Path.cwd()
+    except OSError:
+        return True
+    return False
 
 
 def _hint(text: str, printed: set[str]) -> None:

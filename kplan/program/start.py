@@ -10,8 +10,7 @@ from kplan.cli import process
 
 process.end_at_once()
 
-from kplan.cli import process  # noqa: E402 - an interrupt while anything is imported shows no traceback
-from kplan.program import streams  # noqa: E402 - likewise
+from kplan.program import streams  # noqa: E402 - an interrupt while anything is imported shows no traceback
 from kplan.program.streams import open_streams  # noqa: E402 - likewise
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"

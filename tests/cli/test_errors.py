@@ -3,6 +3,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -172,12 +173,38 @@ def test_every_command_tells_errors_in_one_style(args: tuple[str, ...], words: s
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
-    path.write_text(POD.replace("name: c", 'name: c, resources: {requests: {cpu: "-1"}, limits: {cpu: "-2"}}'))
+    path.write_text(POD.replace("name: c", 'name: c, resources: {requests: {cpu: "-1"}}, imagePullPolicy: Sometimes'))
     path.write_text(
         f"{path.read_text()}---\n{POD.replace('name: p', 'name: q').replace('name: c', 'name: c, niceness: 3')}"
     )
     errors = [line for line in invoke("place", path).stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 3
+
+
+def test_a_name_of_a_file_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "--save=stolen").touch()
+    (tmp_path / "pod.yaml").write_text(POD)
+    found = invoke("place", "--save=stolen", "pod.yaml", "-s", "demo")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr == (
+        "error: --save=stolen is an option, and the name of a file as well\n"
+        "hint: write ./--save=stolen for the file, or end the options with -- before the names of files\n"
+    )
+    assert invoke("place", "-s", "demo", "--", "pod.yaml", "--save=stolen").exit_code == 2
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = (
+        f"cd {gone} && rmdir {gone} && {sys.executable} -m kplan diff web.yaml --against-manifests git:HEAD -s demo"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    found = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "internal error" not in found.stderr
 
 
 def test_no_cluster_at_all(tmp_path: Path) -> None:

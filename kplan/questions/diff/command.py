@@ -12,10 +12,11 @@ import dataclasses
 import os
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 GIT = "git:"
 _TIMEOUT = 60
 _MOST_FILES = 50_000
+_MOST_OTHERS = 50_000
+"""Links and submodules that a revision may hold beside its files."""
+_MOST_WORDS = 1 << 16
+"""Bytes of one path, or of what git says about a failure."""
 _FILE, _LINK = "100", "120"
 """How the modes of files and of symbolic links begin."""
 _MANIFESTS = (".json", ".yaml", ".yml", ".gz")
@@ -96,8 +101,9 @@ def _kustomization(path: Path, revision: str, directory: Path) -> str | None:
     """Write the repository of a kustomization at a revision, since it may refer to any folder of it."""
     if not path.is_dir():
         raise UsageError(f"-k {path}: no such directory", hint="name the directory with the kustomization.yaml")
-    top = _git(path, ["rev-parse", "--show-toplevel"], f"git:{revision}: {path}").decode().strip()
-    inside = path.resolve().relative_to(Path(top).resolve())
+    # Git says where the folder is within the repository: a work tree may be elsewhere, and its names be any bytes.
+    told = _git(path, ["rev-parse", "--show-toplevel", "--show-prefix"], f"git:{revision}: {path}")
+    top, inside = (os.fsdecode(line) for line in told.removesuffix(b"\n").split(b"\n", 1))
     there = _if_there(Path(top), revision, directory)
     folder = None if there is None else Path(there) / inside
     return str(folder) if folder is not None and folder.is_dir() else None
@@ -130,9 +136,8 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     what = f"git:{revision}: {path}"
     if not revision or revision.startswith("-"):
         raise UsageError(f"git:{revision}: no revision", hint=_REVISION_HINT)
-    listing = ["ls-tree", "-r", "-l", "-z", revision, *(["--", name] if name else [])]
     _check_revision(inside, revision)
-    entries = list(_entries(_git(inside, listing, what)))
+    entries = _listing(inside, [revision, *(["--", name] if name else [])], what)
     if not entries:
         raise NotInRevisionError(f"{what} is not in that revision", hint=_REVISION_HINT)
     for entry in entries:
@@ -144,10 +149,7 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
             )
     files = [entry for entry in entries if entry.mode.startswith(_FILE)]
     if len(files) > _MOST_FILES or sum(entry.size for entry in files) > MANIFESTS.max_stream_bytes:
-        hint = "name the folder with the manifests"
-        raise UsageError(
-            f"{what} holds more than {_MOST_FILES} files or {MANIFESTS.max_stream_bytes >> 20} MiB", hint=hint
-        )
+        raise _too_much(what)
     target = Path(tempfile.mkdtemp(dir=directory))
     try:
         _write(files, _git(inside, ["cat-file", "--batch"], what, [entry.name for entry in files]), target)
@@ -164,7 +166,7 @@ def _check_revision(inside: Path, revision: str) -> None:
     at = _run(inside, ["rev-parse", "--git-dir"])
     if at.returncode:
         hint = "name manifests of a git repository, or compare two directories"
-        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_words(at)}", hint=hint)
+        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_first_line(at.stderr)}", hint=hint)
     if _run(inside, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"]).stdout:
         return
     before, colon, path = revision.partition(":")
@@ -178,14 +180,26 @@ def _check_revision(inside: Path, revision: str) -> None:
 def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str] = ()) -> bytes:
     done = _run(inside, arguments, lines)
     if done.returncode:
-        raise UsageError(f"{what} cannot be read: {_words(done)}", hint=_REVISION_HINT)
+        raise UsageError(f"{what} cannot be read: {_first_line(done.stderr)}", hint=_REVISION_HINT)
     return done.stdout
 
 
-def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return the first line of what git says about a failure."""
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
+def _first_line(said: bytes) -> str:
+    lines = said.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
     return lines[0].removeprefix("fatal: ")[:500]
+
+
+def _started(inside: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - no shell; the revision is no option
+            ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | _ENVIRONMENT,
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
 
 
 def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
@@ -202,13 +216,49 @@ def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> s
         raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
 
 
-def _entries(listing: bytes) -> Iterator[_Entry]:
-    for record in listing.split(b"\0"):
-        about, _, path = record.partition(b"\t")
-        if not path:
-            continue
-        mode, _, name, size = about.decode("ascii", "replace").split()
-        yield _Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path))
+def _listing(inside: Path, arguments: Sequence[str], what: str) -> list[_Entry]:
+    """Return what a tree of git holds.
+
+    A small repository can hold billions of paths, as its trees may share their own: git is stopped at the bound.
+    """
+    entries: list[_Entry] = []
+    with _started(inside, ["ls-tree", "-r", "-l", "-z", *arguments]) as git:
+        stop = threading.Timer(_TIMEOUT, git.kill)
+        stop.start()
+        try:
+            for record in _records(git.stdout):
+                entries.append(_entry(record))
+                if len(entries) > _MOST_FILES + _MOST_OTHERS:
+                    raise _too_much(what)
+            words = git.stderr.read(_MOST_WORDS) if git.stderr else b""
+            code = git.wait()
+        finally:
+            stop.cancel()
+            git.kill()
+    if code:
+        raise UsageError(f"{what} cannot be read: {_first_line(words)}", hint=_REVISION_HINT)
+    return entries
+
+
+def _records(stream: IO[bytes] | None) -> Iterator[bytes]:
+    """Yield what NUL bytes end; what is longer than any path ends the reading."""
+    rest = b""
+    while stream is not None and len(rest) < _MOST_WORDS and (read := stream.read(1 << 16)):
+        *whole, rest = (rest + read).split(b"\0")
+        yield from whole
+
+
+def _entry(record: bytes) -> _Entry:
+    about, _, path = record.partition(b"\t")
+    mode, _, name, size = about.decode("ascii", "replace").split()
+    return _Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path))
+
+
+def _too_much(what: str) -> UsageError:
+    size = MANIFESTS.max_stream_bytes >> 20
+    return UsageError(
+        f"{what} holds more than {_MOST_FILES} files or {size} MiB", hint="name the folder with the manifests"
+    )
 
 
 def _write(files: Sequence[_Entry], contents: bytes, target: Path) -> None:
