@@ -170,7 +170,7 @@ def test_the_action_is_one_that_github_takes_and_passes_inputs_as_data() -> None
     for step in action["runs"]["steps"]:
         assert "${{" not in step["run"], "an input in a script would be run as part of it"
         for file in re.findall(r"\$GITHUB_ACTION_PATH/([\w./-]+)", step["run"]):
-            assert os.access(ROOT / file, os.X_OK), file
+            assert os.access(ROOT / file, os.R_OK if file.endswith(".txt") else os.X_OK), file
 
 
 @pytest.mark.parametrize("name", ["test.yaml", "release.yaml"])
@@ -180,6 +180,8 @@ def test_a_workflow_calls_only_scripts_that_exist(name: str) -> None:
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     scripts = {file for step in steps for file in re.findall(r"\.ci/[\w./-]+", step.get("run", ""))}
     assert scripts
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)] == []
     assert [file for file in scripts if not (ROOT / file).is_file()] == []
 
 
@@ -188,6 +190,7 @@ def test_hooks_for_pre_commit_are_complete_and_run_commands_that_exist() -> None
         assert {"id", "name", "entry", "language"} <= set(hook)
         program, command, *_ = hook["entry"].split()
         assert program == "kplan"
+        assert hook["args"] == ["--"], "names of files are appended, and none may be an option"
         run = [sys.executable, "-m", "kplan", command, "--help"]
         assert subprocess.run(run, capture_output=True, check=False).returncode == 0
 
@@ -198,6 +201,39 @@ def test_the_component_for_gitlab_uses_each_of_its_inputs() -> None:
     inputs = header["spec"]["inputs"]
     assert set(re.findall(r"\$\[\[ inputs\.([\w-]+) \]\]", text)) == set(inputs)
     assert not any("$[[" in line for line in job["kplan"]["script"]), "an input in a script would be run as part of it"
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ({}, ["place", "--", "a.yaml", "--kubeconfig=b", "*"]),
+        ({"AGAINST": "main"}, ["diff", "--fail-on", "regression", "--against-manifests", "git:main", "--", "a.yaml"]),
+        ({"FAIL_ON": "gated"}, ["place", "--fail-on", "gated", "--", "a.yaml"]),
+    ],
+)
+def test_the_component_for_gitlab_ends_the_options_before_its_manifests(
+    tmp_path: Path, given: dict[str, str], called: list[str]
+) -> None:
+    _, job = yaml.safe_load_all((ROOT / "templates" / "kplan.yml").read_text())
+    script = [line for line in job["kplan"]["script"] if " pip " not in line]
+    variables = {f"KPLAN_{name}": "" for name in ("AGAINST", "FAIL_ON")} | {
+        "KPLAN_MANIFESTS": " ".join(called[called.index("--") + 1 :])
+    }
+    variables |= {f"KPLAN_{name}": value for name, value in given.items()}
+    program = "\n".join(["set -eu", 'kplan() { printf "%s\\n" "$@"; }', *script])
+    ran = subprocess.run(
+        ["sh", "-c", program], env=os.environ | variables, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    words = ran.stdout.splitlines()
+    reports = [index for index, word in enumerate(words) if word == "--report"]
+    assert [word for index, word in enumerate(words) if not {index, index - 1} & {*reports}] == called
+
+
+def test_the_tools_for_holmes_quote_nothing_themselves() -> None:
+    """HolmesGPT quotes what it puts in place of a name; within quotes of ours that would be undone."""
+    for tool in read("fixtures/plugins/holmesgpt.yaml")["toolsets"]["kplan"]["tools"]:
+        assert '"' not in tool["command"]
+        assert "{{" not in tool["command"].partition(" -- ")[0]
 
 
 def test_the_role_of_the_cluster_files_is_the_one_that_kplan_prints() -> None:

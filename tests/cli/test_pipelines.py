@@ -27,7 +27,7 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "60"}}}]}
 def programs(tmp_path: Path) -> dict[str, str]:
     """Return the environment of a job in which `kplan` is this one, and pip installs nothing."""
     kplan, python = tmp_path / "bin" / "kplan", tmp_path / "bin" / "python3"
-    kplan.parent.mkdir()
+    kplan.parent.mkdir(exist_ok=True)
     kplan.write_text(f'#!/bin/sh\nPYTHONPATH="{HERE}" exec "{sys.executable}" -m kplan "$@"\n')
     python.write_text('#!/bin/sh\necho "$@"\n')
     for each in (kplan, python):
@@ -93,10 +93,49 @@ def test_the_action_annotates_what_fits_nowhere_and_leaves_failing_to_its_last_s
 
     assert found.returncode == 0, found.stderr
     assert "::error file=huge.yaml,line=4,title=kplan%3A Pod default/huge (Unschedulable)::" in found.stdout
-    assert (tmp_path / "output").read_text() == "code=1\nfailed=true\n"
-    outputs = yaml.safe_load((HERE / "action.yml").read_text())["outputs"]
-    reports = [output["value"].replace("${{ runner.temp }}", str(tmp_path)) for output in outputs.values()]
-    assert [path for path in reports if path.startswith("/") and not Path(path).is_file()] == []
+    told = outputs(tmp_path)
+    assert (told.pop("code"), told.pop("failed")) == ("1", "true")
+    declared = yaml.safe_load((HERE / "action.yml").read_text())["outputs"].values()
+    assert {f"${{{{ steps.kplan.outputs.{name} }}}}" for name in (*told, "failed")} == {
+        one["value"] for one in declared
+    }
+    assert [path for path in told.values() if not Path(path).is_file()] == []
+
+
+def outputs(tmp_path: Path) -> dict[str, str]:
+    """Return what the script of the action says to later steps."""
+    return dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+
+
+def test_the_action_says_that_there_is_no_answer_and_leaves_no_older_one(tmp_path: Path):
+    act(tmp_path, snapshot="demo", manifests=str(FITS))
+    (tmp_path / "output").unlink()
+    (tmp_path / "bad.yaml").write_text("kind: Pod\n# ```\n")
+    act(tmp_path, snapshot="demo", manifests="bad.yaml")
+
+    assert (outputs(tmp_path)["code"], outputs(tmp_path)["failed"]) == ("2", "true")
+    comment = Path(outputs(tmp_path)["markdown"]).read_text()
+    assert comment.startswith("## kplan: no answer\n")
+    assert "    error: bad.yaml" in comment
+    assert sorted(path.name for path in (tmp_path / "kplan").iterdir()) == sorted(
+        Path(path).name for name, path in outputs(tmp_path).items() if name not in {"code", "failed"}
+    )
+
+
+def test_no_name_of_a_file_is_an_option_of_the_action(tmp_path: Path):
+    (tmp_path / "--save=stolen.yaml").write_text(TOO_LARGE)
+    act(tmp_path, snapshot="demo", manifests="--save=stolen.yaml")
+
+    assert not (tmp_path / "stolen.yaml").exists()
+    assert "huge" in (tmp_path / "kplan" / "kplan.md").read_text()
+
+
+def test_the_action_builds_kustomizations_and_passes_further_arguments(tmp_path: Path):
+    found = act(
+        tmp_path, snapshot="demo", manifests=str(FITS), arguments="--kubernetes-version=1.34\n", kustomizations="base"
+    )
+
+    assert "-k base: no such directory" in found.stderr
 
 
 def test_the_action_compares_with_another_revision(tmp_path: Path):
@@ -110,10 +149,10 @@ def test_the_action_compares_with_another_revision(tmp_path: Path):
     git("add", "deploy")
     git("commit", "--quiet", "--message=It fits")
     manifest.write_text(TOO_LARGE)
-    found = act(tmp_path, snapshot="demo", manifests="deploy", against="main", **{"fail-on": "regression"})
+    found = act(tmp_path, snapshot="demo", manifests="deploy", against="main")
 
     assert found.returncode == 0, found.stderr
-    assert (tmp_path / "output").read_text() == "code=1\nfailed=true\n"
+    assert (outputs(tmp_path)["code"], outputs(tmp_path)["failed"]) == ("1", "true")
     assert "huge" in (tmp_path / "kplan" / "kplan.md").read_text()
 
 
@@ -124,15 +163,16 @@ def test_a_comment_on_the_pull_request_is_made_once_and_then_kept_up_to_date(tmp
     environment = {**programs(tmp_path), "REPOSITORY": "o/r", "NUMBER": "7", "REPORT": str(report)}
     for earlier in ("", "123"):
         # What it is called with, and the comment that is there.
-        lines = f'echo "$@" >> "{calls}"\ncase "$*" in *--paginate*) echo "{earlier}";; esac\n'
+        told = f'*viewer*) echo "kplan[bot]";; *--paginate*AUTHOR*) echo "{earlier}";;'
+        lines = f'echo "$AUTHOR $@" >> "{calls}"\ncase "$*" in {told} esac\n'
         gh.write_text(f"#!/usr/bin/env bash\n{lines}")
         gh.chmod(0o755)
         command = ["bash", str(CI / "comment.sh")]
         subprocess.run(command, env=environment, check=True, capture_output=True)
 
     said = [re.sub(r"body=@\S+", "body=@FILE", line) for line in calls.read_text().splitlines()]
-    assert said[1] == "api repos/o/r/issues/7/comments --field body=@FILE --silent"
-    assert said[3] == "api --method PATCH repos/o/r/issues/comments/123 --field body=@FILE --silent"
+    assert said[2] == "kplan[bot] api repos/o/r/issues/7/comments --field body=@FILE --silent"
+    assert said[5] == "kplan[bot] api --method PATCH repos/o/r/issues/comments/123 --field body=@FILE --silent"
 
 
 def test_the_page_about_pipelines_names_every_job():
