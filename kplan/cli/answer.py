@@ -61,6 +61,7 @@ def ask(
     manifests: ManifestFlags | None = None,
     *,
     run_cronjobs: bool = False,
+    may_be_idle: bool = False,
 ) -> Subject:
     """Load cluster, configuration and manifests, and return what the question is about.
 
@@ -70,6 +71,7 @@ def ask(
     ----------
     what : manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one
     run_cronjobs : cron jobs among other manifests start a run now
+    may_be_idle : manifests without a pod and without a workload are no error
     """
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()
@@ -124,7 +126,14 @@ def ask(
 
         minor = planner.release.number
         loaded = read_manifests(
-            files, manifests, cluster, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor
+            files,
+            manifests,
+            cluster,
+            planner.snapshot,
+            verbosity,
+            replicas=manifests.replicas,
+            minor=minor,
+            may_be_idle=may_be_idle,
         )
         subject = loaded_subject(planner, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
     if not names:

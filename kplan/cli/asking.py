@@ -40,9 +40,14 @@ class SweepFlags:
     dask: str = flag("--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.")
 
     def check(self) -> None:
-        """Refuse options that contradict each other."""
+        """Refuse options that contradict each other, and an address that is none, even where no question is sent."""
         if self.workers is not None and self.dask:
             raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
+        if self.dask:
+            from kplan.sweeps.dask import check_address
+
+            with _quiet():
+                check_address(self.dask)
 
     def ask_all(
         self,

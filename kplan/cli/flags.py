@@ -95,6 +95,9 @@ class ManifestFlags:
         "--as-deployment KIND",
         "Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
     )
+    skip_others: bool = switch(
+        "--skip-others", "Pass over named files that hold no manifests, as those of a directory.", panel=MORE
+    )
 
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
         """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""

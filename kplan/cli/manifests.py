@@ -32,11 +32,16 @@ def read_manifests(
     replicas: int | None = None,
     minor: int,
     keeps_groups: bool = False,
+    may_be_idle: bool = False,
 ) -> Manifests:
     """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
     Objects without a namespace get that of ``--namespace``, else that of the context. As in kubectl, objects of another
     namespace than ``--namespace`` are refused.
+
+    Parameters
+    ----------
+    may_be_idle : objects without a pod and without a workload among them are no error
 
     Raises
     ------
@@ -60,8 +65,12 @@ def read_manifests(
             validate=flags.validate.value,
             minor=minor,
             as_deployments=flags.as_deployment or (),
+            may_be_idle=may_be_idle,
+            skips_others=flags.skip_others,
         )
     if not verbosity.quiet:
+        if not manifests.workloads:
+            say(f"no pod and no workload in {listing([*files, *(flags.kustomize or ())])}")
         for line in _passed_over_lines(manifests.passed_over):
             say(line)
     if verbosity.verbose and manifests.skipped:
@@ -83,6 +92,7 @@ def _passed_over_lines(passed_over: Sequence[PassedOver]) -> list[str]:
 _TIMEOUT = 60
 """Seconds; remote bases may have to be fetched."""
 
+_MOST_SAID = 2000
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 
 
@@ -105,6 +115,14 @@ def build(directory: str) -> Text:
     raise UsageError("neither kustomize nor kubectl is on the PATH", hint=f"run it where one is: {pipes}")
 
 
+def error_of(output: bytes) -> str:
+    """Return what a program says about its failure, from its first error on; its warnings are no reason."""
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    starts = (n for n, line in enumerate(lines) if line.lower().startswith(("error", "fatal")))
+    first = next(starts, next((n for n, line in enumerate(lines) if "warning" not in line.lower()), 0))
+    return " ".join(lines[first:])[:_MOST_SAID] or "it says nothing"
+
+
 def _run(program: str, command: str, directory: str) -> bytes:
     # A name that begins with a dash must not become an option.
     named = directory if not directory.startswith("-") else f"./{directory}"
@@ -119,7 +137,6 @@ def _run(program: str, command: str, directory: str) -> bytes:
         message = f"{Path(program).name} cannot be run: {error.strerror}"
         raise ManifestError([Problem(message, path=directory, hint="check the program on your PATH")]) from None
     if done.returncode:
-        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        message = f"{Path(program).name} cannot build it: {errors[0][:500]}"
+        message = f"{Path(program).name} cannot build it: {error_of(done.stderr)}"
         raise ManifestError([Problem(message, path=directory, hint=f"try {Path(program).name} {command} {directory}")])
     return done.stdout

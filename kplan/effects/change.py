@@ -170,6 +170,7 @@ def follow(
     course : of the scheduling queue in this simulation, which is worked off before
     """
     applying = Applying(simulation, base.objects.nodes, rollout)
+    simulation.maker.leave_free(update.obj for update in updates.all)
     applied: list[Applied] = []
     if decisions is not None and decisions.covers_all:
         decisions.watch(simulation)

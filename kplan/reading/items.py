@@ -164,6 +164,10 @@ class Item(msgspec.Struct, frozen=True):
         """The number of the document in its file, counted from 1."""
         return self.origin.number
 
+    def is_at(self, other: Item) -> bool:
+        """Return whether another object is at the same place of the same file."""
+        return (self.path, self.document, self.json_path) == (other.path, other.document, other.json_path)
+
     def decode(self, target: type[S]) -> S:
         """Decode the object.
 

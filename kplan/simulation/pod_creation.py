@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -70,6 +70,7 @@ class PodMaker:
         self.set_claims = SetClaims(snapshot, listers, self._admitter)  #: the claims of stateful sets
         self._has_quota = {quota.metadata.namespace for quota in snapshot.resource_quotas}
         self._used_names: set[str] = set()
+        self._sets: set[tuple[str, str]] = set()  #: stateful sets that come, whose pods have numbers
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
         self._admitted: Recent[_Model] = Recent(MAX_MODELS)
@@ -126,6 +127,14 @@ class PodMaker:
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
         self._used_names.add(pod.metadata.key)
         return PodInfo(self._with_claims(pod)), refusal
+
+    def leave_free(self, objects: Iterable[Any]) -> None:
+        """Note objects that are to come: no other pod gets a name that one of them sets."""
+        for obj in objects:
+            if isinstance(obj, Pod):
+                self._used_names.add(obj.metadata.key)
+            elif isinstance(obj, StatefulSet):
+                self._sets.add((obj.metadata.namespace, obj.metadata.name))
 
     def has_claims(self, owner: Owner, info: PodInfo) -> bool:
         """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
@@ -253,6 +262,9 @@ class PodMaker:
             return wanted.revision
         if isinstance(owner, JobState) and wanted.index is not None:
             prefix = f"{prefix}-{wanted.index}"
+        set_of_name = owner.ref.namespace, prefix
+        if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
+            prefix = f"{prefix}-pod"
         while True:
             name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
             key = f"{owner.ref.namespace}/{name}"

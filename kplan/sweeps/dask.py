@@ -41,14 +41,7 @@ def ask_dask(
     KplanError
         The error of a question without an answer, or an error when workers keep getting lost, or the scheduler.
     """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise UsageError("Dask is not installed", hint="pip install 'kplan[dask]'") from None
-    try:
-        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"no Dask cluster at {address}: {error}", hint="such as tcp://10.0.0.1:8786") from None
+    client = _connected(address)
     answers: dict[int, T] = {}
     try:
         with client:
@@ -66,6 +59,23 @@ def ask_dask(
     if len(answers) < len(questions):
         raise KplanError("workers of the Dask cluster keep getting lost", hint="do they have enough memory?")
     return [answers[index] for index in range(len(questions))]
+
+
+def check_address(address: str) -> None:
+    """Raise UsageError where Dask is not installed, or no cluster answers at an address."""
+    _connected(address).close()
+
+
+def _connected(address: str) -> Any:
+    """Return a client of a cluster; raises UsageError as `check_address`."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError("Dask is not installed", hint="pip install 'kplan[dask]'") from None
+    try:
+        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"no Dask cluster at {address}: {error}", hint="such as tcp://10.0.0.1:8786") from None
 
 
 def _check_versions(client: Any) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,16 +146,38 @@ def _builds(passed_over: Sequence[PassedOver]) -> str:
     return "; ".join(hints)
 
 
-def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
-    """Yield a warning about each kind of which only the fields are checked.
+def not_judged(items: Sequence[Item]) -> Iterator[InputWarning]:
+    """Yield a warning for all objects of which kplan does not judge more than their fields, if that.
 
-    Parameters
-    ----------
-    kinds : kind -> number of objects
+    It is about the first of them. Where nothing else is checked, either, there is nothing to warn about.
     """
-    message = "only the names and types of its fields are checked, so the API server may still refuse it"
-    for kind, n in sorted(kinds.items()):
-        yield InputWarning("NotJudged", kind if n == 1 else f"{kind} ({n})", message)
+    if not items:
+        return
+    kinds = Counter(item.kind for item in items)
+    known = {item.kind for item in items if kind_named(item.api_version, item.kind) is not None}
+    parts = (
+        (
+            [kind for kind in kinds if kind in known],
+            "only the names and types of fields are checked, so the API server may still refuse it",
+        ),
+        ([kind for kind in kinds if kind not in known], "the kind is not known, so nothing of it is checked"),
+    )
+    texts = [f"{_counted(which, kinds)}: {words}" for which, words in parts if which]
+    yield InputWarning("NotJudged", _name(items[0]), "; ".join(texts))
+
+
+def _counted(kinds: Iterable[str], numbers: Mapping[str, int]) -> str:
+    return ", ".join(kind if numbers[kind] == 1 else f"{kind} ({numbers[kind]})" for kind in kinds)
+
+
+def written_twice(first: Item, second: Item, name: str) -> InputWarning:
+    """Return the warning about an object that a later one of its kind and name updates."""
+    places = " and ".join(
+        f"{item.path}:{item.source().line}" if item.source().line else item.path for item in (first, second)
+    )
+    return InputWarning(
+        "WrittenTwice", name, f"is there twice, in {places}; the last one counts, as an update of the first"
+    )
 
 
 Object = dict[str, Any]
@@ -230,23 +253,24 @@ class Manifests(msgspec.Struct, frozen=True):
 
 
 def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
-    """Yield a problem for pods with the name of an earlier pod, one per workload."""
-    first: dict[tuple[str, str], ManifestPod] = {}
+    """Yield a problem for pods with the name of an earlier pod, one per workload.
+
+    Only a pod and a stateful set can have such pods: all other names are drawn.
+    """
+    first: dict[str, ManifestPod] = {}
     reported: set[int] = set()
     for pod in pods:
-        metadata = pod.pod.metadata
-        if not metadata.name:
-            continue
-        earlier = first.setdefault((metadata.namespace, metadata.name), pod)
-        if earlier is pod or id(pod.workload) in reported:
+        key = pod.pod.metadata.key
+        earlier = first.setdefault(key, pod)
+        if not pod.pod.metadata.name or earlier is pod or id(pod.workload) in reported:
             continue
         reported.add(id(pod.workload))
         place = earlier.workload.item.locate(Problem("")).path
         number = f" (document {earlier.workload.item.document})"
         yield pod.workload.item.locate(
             Problem(
-                f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
-                json_path=f"${pod.workload.template_path}",
+                f"has a pod {key}, as has {earlier.workload.key} in {place}{number}",
+                json_path="$.metadata.name",
                 hint="give one of them another name or namespace",
             )
         )

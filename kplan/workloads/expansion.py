@@ -140,7 +140,7 @@ def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: Ow
     return Pod(metadata=metadata, spec=template.spec)
 
 
-def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) -> list[Pod]:
+def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], names: PodNames) -> list[Pod]:
     """Return a pod for each node that needs one and has none, in the order of the nodes' names."""
     served = {
         pod.spec.node_name
@@ -154,8 +154,8 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) 
     nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
     for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
         if should_run and node.metadata.name not in served:
-            pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
-            pods.append(pinned(pod, node.metadata.name))
+            name = names.draw(obj.metadata.namespace, f"{obj.metadata.name}-{node.metadata.name}")
+            pods.append(pinned(with_tolerations(make(name)), node.metadata.name))
     return pods
 
 
@@ -280,6 +280,37 @@ _HASH_LENGTH = 10
 _ALWAYS_CREATED = 1000
 
 
+class PodNames:
+    """The names of pods that are taken: controllers draw random ones, in place of which kplan draws numbers."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._existing = snapshot.pod_by_key
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def take(self, pods: Iterable[Pod]) -> None:
+        """Note pods whose names their manifest sets, so that none of these is drawn."""
+        self._taken.update(pod.metadata.key for pod in pods)
+
+    def draw(self, namespace: str, name: str) -> str:
+        """Return a name, or where a pod has it already, the first number after it that is free."""
+        return name if self._takes(f"{namespace}/{name}") else self.number(namespace, f"{name}-")
+
+    def number(self, namespace: str, prefix: str) -> str:
+        """Return the prefix with the next number that is free."""
+        key = f"{namespace}/{prefix}"
+        number = self._numbers.get(key, 0)
+        while not self._takes(f"{key}{number}"):
+            number += 1
+        self._numbers[key] = number + 1
+        return f"{prefix}{number}"
+
+    def _takes(self, key: str) -> bool:
+        is_free = key not in self._taken and key not in self._existing
+        self._taken.add(key)
+        return is_free
+
+
 class Expansion(msgspec.Struct):
     """The pods and objects of one manifest object."""
 
@@ -289,13 +320,19 @@ class Expansion(msgspec.Struct):
     more: int = 0  #: further replicas, which are only counted: they have the outcome of the last pod in `pods`
 
 
-def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
+def sets_names(obj: Any, replicas: int | None) -> bool:
+    """Tell whether a workload sets the names of its pods, so that none of them is drawn; parameters as for `expand`."""
+    return isinstance(obj, StatefulSet) or (isinstance(obj, Pod) and replicas is None and bool(obj.metadata.name))
+
+
+def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) -> Expansion:
     """Return the pods of a workload; those of one run of a cron job.
 
     Parameters
     ----------
     obj : a Pod or one of the workload kinds
     replicas : the number of pods, in place of the object's own; None for the object's own
+    names : of the pods before
     """
     kind, metadata = type(obj).__name__, obj.metadata
     if isinstance(obj, CronJob):
@@ -307,23 +344,25 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
         number = min(wanted, max(useful_replicas(obj, snapshot), _ALWAYS_CREATED))
     expansion = Expansion(objects=[] if isinstance(obj, Pod | PodTemplate) else [obj], more=wanted - number)
     if isinstance(obj, Pod):
-        expansion.pods = [obj] if replicas is None else _copies(obj, number, snapshot)
+        expansion.pods = [obj] if replicas is None else _copies(obj, number, names)
     elif isinstance(obj, StatefulSet):
         _add_stateful_pods(expansion, obj, snapshot, number)
     elif isinstance(obj, DaemonSet):
         make = partial(template_pod, obj.spec.template, namespace=metadata.namespace, owner=_owner(obj))
-        expansion.pods = daemon_pods(obj, snapshot, make)
+        expansion.pods = daemon_pods(obj, snapshot, make, names)
     elif isinstance(obj, PodTemplate):
-        expansion.pods = _numbered(obj.template, metadata, number, None, snapshot)
+        expansion.pods = _numbered(obj.template, metadata, number, None, names)
     elif isinstance(obj, Deployment):
         replica_set = _replica_set_of(obj, number)
         expansion.objects.append(replica_set)
-        expansion.pods = _numbered(replica_set.spec.template, metadata, number, _owner(replica_set), snapshot)
+        expansion.pods = _numbered(replica_set.spec.template, metadata, number, _owner(replica_set), names)
     else:
         # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
-        expansion.pods = _numbered(obj.spec.template or PodTemplateSpec(), metadata, number, _owner(obj), snapshot)
+        expansion.pods = _numbered(obj.spec.template or PodTemplateSpec(), metadata, number, _owner(obj), names)
         if isinstance(obj, Job) and obj.spec.completion_mode == "Indexed":
             expansion.pods = [_with_index(pod, index) for index, pod in enumerate(expansion.pods)]
+    if sets_names(obj, replicas):
+        names.take(expansion.pods)
     where = object_name(kind, metadata.namespace, metadata.name)
     remarks = _warnings(obj, kind, snapshot, replicas, number)
     expansion.warnings = [InputWarning(code, where, message) for code, message in remarks]
@@ -358,31 +397,17 @@ def _warnings(obj: Any, kind: str, snapshot: Snapshot, replicas: int | None, num
         yield "Suspended", f"{what} no pods; --replicas N places N of them all the same"
 
 
-def _free_names(prefix: str, namespace: str, n: int, snapshot: Snapshot) -> Iterator[str]:
-    """Yield n numbered names that no pod of the snapshot has."""
-    existing = snapshot.pod_by_key
-    number = 0
-    while n:
-        name = f"{prefix}-{number}"
-        number += 1
-        if f"{namespace}/{name}" not in existing:
-            n -= 1
-            yield name
-
-
-def _copies(obj: Pod, n: int, snapshot: Snapshot) -> list[Pod]:
-    prefix = obj.metadata.name or obj.metadata.generate_name.rstrip("-")
-    names = _free_names(prefix, obj.metadata.namespace, n, snapshot)
-    return [replace(obj, metadata=replace(obj.metadata, name=name)) for name in names]
+def _copies(obj: Pod, n: int, names: PodNames) -> list[Pod]:
+    namespace = obj.metadata.namespace
+    prefix = (obj.metadata.name or obj.metadata.generate_name.rstrip("-")) + "-"
+    return [replace(obj, metadata=replace(obj.metadata, name=names.number(namespace, prefix))) for _ in range(n)]
 
 
 def _numbered(
-    template: PodTemplateSpec, metadata: PlainMeta, n: int, owner: OwnerReference | None, snapshot: Snapshot
+    template: PodTemplateSpec, metadata: PlainMeta, n: int, owner: OwnerReference | None, names: PodNames
 ) -> list[Pod]:
-    return [
-        template_pod(template, name, metadata.namespace, owner)
-        for name in _free_names(metadata.name, metadata.namespace, n, snapshot)
-    ]
+    namespace, prefix = metadata.namespace, f"{metadata.name}-"
+    return [template_pod(template, names.number(namespace, prefix), namespace, owner) for _ in range(n)]
 
 
 def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:

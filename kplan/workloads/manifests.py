@@ -45,9 +45,10 @@ from kplan.workloads.contents import (
     other_namespace,
     placed_as_deployment,
     take_object,
+    written_twice,
 )
 from kplan.workloads.contents import as_deployments as deployments_of
-from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
+from kplan.workloads.expansion import WORKLOADS, Expansion, PodNames, expand, sets_names, template_pod, with_job
 from kplan.workloads.sources import Source, Sources
 
 Object = dict[str, Any]
@@ -72,6 +73,8 @@ def load_manifests(
     minor: int = NEWEST,
     as_deployments: Iterable[str] = (),
     keeps_groups: bool = False,
+    may_be_idle: bool = False,
+    skips_others: bool = False,
 ) -> Manifests:
     """Read manifests and expand their workloads into pods.
 
@@ -85,13 +88,15 @@ def load_manifests(
     minor : minor version of the API server, such as 36
     keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
     as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
+    may_be_idle : objects without a pod and without a workload among them are no error
+    skips_others : files that hold no manifests are passed over also where they are named, as those of a directory
 
     Raises ManifestError with everything that is wrong, each with file, document, line and JSON path, and UsageError for
     a number of replicas that no API server stores.
     """
     if replicas is not None and not 0 <= replicas <= _MOST_STORED:
         raise UsageError(f"{replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
-    reading = Sources(stdin)
+    reading = Sources(stdin, skips_others=skips_others)
     kinds = frozenset(kind.lower() for kind in as_deployments)
     own = namespace or DEFAULT_NAMESPACE
     reader = _Reader(snapshot, own, replicas, validate, reading.problems, minor, kinds, takes_others, keeps_groups)
@@ -101,17 +106,19 @@ def load_manifests(
         objects.append(item)
         reader.take(item)
     unchecked = sum(1 for _ in items)
-    if not reader.problems and not reader.workloads:
+    reader.expand_all()
+    is_idle_right = may_be_idle and (skips_others or (objects and not reader.foreign))
+    if not reader.problems and not reader.workloads and not is_idle_right:
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
-        raise ManifestError(reader.problems, unchecked=unchecked)
+        raise ManifestError(map(reading.as_built, reader.problems), unchecked=unchecked)
     return Manifests(
         tuple(reader.pods),
         tuple(reader.workloads),
         tuple(reader.objects),
-        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(+reader.unjudged)),
+        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(reader.unjudged)),
         dict(reader.skipped),
         tuple(reading.passed_over),
         tuple(objects),
@@ -148,6 +155,22 @@ def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
         yield InputWarning("UnknownServiceAccount", object_name("ServiceAccount", namespace, name), message)
 
 
+class _Read(msgspec.Struct, frozen=True):
+    """An object that is read and valid."""
+
+    item: Item
+    api_kind: ApiKind
+    content: Object
+    obj: Any
+    is_workload: bool
+    is_snapshot_kind: bool
+
+    @property
+    def resource(self) -> str:
+        """Its resource and API group: ``deployments.apps``."""
+        return f"{self.api_kind.resource}.{split_api_version(self.item.api_version)[0]}"
+
+
 class _Reader(msgspec.Struct):
     snapshot: Snapshot
     namespace: str
@@ -163,10 +186,11 @@ class _Reader(msgspec.Struct):
     objects: list[msgspec.Struct] = []
     warnings: list[InputWarning] = []
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
-    #: kinds of which only the fields are checked
-    unjudged: Counter[str] = msgspec.field(default_factory=Counter)
-    drawn: set[tuple[str, str]] = set()
+    unjudged: list[Item] = []  #: objects of which only the fields are checked, if these
     foreign: list[str] = []  #: kinds that are not known and have pod templates
+    names: dict[str, PodNames] = {}  #: kind -> the names of objects that are drawn for it
+    #: resource, namespace and name -> object, in reading order; of what has no name, its number as the name
+    read: dict[tuple[str, str, str], _Read] = {}
 
     def take(self, item: Item) -> None:
         take_object(item, self.problems, self._take_known, self._take_foreign)
@@ -176,7 +200,7 @@ class _Reader(msgspec.Struct):
         if judged is None:
             return
         if not is_judged(item.kind):
-            self.unjudged[item.kind] += 1
+            self.unjudged.append(item)
         kind = kind_of(item.api_version, item.kind)
         workload = workload_type(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
@@ -186,10 +210,34 @@ class _Reader(msgspec.Struct):
         obj: Any = decode.convert(judged.content, target)
         if wrong := [*time_problems(obj), *node_pool_problems(obj)]:
             self.problems += map(item.locate, wrong)
-        elif workload is None:
-            self.objects.append(obj)
         else:
-            self._expand(item, api_kind, judged.content, obj, is_snapshot_kind=kind is not None)
+            self._keep(_Read(item, api_kind, judged.content, obj, workload is not None, kind is not None))
+
+    def _keep(self, read: _Read) -> None:
+        """Keep an object, in place of an earlier one that it updates."""
+        metadata, item = read.content["metadata"], read.item
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        if not name:
+            self.read["", "", str(len(self.read))] = read
+            return
+        earlier = self.read.pop((read.resource, namespace, name), None)
+        self.read[read.resource, namespace, name] = read
+        if earlier is not None and not earlier.item.is_at(item):
+            self.warnings.append(written_twice(earlier.item, item, object_name(item.kind, namespace, name)))
+
+    def expand_all(self) -> None:
+        """Create the pods of all workloads, first those whose names are written: no other pod gets one of these."""
+        names = PodNames(self.snapshot)
+        workloads = [read for read in self.read.values() if read.is_workload]
+        expanded = {
+            id(read): self._expanded(read, names)
+            for read in sorted(workloads, key=lambda read: not sets_names(read.obj, self.replicas))
+        }
+        for read in self.read.values():
+            if read.is_workload:
+                self._take_expanded(read, *expanded[id(read)])
+            else:
+                self.objects.append(read.obj)
 
     def _take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
         if templates and item.kind.lower() in self.as_deployments:
@@ -198,8 +246,9 @@ class _Reader(msgspec.Struct):
                 self.take(deployment)
             return
         self.skipped[item.kind] += 1
-        self.unjudged[item.kind] += not templates
-        if templates:
+        if not templates:
+            self.unjudged.append(item)
+        else:
             self.foreign.append(item.kind)
             self.warnings.append(not_placed(item, templates))
 
@@ -232,46 +281,42 @@ class _Reader(msgspec.Struct):
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in errors)
         return judged if judged.is_readable and not errors else None
 
-    def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_snapshot_kind: bool) -> None:
-        metadata = content["metadata"]
-        if metadata.get("name"):
-            obj = replace(obj, metadata=replace(obj.metadata, generate_name=""))
-        elif metadata.get("generateName") and (self.replicas is None or not isinstance(obj, Pod)):
-            obj = self._named(item.kind, obj)
-        name = obj.metadata.name or obj.metadata.generate_name
-        template = template_of(content, item.kind)
+    def _expanded(self, read: _Read, names: PodNames) -> tuple[Any, Object, Expansion]:
+        """Return a workload with its name, its pod template, and what comes of it."""
+        obj, content, kind = read.obj, read.content, read.item.kind
+        metadata = obj.metadata
+        if metadata.name:
+            obj = replace(obj, metadata=replace(metadata, generate_name=""))
+        elif metadata.generate_name and (self.replicas is None or not isinstance(obj, Pod)):
+            drawn = names if isinstance(obj, Pod) else self.names.setdefault(kind, PodNames(self.snapshot))
+            name = drawn.number(metadata.namespace, metadata.generate_name)
+            while (read.resource, metadata.namespace, name) in self.read:
+                name = drawn.number(metadata.namespace, metadata.generate_name)
+            obj = replace(obj, metadata=replace(metadata, name=name))
+        template = template_of(content, kind)
         if isinstance(obj, CronJob):
+            name = obj.metadata.name or obj.metadata.generate_name
             obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
         in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
-        expansion = expand(obj, self.snapshot, None if in_group else self.replicas)
+        return obj, template, expand(obj, self.snapshot, None if in_group else self.replicas, names)
+
+    def _take_expanded(self, read: _Read, obj: Any, template: Object, expansion: Expansion) -> None:
+        item, namespace = read.item, read.content["metadata"]["namespace"]
+        name = obj.metadata.name or obj.metadata.generate_name
         sample = (expansion.pods or [obj])[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
         group = split_api_version(item.api_version)[0]
-        namespace = metadata["namespace"]
         created = expansion.pods[0] if expansion.pods else sample
-        workload = ManifestWorkload(item, group, api_kind.resource, namespace, name, template, sample, created)
+        workload = ManifestWorkload(item, group, read.api_kind.resource, namespace, name, template, sample, created)
         self.workloads.append(workload)
         self.pods += [ManifestPod(pod, workload) for pod in expansion.pods]
         if expansion.more:
             self.pods[-1] = ManifestPod(expansion.pods[-1], workload, expansion.more)
-        self.objects += [obj for obj in expansion.objects if is_snapshot_kind or not isinstance(obj, Pod)]
+        self.objects += [one for one in expansion.objects if read.is_snapshot_kind or not isinstance(one, Pod)]
         self.warnings += expansion.warnings
         if expansion.pods and (node := expansion.pods[0].spec.node_name):
             where = object_name(item.kind, namespace, name)
             message = f"sets spec.nodeName to {node}, so kube-scheduler leaves it alone; this is what it would decide"
             self.warnings.append(InputWarning("AlreadyAssigned", where, message))
-
-    def _named(self, kind: str, obj: Any) -> Any:
-        """Return the object with a free numbered name in place of the random one that the API server generates."""
-        metadata = obj.metadata
-        number = 0
-        while True:
-            name = f"{metadata.generate_name}{number}"
-            key = f"{metadata.namespace}/{name}"
-            if (kind, key) not in self.drawn and key not in self.snapshot.pod_by_key:
-                break
-            number += 1
-        self.drawn.add((kind, key))
-        return replace(obj, metadata=replace(metadata, name=name))
 
 
 _GROUPS = ("", "apps", "batch", "extensions")
@@ -350,8 +395,7 @@ class _AppliedReader(msgspec.Struct):
     workloads: list[WrittenWorkload] = []
     objects: list[msgspec.Struct] = []
     warnings: list[InputWarning] = []
-    #: kinds of which only the fields are checked
-    unjudged: Counter[str] = msgspec.field(default_factory=Counter)
+    unjudged: list[Item] = []  #: objects of which only the fields are checked, if these
 
     def take_known(self, item: Item, api_kind: ApiKind) -> None:
         content = item.value()
@@ -366,13 +410,13 @@ class _AppliedReader(msgspec.Struct):
         if templates:
             self.warnings.append(not_placed(item, templates))
         else:
-            self.unjudged[item.kind] += 1
+            self.unjudged.append(item)
 
     def _keep(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> None:
         target = workload_type(item.api_version, item.kind)
         if target is None:
             if not is_judged(item.kind):
-                self.unjudged[item.kind] += 1
+                self.unjudged.append(item)
             known = kind_of(item.api_version, item.kind)
             if known is not None and self._accepts(item, api_kind, content):
                 self.objects.append(complete(convert(content, known.type), known, self.namespace))

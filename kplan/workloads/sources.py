@@ -7,9 +7,11 @@ other tools. Files without objects in a directory are passed over and listed; a 
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +31,12 @@ _JSON_KIND = rb'"kind"\s*:'
 _NO_OBJECTS = "no Kubernetes objects"
 _ELSEWHERE = rb"""(?m)^[ \t]*-[ \t]*["']?(\.\./|https?://|github\.com/)"""
 """An entry of a kustomization's resources, bases or components that leads out of its directory."""
-_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "configurations")
+"""Fields of a kustomization that name files which change objects and are none."""
+
+_MOST_FOLDERS = 4
+"""A file is part of a kustomization at most so many folders above it."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -82,6 +89,8 @@ class Sources(msgspec.Struct):
     stdin: IO[bytes] | None = None
     problems: list[Problem] = []
     passed_over: list[PassedOver] = []
+    skips_others: bool = False  #: a file that holds no manifests is passed over also where it is named
+    patches: dict[Path, frozenset[str]] = {}  #: folder -> the files that its kustomization names as patches
 
     def items(self, sources: Sequence[Source]) -> Iterator[Item]:
         """Yield every object of all sources."""
@@ -99,6 +108,11 @@ class Sources(msgspec.Struct):
                 )
             elif str(source) != STANDARD_INPUT and _is_directory(source):
                 yield from self._directory(Path(source))
+            elif self.skips_others and Path(source).is_file():
+                yield from self._file(Path(source))
+            elif Path(source).name in _KUSTOMIZATIONS:
+                hint = f"build it with -k {shlex.quote(str(Path(source).parent))}"
+                self.problems.append(Problem("a kustomization holds no objects", path=str(source), hint=hint))
             else:
                 for document in read_documents(source, self.problems, limits=MANIFESTS, stdin=self.stdin):
                     yield from items_of(document, self.problems)
@@ -113,8 +127,14 @@ class Sources(msgspec.Struct):
         for file in files:
             yield from self._file(file)
 
+    def as_built(self, problem: Problem) -> Problem:
+        """Return a problem with what to do about its file where another program builds objects from that."""
+        if not problem.path or (passed_over := self._by_name(Path(problem.path))) is None:
+            return problem
+        return replace(problem, hint=f"the file is {passed_over.reason}")
+
     def _file(self, file: Path) -> Iterator[Item]:
-        if (passed_over := _by_name(file)) is not None:
+        if (passed_over := self._by_name(file)) is not None:
             self.passed_over.append(passed_over)
             return
         problems: list[Problem] = []
@@ -134,6 +154,41 @@ class Sources(msgspec.Struct):
             return
         self.problems += problems
         yield from items
+
+    def _by_name(self, file: Path) -> PassedOver | None:
+        """Return a file that another program builds objects from, of a kustomization or a chart; None for others."""
+        command = f"-k {shlex.quote(str(file.parent))}"
+        if file.name in _KUSTOMIZATIONS:
+            is_overlay = _is_overlay(file)
+            kind = "part of an overlay of kustomize" if is_overlay else "a kustomization"
+            return PassedOver(str(file), f"{kind}; build it with {command}", command, is_overlay)
+        if any(_is_overlay(file.parent / name) for name in _KUSTOMIZATIONS):
+            return PassedOver(
+                str(file), f"part of an overlay of kustomize; build it with {command}", command, is_overlay=True
+            )
+        for folder in (*file.parents,)[:_MOST_FOLDERS]:
+            if os.path.normpath(file) in self._patches_of(folder):
+                command = f"-k {shlex.quote(str(folder))}"
+                return PassedOver(str(file), f"a patch of a kustomization; build it with {command}", command)
+        chart = next((folder for folder in file.parents if (folder / "Chart.yaml").is_file()), None)
+        is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
+        if chart is None or not (is_own or chart / "templates" in file.parents):
+            return None
+        command = f"helm template {shlex.quote(str(chart))} | kplan place -"
+        kind = "a chart" if is_own else "a template of a chart"
+        return PassedOver(str(file), f"{kind}; render it with {command.partition(' |')[0]}", command)
+
+    def _patches_of(self, folder: Path) -> frozenset[str]:
+        """Return the files that the kustomization of a folder names as patches; empty where it has none."""
+        if folder not in self.patches:
+            file = next((folder / name for name in _KUSTOMIZATIONS if (folder / name).is_file()), None)
+            contents = [] if file is None else [one.content for one in read_documents(file, [], limits=MANIFESTS)]
+            lists = [content.get(field) for content in contents if isinstance(content, dict) for field in _PATCHES]
+            entries = [entry for names in lists if isinstance(names, list) for entry in names]
+            named = [entry.get("path") if isinstance(entry, dict) else entry for entry in entries]
+            texts = [name for name in named if isinstance(name, str) and "\n" not in name]
+            self.patches[folder] = frozenset(os.path.normpath(folder / name) for name in texts)
+        return self.patches[folder]
 
 
 def _says_what_it_is(document: Document) -> bool:
@@ -160,26 +215,6 @@ def _is_directory(source: str | Path) -> bool:
         return Path(source).is_dir()
     except (OSError, ValueError):
         return False
-
-
-def _by_name(file: Path) -> PassedOver | None:
-    """Return a file that another program builds objects from: of a kustomization or of a chart; None for others."""
-    command = f"-k {shlex.quote(str(file.parent))}"
-    if file.name in _KUSTOMIZATIONS:
-        is_overlay = _is_overlay(file)
-        kind = "part of an overlay of kustomize" if is_overlay else "a kustomization"
-        return PassedOver(str(file), f"{kind}; build it with {command}", command, is_overlay)
-    if any(_is_overlay(file.parent / name) for name in _KUSTOMIZATIONS):
-        return PassedOver(
-            str(file), f"part of an overlay of kustomize; build it with {command}", command, is_overlay=True
-        )
-    chart = next((folder for folder in file.parents if (folder / "Chart.yaml").is_file()), None)
-    is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
-    if chart is None or not (is_own or chart / "templates" in file.parents):
-        return None
-    command = f"helm template {shlex.quote(str(chart))} | kplan place -"
-    kind = "a chart" if is_own else "a template of a chart"
-    return PassedOver(str(file), f"{kind}; render it with {command.partition(' |')[0]}", command)
 
 
 def _is_overlay(kustomization: Path) -> bool:

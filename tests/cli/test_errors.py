@@ -12,6 +12,13 @@ import pytest
 from tests.cli.commands import invoke, refused, written
 from tests.cli.processes import PROGRAM, kplan
 
+SET = """apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: p}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+"""
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n"
 BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" for i in range(8)) + "items: *a7\n"
@@ -42,7 +49,6 @@ FILES = {
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
         "$.spec.containers: Required value",
     ),
-    "two pods of one name": (f"{POD}---\n{POD}", "a second pod default/p; the first is in"),
     "a quantity beyond counting": (
         POD.replace("name: c", 'name: c, resources: {requests: {cpu: "1e400"}}'),
         "is more than Kubernetes can count",
@@ -51,7 +57,14 @@ FILES = {
         '{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Pod"},\n]}',
         "line 2): not valid JSON: trailing comma in array at column 1",
     ),
-    "nothing to place": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "no pod and no workload"),
+    "a pod with the name of a stateful set's": (
+        f"{POD.replace('name: p', 'name: p-0')}---\n{SET}",
+        "$.metadata.name: has a pod default/p-0, as has Pod/default/p-0 in",
+    ),
+    "pods of a kind that is not known": (
+        "apiVersion: a.io/v1\nkind: Rollout\nmetadata: {name: r}\nspec: {t: {spec: {containers: [{name: c}]}}}\n",
+        "no pod and no workload",
+    ),
 }
 
 

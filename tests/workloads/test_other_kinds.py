@@ -197,4 +197,5 @@ def test_other_kinds_are_named_as_not_judged() -> None:
     again = {**secret, "metadata": {"name": "d"}}
     (warning,) = cluster().roll_out([secret, again]).warnings
 
-    assert (warning.code, warning.object) == ("NotJudged", "ConfigMap (2)")
+    assert (warning.code, warning.object) == ("NotJudged", "ConfigMap/c")
+    assert warning.message.startswith("ConfigMap (2): only the names and types of fields are checked")

@@ -24,6 +24,7 @@ from msgspec import structs
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
+from kplan.cli.manifests import error_of
 from kplan.cli.options import flag, options, several
 from kplan.errors import ManifestError, UsageError
 from kplan.reading.files import MANIFESTS
@@ -102,8 +103,8 @@ def _kustomization(path: Path, revision: str, directory: Path) -> str | None:
     if not path.is_dir():
         raise UsageError(f"-k {path}: no such directory", hint="name the directory with the kustomization.yaml")
     # Git says where the folder is within the repository: a work tree may be elsewhere, and its names be any bytes.
-    told = _git(path, ["rev-parse", "--show-toplevel", "--show-prefix"], f"git:{revision}: {path}")
-    top, inside = (os.fsdecode(line) for line in told.removesuffix(b"\n").split(b"\n", 1))
+    lines = _git(path, ["rev-parse", "--show-toplevel", "--show-prefix"], f"git:{revision}: {path}")
+    top, inside = (os.fsdecode(line) for line in lines.removesuffix(b"\n").split(b"\n", 1))
     there = _if_there(Path(top), revision, directory)
     folder = None if there is None else Path(there) / inside
     return str(folder) if folder is not None and folder.is_dir() else None
@@ -166,7 +167,7 @@ def _check_revision(inside: Path, revision: str) -> None:
     at = _run(inside, ["rev-parse", "--git-dir"])
     if at.returncode:
         hint = "name manifests of a git repository, or compare two directories"
-        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_first_line(at.stderr)}", hint=hint)
+        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_words(at.stderr)}", hint=hint)
     if _run(inside, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"]).stdout:
         return
     before, colon, path = revision.partition(":")
@@ -180,13 +181,13 @@ def _check_revision(inside: Path, revision: str) -> None:
 def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str] = ()) -> bytes:
     done = _run(inside, arguments, lines)
     if done.returncode:
-        raise UsageError(f"{what} cannot be read: {_first_line(done.stderr)}", hint=_REVISION_HINT)
+        raise UsageError(f"{what} cannot be read: {_words(done.stderr)}", hint=_REVISION_HINT)
     return done.stdout
 
 
-def _first_line(said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
-    return lines[0].removeprefix("fatal: ")[:500]
+def _words(output: bytes) -> str:
+    """Return what git says about a failure."""
+    return error_of(output).removeprefix("fatal: ")
 
 
 def _started(inside: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -236,7 +237,7 @@ def _listing(inside: Path, arguments: Sequence[str], what: str) -> list[_Entry]:
             stop.cancel()
             git.kill()
     if code:
-        raise UsageError(f"{what} cannot be read: {_first_line(words)}", hint=_REVISION_HINT)
+        raise UsageError(f"{what} cannot be read: {_words(words)}", hint=_REVISION_HINT)
     return entries
 
 
@@ -353,13 +354,15 @@ def diff(
     )
     kustomizations = manifests.kustomize or []
     with manifests_of_both(names, against_manifests, kustomizations) as (first, second):
-        question = ask(names, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs)
+        question = ask(
+            names, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
+        )
         if against_manifests.startswith(GIT):
             # What is passed over there is here as well, under a name that means something.
             earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
             manifests = dataclasses.replace(manifests, kustomize=second)
         if first or second or not (names or kustomizations):
-            base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs)
+            base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         else:
             from kplan.workloads import Manifests
 

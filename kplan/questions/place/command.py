@@ -62,7 +62,7 @@ def place(
 
     question = Place(rollout=rollout.value, timeline=time.clock())
     showing = showing_for(flags, "place")
-    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
+    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
     if is_chosen and not subject.pods:
         subject = _pending(subject, choice, namespace)
     if runs is not None:

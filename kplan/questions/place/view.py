@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import UNSET
 
@@ -86,6 +87,8 @@ def _answer(document: PlacementReport) -> str | Heading:
     current = [placement.current for placement in document.placements]
     if current and all(isinstance(whereabouts, Current) for whereabouts in current):
         return _whereabouts_sentence([whereabouts for whereabouts in current if isinstance(whereabouts, Current)])
+    if not document.summary.pods:
+        return "No pod to place"
     workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
     summary = document.summary
     parts = [f"{summary.scheduled} scheduled"]
@@ -148,20 +151,33 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
     """Yield everything about the only workload, or the only pod; its decision is the verdict."""
     n_nodes = document.snapshot.nodes
     if document.unlisted:
-        yield from _in_full(members, n_nodes, options)
+        yield from _in_full(members, n_nodes, options, more=_numbers_of_unlisted(document))
     elif _is_single_pod(members):
         yield from decision_blocks(members[0], n_nodes, options)
     else:
         yield from _workload(members, n_nodes, options)
 
 
-def _in_full(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+def _numbers_of_unlisted(document: PlacementReport) -> Counter[Outcome | None]:
+    """Return the outcomes of the pods that are only counted; None where they were not tried."""
+    numbers: Counter[Outcome | None] = Counter()
+    for unlisted in document.unlisted:
+        numbers[unlisted.outcome] += unlisted.pods
+    return numbers
+
+
+def _in_full(
+    members: Sequence[PodPlacement],
+    n_nodes: int,
+    options: ReportOptions,
+    more: Mapping[Outcome | None, int] = MappingProxyType({}),
+) -> Iterator[Block]:
     if _is_single_pod(members):
         yield decision_heading(members[0].pod.key, members[0])
         yield from decision_blocks(members[0], n_nodes, options)
     else:
-        yield _workload_heading(members)
-        yield from _workload(members, n_nodes, options)
+        yield _workload_heading(members, more=more)
+        yield from _workload(members, n_nodes, options, more)
 
 
 def _that_need_attention(
@@ -265,16 +281,21 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     return chosen
 
 
-def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:
-    """Return the line that says how the pods of a workload end."""
-    outcomes = Counter(member.outcome for member in members)
+def _workload_heading(
+    members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = MappingProxyType({})
+) -> Heading:
+    """Return the line that says how the pods of a workload end; `more` of them are only counted, by outcome."""
+    outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
+    outcomes.update(more)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = workload_name(members[0])
     if is_daemon_set(members):
         ending = nodes_text(members)
     else:
-        ends = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
-        ending = f"{count(len(members), 'replica')}, {ends}"
+        ends = ", ".join(
+            f"{number} {outcome.lower() if outcome else 'not tried'}" for outcome, number in outcomes.items()
+        )
+        ending = f"{count(outcomes.total(), 'replica')}, {ends}"
     return Heading((f"{name}: ", Span(ending, OUTCOME_STYLES[worst])), level, name if level else "")
 
 
@@ -285,22 +306,30 @@ def _origin(origin: Origin | None) -> Iterator[Block]:
     yield line(Span(f"from {where}" + (f", line {origin.line}" if origin.line else ""), "dim"))
 
 
-def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+def _workload(
+    members: Sequence[PodPlacement],
+    n_nodes: int,
+    options: ReportOptions,
+    more: Mapping[Outcome | None, int] = MappingProxyType({}),
+) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
     if is_daemon_set(members) and not options.explain:
         yield from daemon_blocks(members, options)
         return
-    yield _node_table(members, options)
+    yield _node_table(members, options, sum(n for end, n in more.items() if end is not Outcome.SCHEDULED))
     decisions = [_end(member) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
         alike = decisions.count(decisions[index])
+        if member.outcome is not Outcome.SCHEDULED:
+            alike += more.get(member.outcome, 0)
         rank = f"the first of {alike}" if member.outcome is Outcome.SCHEDULED else f"the first of {alike} alike"
         yield decision_heading(f"{member.pod.key} ({rank})" if alike > 1 else member.pod.key, member)
         yield from decision_blocks(member, n_nodes, options)
 
 
-def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Table:
+def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: int = 0) -> Table:
+    """Return the nodes of a workload with its pods; `more` of those that are nowhere are only counted."""
     by_node = grouped((member.node, member.pod.name) for member in members)
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
@@ -310,7 +339,8 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     if new:
         rows = [(*row, new.get(node, "")) for row, (node, _) in zip(rows, shown, strict=True)]
     if nowhere:
-        rows.append((Span(_NOWHERE, "bad"), str(len(nowhere)), name_ranges(nowhere), *([""] if new else [])))
+        names = name_ranges(nowhere) + (f" and {more} more" if more else "")
+        rows.append((Span(_NOWHERE, "bad"), str(len(nowhere) + more), names, *([""] if new else [])))
     note = left_out(len(ordered) - len(shown), "node")
     header = ("NODE", "REPLICAS", "PODS", *(["NEW NODE"] if new else []))
     return Table(header, tuple(rows), "<><<"[: len(header)], note=note)

@@ -86,7 +86,7 @@ def plan(
         question.check()
     showing = showing_for(flags, "plan")
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
+    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
     base = subject.base
     if not excludes_pending and not time.has_clock and (choice.selector or namespace):
         known = base.objects.pod_by_key

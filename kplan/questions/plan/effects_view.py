@@ -108,21 +108,41 @@ def _is_placed(group: Sequence[PodChange]) -> bool:
 def _table(
     document: PlanReport, groups: Sequence[Sequence[PodChange]], suffix: str, most: int, options: ReportOptions
 ) -> Table:
+    further = _further(document, groups)
     rows: list[tuple[Cell, ...]] = [
         (
             _sign(group),
             group[0].pod if options.is_wide else _who(document, group),
-            f"{sum(change.to_node is not None for change in group)}/{len(group)}",
+            _numbers(group, further[index]),
             _nodes([change.from_node for change in group], suffix, most),
             _nodes([change.to_node for change in group], suffix, most),
             _without(_note(document, group, is_wide=options.is_wide), suffix),
         )
-        for group in groups
+        for index, group in enumerate(groups)
     ]
     if any(len(group) > 1 for group in groups):
         return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
     # Of single pods the first column says whether they are placed.
     return Table(("", "POD", "FROM", "TO", "NOTE"), tuple((*row[:2], *row[3:]) for row in rows), "<<<<<")
+
+
+def _further(document: PlanReport, groups: Sequence[Sequence[PodChange]]) -> list[tuple[int, int]]:
+    """Return for each group how many pods of its workload are only counted, and how many of these are placed.
+
+    They are told in the last group of the workload, since most of them come last.
+    """
+    of_workload: dict[str, tuple[int, int]] = {}
+    for unlisted in document.unlisted:
+        pods, placed = of_workload.get(unlisted.workload, (0, 0))
+        of_workload[unlisted.workload] = (pods + unlisted.pods, placed + sum(unlisted.nodes.values()))
+    numbers = [of_workload.pop(group[0].owner_key, (0, 0)) for group in reversed(groups)]
+    return numbers[::-1]
+
+
+def _numbers(group: Sequence[PodChange], further: tuple[int, int]) -> str:
+    """Return how many pods of a group are placed, those that are only counted among them."""
+    pods, placed = further
+    return f"{sum(change.to_node is not None for change in group) + placed}/{len(group) + pods}"
 
 
 def _without(text: str, suffix: str) -> str:
@@ -249,7 +269,7 @@ def change_sentence(document: PlanReport) -> str:
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
     if not (subjects or own or document.obstacles or stuck):
         return _queue_sentence(document, others) + lacking
-    ends = _ends(own, stuck, document) or ["nothing to place"]
+    ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
     sentence += f"; other pods: {', '.join(beside)}" if beside else ""
@@ -282,11 +302,17 @@ def beside_text(document: PlanReport) -> str:
     return f"; pods that waited before: {', '.join(ends)}" if ends else ""
 
 
-def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:
-    """Return how many pods end in which way, and how many workloads are stuck."""
+def _ends(
+    changes: Sequence[PodChange], stuck: int, document: PlanReport, subjects: AbstractSet[str] = frozenset()
+) -> list[str]:
+    """Return how many pods end in which way, also those of `subjects` that are only counted, and what is stuck."""
     counts = Counter(change.action for change in changes)
     n_placed = counts[Action.PLACED] + counts[Action.MOVED]
     n_wanted = n_placed + counts[Action.PENDING]
+    for unlisted in document.unlisted:
+        if unlisted.workload in subjects:
+            n_placed += sum(unlisted.nodes.values())
+            n_wanted += unlisted.pods
     # Of a workload that only gets smaller no pod needs a place.
     ends = [f"{n_placed} of {count(n_wanted, 'pod')} placed"] if n_wanted else []
     if stuck:

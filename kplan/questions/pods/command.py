@@ -73,7 +73,16 @@ def pods(
     from kplan.config.releases import nearest
 
     minor = nearest(snapshot.server_version).number
-    loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
+    loaded = read_manifests(
+        files,
+        manifests,
+        cluster,
+        snapshot,
+        verbosity,
+        replicas=manifests.replicas,
+        minor=minor,
+        may_be_idle=True,
+    )
     from kplan.questions.pods.created import pods_report
     from kplan.visible import visible
 

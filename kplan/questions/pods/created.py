@@ -89,9 +89,9 @@ def _of_workload(
     for pod in pods:
         admission = admitting.admit(pod)
         if groups and _message(groups[-1].admission) == _message(admission):
-            groups[-1].count += 1
+            groups[-1].count += 1 + pod.more
         else:
-            groups.append(_Group(pod.pod, admission, 1))
+            groups.append(_Group(pod.pod, admission, 1 + pod.more))
     if not groups:
         alone = Admitting(snapshot, minor=admitting.minor).admit_pod(workload.created, workload)
         groups = [_Group(workload.created, alone, 0)]

@@ -57,6 +57,8 @@ def _change_text(change: FilledField) -> str:
 
 def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:
     """Return a row for each object that makes pods, and why the API server refuses those that it refuses."""
+    if not report.pods:
+        return ""
     rows: list[tuple[str, ...]] = []
     refusals: list[Block] = []
     for pods in report.pods:
