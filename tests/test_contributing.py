@@ -90,24 +90,25 @@ def test_an_output_format(tmp_path: Path) -> None:
 
 def test_a_kind_of_objects(tmp_path: Path) -> None:
     follow("A kind of Kubernetes objects", tmp_path)
-    lease = {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
         "metadata": {"name": "secret-name", "namespace": "x"},
-        "spec": {"leaseDurationSeconds": 40, "holderIdentity": "n"},
+        "endpoints": [{"nodeName": "n", "addresses": ["10.0.0.1"]}],
     }
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
-    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [lease, node]}))
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [endpoints, node]}))
     save = ("-m", "kplan", "snapshot", "save", "saved.json", "--snapshot", "cluster.json")
     run(tmp_path, *save)
-    spec = json.loads((tmp_path / "saved.json").read_text())["objects"]["leases"][0]["spec"]
-    assert spec == {"leaseDurationSeconds": 40, "holderIdentity": "n"}
+    saved = json.loads((tmp_path / "saved.json").read_text())["objects"]["endpointSlices"][0]
+    assert saved["endpoints"] == [{"nodeName": "n"}]
     run(tmp_path, "-m", "kplan", "snapshot", "save", "redacted.json", "--redact", "--snapshot", "saved.json")
     redacted = (tmp_path / "redacted.json").read_text()
     assert "secret-name" not in redacted
     objects = json.loads(redacted)["objects"]
-    assert objects["leases"][0]["spec"]["holderIdentity"] == objects["nodes"][0]["metadata"]["name"] != "n"
-    assert "leases" in run(tmp_path, "-m", "kplan", "snapshot", "rbac")
+    name = objects["nodes"][0]["metadata"]["name"]
+    assert objects["endpointSlices"][0]["endpoints"][0]["nodeName"] == name != "n"
+    assert "endpointslices" in run(tmp_path, "-m", "kplan", "snapshot", "rbac")
 
 
 def test_a_kubernetes_minor(tmp_path: Path) -> None:

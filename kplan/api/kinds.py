@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api import core, provisioning, resource, scheduling, storage, workloads
+from kplan.api import coordination, core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.meta import ApiObject, PlainMeta
 
 
@@ -25,6 +25,7 @@ class Kind(NamedTuple):
     is_namespaced: bool
     versions: tuple[str, ...]  #: those that its struct decodes; kplan writes the first
     names: tuple[str, ...] = ()  #: only objects of these names are read, in `kube-system`; empty for all
+    namespace: str = ""  #: only objects of this namespace are read; empty for all
     is_open: bool = False  #: objects may hold data of other programs, of any shape: those are left out
 
     @property
@@ -32,9 +33,9 @@ class Kind(NamedTuple):
         """The ``apiVersion`` that kplan writes."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
-    def wants(self, name: str) -> bool:
+    def wants(self, metadata: PlainMeta) -> bool:
         """Tell whether an object of the kind is read."""
-        return not self.names or name in self.names
+        return (not self.names or metadata.name in self.names) and self.namespace in ("", metadata.namespace)
 
     def reads(self, api_version: str) -> bool:
         """Tell whether the struct can decode objects of a version, of the kind's group or not."""
@@ -48,6 +49,7 @@ def _read(
     is_namespaced: bool = True,
     others: tuple[str, ...] = (),
     names: tuple[str, ...] = (),
+    namespace: str = "",
     is_open: bool = False,
 ) -> Kind:
     """Return the kind of a struct, which decodes the versions `others`, too."""
@@ -55,7 +57,8 @@ def _read(
     words = re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", struct.kind).lower()
     attribute = f"{words[:-1]}ies" if words.endswith("ty") else f"{words}es" if words.endswith("ss") else f"{words}s"
     resource = attribute.replace("_", "")
-    return Kind(group, struct.kind, struct, attribute, resource, is_namespaced, (version, *others), names, is_open)
+    versions = (version, *others)
+    return Kind(group, struct.kind, struct, attribute, resource, is_namespaced, versions, names, namespace, is_open)
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
@@ -63,6 +66,9 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     group, _, version = api_version.rpartition("/")
     return group, version
 
+
+NODE_LEASES = "kube-node-lease"
+"""The namespace of the kubelets' leases."""
 
 KINDS: tuple[Kind, ...] = (
     _read("v1", core.Node, is_namespaced=False),
@@ -90,6 +96,7 @@ KINDS: tuple[Kind, ...] = (
     _read("storage.k8s.io/v1", storage.CSIDriver, is_namespaced=False),
     _read("storage.k8s.io/v1", storage.CSIStorageCapacity, others=("v1beta1",)),
     _read("storage.k8s.io/v1", storage.VolumeAttachment, is_namespaced=False),
+    _read("coordination.k8s.io/v1", coordination.Lease, namespace=NODE_LEASES),
     _read("v1", core.ResourceQuota),
     _read("v1", core.ServiceAccount),
     _read("v1", core.LimitRange),

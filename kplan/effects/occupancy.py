@@ -155,7 +155,8 @@ def _thinned(points: Sequence[tuple[float, N]], end: float) -> tuple[tuple[float
 
 
 _NOT_READY = frozenset({StepEvent.LOST, StepEvent.TERMINATING, StepEvent.SUCCEEDED, StepEvent.GONE})
-_IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.READY, StepEvent.BLOCKED, *_NOT_READY})
+_IS_READY = frozenset({StepEvent.READY, StepEvent.RECOVERED})
+_IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *_IS_READY, *_NOT_READY})
 
 
 def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> Timeline:
@@ -198,6 +199,8 @@ def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
         known = times.setdefault(step.node, {})
         if step.event is StepEvent.NEEDED:
             known.update(unneeded=None, draining=None)
+        elif step.event is StepEvent.RECOVERED:
+            known.update(unreachable=None)
         elif step.event in _OF_NODES:
             known[_OF_NODES[step.event]] = step.at
         if step.because:
@@ -213,10 +216,10 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
     courses: dict[str, list[tuple[float, int]]] = {}
     for step in simulation.steps:
         at, workload = step.at, step.workload
-        if isinstance(at, UnsetType) or step.event not in _IN_MOTION:
+        if isinstance(at, UnsetType) or not step.pod or step.event not in _IN_MOTION:
             continue
         course = courses.setdefault(workload, [])
-        if step.event is StepEvent.READY:
+        if step.event in _IS_READY:
             ready[step.pod] = workload
             counts[workload] += 1
         elif step.event in _NOT_READY and ready.pop(step.pod, None) is not None:

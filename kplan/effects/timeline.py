@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -20,22 +20,19 @@ from kplan.cluster.base import Base
 from kplan.documents.change import Change, Timeline, WorkloadState
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
-from kplan.effects.clock import Clock, durations_for, is_seconds
+from kplan.effects.clock import Clock, durations_for
 from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
+from kplan.effects.timed_steps import Apply, Failed, TimedStep, read_steps, time_of
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.reading.arguments import listed
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
-from kplan.simulation.draining import MAX_GRACE, DrainOptions
 from kplan.simulation.durations import Durations
-from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
-from kplan.simulation.nodes import NodeLoss
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.templates import whole_object
@@ -46,47 +43,9 @@ from kplan.subjects.incoming import with_objects
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload
 
-APPLY_SECONDS = 0.02
-"""Between two objects that a client applies one after the other."""
-
 _LEFT_BEHIND = ("DaemonSet", "Pod")
 _MAY_END = ("Pod/", "Job/")
 """Workloads whose pods are not meant to be ready for ever."""
-
-_KEYS = frozenset({"at", "apply", "drain", "options"})
-_DRAIN_KEYS = frozenset({"timeout", "retry", "poll", "ignoreDaemonSets", "force", "deleteEmptyDirData", "gracePeriod"})
-
-
-class Apply(msgspec.Struct, frozen=True):
-    """Objects that are applied at a time, one after the other."""
-
-    at: float
-    workloads: Sequence[WrittenWorkload]
-    additions: Sequence[msgspec.Struct] = ()  #: other objects; they are there from the start
-
-
-class Drained(msgspec.Struct, frozen=True):
-    """Nodes that are drained from a time on.
-
-    `upgrade` is for an upgrade of the nodes, which come back; None for a plain ``kubectl drain``.
-    """
-
-    at: float
-    nodes: Sequence[str]
-    options: DrainOptions | None = None
-    timeout: float = math.inf
-    upgrade: Upgrade | None = None
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """Nodes that are lost together at a time."""
-
-    at: float
-    nodes: Sequence[str]
-
-
-TimedStep: TypeAlias = Apply | Drained | Lost
-"""A change that begins at a time."""
 
 
 @dataclass(frozen=True)
@@ -150,16 +109,11 @@ def timeline(
     steps: list[TimedStep] = []
     left_out: list[InputWarning] = []
     for change in changes:
-        unknown = sorted(set(change) - _KEYS)
-        if unknown:
-            raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(_KEYS))}")
-        at = _at(change)
+        own = read_steps(change)
         written = read_manifests(base, change.get("apply", ()), namespace)
         left_out += written.warnings
-        steps.append(Apply(at, written.workloads, written.additions))
-        if "drain" in change:
-            steps.append(_drained(at, change))
-    plan = _Course(base, steps, durations).run(until)
+        steps += [Apply(time_of(change), written.workloads, written.additions), *own]
+    plan = _Course(base, steps, durations, namespace=namespace or "").run(until)
     return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
 
 
@@ -213,14 +167,14 @@ class _Course:
         decisions: Decisions | None = None,
         *,
         draws: Random | None = None,
+        namespace: str = "",
     ) -> None:
-        self._base, self._steps, self._decisions = base, steps, decisions
+        self._base, self._steps, self._decisions, self.namespace = base, steps, decisions, namespace
         additions: list[msgspec.Struct] = []
         for step in steps:
+            check_nodes(base, step.needs)
             if isinstance(step, Apply):
                 additions += step.additions
-            else:
-                check_nodes(base, step.nodes)
         self._snapshot = with_objects(base.objects, additions)
         session = base.session_for(self._snapshot)
         if draws is not None:
@@ -232,24 +186,10 @@ class _Course:
         self._autoscalers = Autoscalers(self._snapshot.horizontal_pod_autoscalers)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
-        self._drains: list[TimedDrain] = []
+        self.drains: list[TimedDrain] = []
         self._runs_cron_jobs = False
         for step in steps:
-            self._post(step)
-
-    def _post(self, step: TimedStep) -> None:
-        timers, at = self.simulation.timers, self.simulation.now + step.at
-        if isinstance(step, Apply):
-            for number, workload in enumerate(step.workloads):
-                timers.post(at + number * APPLY_SECONDS, partial(self._apply, workload))
-        elif isinstance(step, Lost):
-            timers.post(at, NodeLoss(self.simulation, step.nodes).begin)
-        elif step.upgrade is not None:
-            timers.post(at, NodeUpgrade(self.simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
-        else:
-            drain = TimedDrain(self.simulation, step.nodes, step.options, timeout=step.timeout)
-            self._drains.append(drain)
-            timers.post(at, drain.begin)
+            self.simulation.timers.post(self.simulation.now + step.at, partial(step.begin, self))
 
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
@@ -274,27 +214,28 @@ class _Course:
     def run(self, until: float | None) -> TimelinePlan:
         simulation = self.simulation
         simulation.run(EVER if until is None else until)
-        for drain in self._drains:
+        for drain in self.drains:
             drain.conclude()
         is_over = simulation.timers.are_idle
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"
-        names = [name for drain in self._drains for name in drain.work.not_reached]
+        names = [name for drain in self.drains for name in drain.work.not_reached]
         not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in names]
-        lost = {name: None for step in self._steps if isinstance(step, Lost) for name in step.nodes}
+        lost = {name: None for step in self._steps if isinstance(step, Failed) for name in step.nodes}
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
             simulation,
             self._base,
             self._applied,
-            drains=[drain.work for drain in self._drains],
+            drains=[drain.work for drain in self.drains],
             left_out=(*self._left_out, *not_reached),
             until=until,
             is_over=is_over,
         )
 
-    def _apply(self, workload: WrittenWorkload) -> None:
+    def apply(self, workload: WrittenWorkload) -> None:
+        """Apply an object now."""
         if workload.type is CronJob and self._runs_cron_jobs:
             return
         update = compared(self._base, workload, self._snapshot, self._autoscalers)
@@ -316,32 +257,6 @@ def _pod_template(content: Any) -> Mapping[str, Any]:
         content = content.get(part) or {}
     template: Mapping[str, Any] = content
     return template
-
-
-def _drained(at: float, change: Mapping[str, Any]) -> Drained:
-    options = change.get("options") or {}
-    unknown = sorted(set(options) - _DRAIN_KEYS)
-    if unknown:
-        raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(_DRAIN_KEYS))}")
-    timeout = options.get("timeout") or math.inf
-    if not is_seconds(timeout):
-        raise UsageError(f"timeout: {timeout!r} is no number of seconds")
-    grace = options.get("gracePeriod", -1)
-    if isinstance(grace, bool) or not isinstance(grace, int) or not -1 <= grace <= MAX_GRACE:
-        raise UsageError(f"gracePeriod: {grace!r} is no whole number of seconds")
-    drain_options = DrainOptions(
-        force=bool(options.get("force")),
-        delete_emptydir_data=bool(options.get("deleteEmptyDirData")),
-        grace_period=None if grace < 0 else grace,
-    )
-    return Drained(at, listed(change["drain"]), drain_options, float(timeout))
-
-
-def _at(change: Mapping[str, Any]) -> float:
-    at = change.get("at", 0)
-    if not is_seconds(at) or at == math.inf:
-        raise UsageError(f"at: {at!r} is no number of seconds")
-    return float(at)
 
 
 def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:

@@ -379,8 +379,9 @@ class Cluster:
         self.pods.replace(pod, info)
         self.n_terminations += info.is_terminating
         row = self.node_of[pod]
-        self._node_pods.take_out(row, pod)
-        self._node_pods.append(row, pod)
+        if row != NOWHERE:  # else its node is gone
+            self._node_pods.take_out(row, pod)
+            self._node_pods.append(row, pod)
 
     def reorder(self, row: int, pods: list[int]) -> None:
         """Give the pods of a node another order, such as the one before pods left and came back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -119,8 +119,6 @@ class NodeTable:
             taints = changed.taint_sets[changed.taint_codes[row]]
             others = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
             if len(others) < len(taints):
-                node = changed.nodes[row]
-                changed.nodes[row] = replace(node, spec=replace(node.spec, taints=others))
                 changed = changed.with_taints(row, others)
         return changed
 
@@ -139,7 +137,9 @@ class NodeTable:
 
     def with_taints(self, row: int, taints: tuple[Taint, ...]) -> NodeTable:
         """Return the table with other taints on a node; columns are shared, derived values are not."""
-        changed = copy.copy(self)
+        changed, node = copy.copy(self), self.nodes[row]
+        changed.nodes = self.nodes.copy()
+        changed.nodes[row] = replace(node, spec=replace(node.spec, taints=taints))
         changed.taint_sets = [*self.taint_sets, taints]
         changed.taint_codes = self.taint_codes.copy()
         changed.taint_codes[row] = len(self.taint_sets)
@@ -223,7 +223,7 @@ class NodeTable:
     def _zone_order(self) -> RowArray:
         zones: dict[str, list[int]] = {}
         for row, node in enumerate(self.nodes):
-            zones.setdefault(_zone_key(node.metadata.labels), []).append(row)
+            zones.setdefault(zone_key(node.metadata.labels), []).append(row)
         lists = list(zones.values())
         longest = max((len(rows) for rows in lists), default=0)
         return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
@@ -253,7 +253,8 @@ def _differ_otherwise(node: Node, other: Node) -> bool:
     return node != replace(other, spec=replace(other.spec, unschedulable=node.spec.unschedulable))
 
 
-def _zone_key(labels: dict[str, str]) -> str:
+def zone_key(labels: Mapping[str, str]) -> str:
+    """Return the region and the zone of a node, empty for none. Upstream: component-helpers/node/topology."""
     zone = labels.get(BETA_ZONE, labels.get(ZONE, ""))
     region = labels.get(BETA_REGION, labels.get(REGION, ""))
     return "" if not zone and not region else f"{region}:\x00:{zone}"

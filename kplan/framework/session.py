@@ -228,10 +228,9 @@ class Session:
         for framework in self.frameworks.values():
             framework.forget_shapes()
 
-    def taint(self, row: int, taint: Taint) -> None:
-        """Give a node a further taint."""
-        nodes = self.cluster.nodes
-        self.cluster.nodes = nodes.with_taints(row, (*nodes.taint_sets[nodes.taint_codes[row]], taint))
+    def set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
+        """Give a node these taints in place of its own."""
+        self.cluster.nodes = self.cluster.nodes.with_taints(row, taints)
         for framework in self.frameworks.values():
             framework.forget_shapes()
 

@@ -165,9 +165,9 @@ class _Collector:
         try:
             if resource.kind.names:
                 return self._read_named(resource, version)
-            if resource.kind.is_namespaced and self._options.namespaces:
+            if resource.kind.is_namespaced and self._options.namespaces and not resource.kind.namespace:
                 return self._read_namespaces(resource, version, decoder)
-            objects, notes = self._read(resource, version, "", decoder)
+            objects, notes = self._read(resource, version, resource.kind.namespace, decoder)
             return _Collected(resource, objects, notes)
         except ForbiddenError:
             if resource.required:

@@ -17,7 +17,8 @@ from kplan.effects.drains import base_without_nodes, check_nodes, empty
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
-from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
+from kplan.effects.timed_steps import Apply, TimedStep
+from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.simulation.applying import Rollout
@@ -59,7 +60,7 @@ def in_time(
 ) -> Prepared:
     """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
     durations = clock.durations(base)  # for all runs
-    nodes = [name for step in steps if isinstance(step, Drained | Lost) for name in step.nodes]
+    nodes = [name for step in steps for name in step.needs]
     workloads = [written for step in steps if isinstance(step, Apply) for written in step.workloads]
     work = Drain(base.at_rest)
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in work.leaving(nodes)]

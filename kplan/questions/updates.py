@@ -92,7 +92,8 @@ def applied_in_time(
     is_watched : pending pods are tried again at the start, and it is noted how many wait, and how full the nodes are
     removes_nodes, decisions : as for `carry_out_in_time`
     """
-    from kplan.effects.timeline import Apply, carry_out_in_time
+    from kplan.effects.timed_steps import Apply
+    from kplan.effects.timeline import carry_out_in_time
 
     base, workloads = subject.applied()
     plan = carry_out_in_time(
@@ -112,7 +113,7 @@ def drawn_in_time(
     subject: Subject, clock: Clock, rollout: RolloutMode, *, retries_pending: bool = False
 ) -> tuple[Base, Drawn]:
     """Return the change with a clock as a question that is drawn many times, and its cluster."""
-    from kplan.effects.timeline import Apply
+    from kplan.effects.timed_steps import Apply
     from kplan.odds.of_changes import in_time
 
     base, workloads = subject.applied()

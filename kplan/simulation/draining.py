@@ -17,6 +17,7 @@ from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import VIOLATED
 from kplan.simulation.loop import Simulation
+from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
 
@@ -40,6 +41,8 @@ class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
     #: seconds in which pods have to stop, in place of their own grace periods; None for these
     grace_period: Annotated[int, msgspec.Meta(ge=0, le=MAX_GRACE)] | None = None
+    #: skip pods whose deletion timestamp, when their grace period is over, is longer ago than so many seconds; 0: none
+    skip_wait_for_delete_timeout: Annotated[int, msgspec.Meta(ge=0, le=MAX_GRACE)] = 0
 
 
 def is_cordoned(simulation: Simulation, name: str) -> bool:
@@ -121,6 +124,12 @@ class Drain:
                 RefusedNode(node=node, pods=names, stays=len(there), flags=tuple(sorted(flags, reverse=True)))
             )
         return [pod for pod in pods if pod.node not in refused]
+
+    def is_skipped(self, pod: ObservedPod) -> bool:
+        """Tell whether kubectl does not wait for a pod that was told to go. Upstream: skipDeletedFilter."""
+        limit = self._options.skip_wait_for_delete_timeout
+        deleted_at = seconds(self._pod(pod).metadata.deletion_timestamp)
+        return bool(limit) and deleted_at is not None and int(self._simulation.now - deleted_at) > limit
 
     def one_by_one(self, pods: Sequence[ObservedPod], *, waits: bool = False) -> None:
         """Evict pods one after the other, each when nothing moves any more.
@@ -214,7 +223,11 @@ class Drain:
         return True
 
     def tell_to_go(self, pod: ObservedPod) -> None:
-        """Evict a pod, or delete it where the options say so."""
+        """Evict a pod, or delete it where the options say so; one that goes already is only hurried."""
+        if pod.is_terminating:
+            if self._options.grace_period == 0:
+                self._simulation.end(pod.row)
+            return
         gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
         self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
 

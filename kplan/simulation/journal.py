@@ -66,6 +66,8 @@ class Circles:
 _LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
 _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
 """Steps in which nothing happens."""
+_UNNOTICED = frozenset({*_FINDINGS, StepEvent.LOST, StepEvent.RECOVERED})
+"""Steps that Kubernetes does not notice."""
 
 Slot = tuple[int | None, str]
 """Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
@@ -225,7 +227,7 @@ class Journal:
             self.moved.add(workload)
             if event in _LEAVES:  # after all
                 self.blocked.get(workload, {}).pop(pod, None)
-        if not is_finding:
+        if event not in _UNNOTICED:
             self.note_change()
         if self.on_step is not None:
             self.on_step(n)

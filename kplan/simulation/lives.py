@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from datetime import UTC, datetime
 from functools import partial
 
 from msgspec.structs import replace
@@ -24,11 +23,14 @@ from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
 from kplan.simulation.jobs import BATCH_SECONDS, Ended, JobState
 from kplan.simulation.objects import Workloads
-from kplan.simulation.observing import seconds
+from kplan.simulation.observing import seconds, stamp
 from kplan.simulation.owners import DaemonSetState, Owner
 from kplan.simulation.pod_creation import PodMaker, share
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT, PodDeleted
-from kplan.simulation.timers import MANY, Failures
+from kplan.simulation.timers import MANY, Act, Failures
+
+OfPod = Callable[[int], None]
+"""Something that happens to the pod with this row."""
 
 _PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
 
@@ -54,8 +56,11 @@ class Lives(ClusterState):
         self._over_quota: dict[str, Failures] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
         self.n_runs = 0  #: how often it was run to rest
-        #: nodes that are lost, on which no pod starts, ends or stops any more
+        #: nodes whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
         self.lost_nodes: frozenset[str] = frozenset()
+        self._held: dict[int, list[Act]] = {}  # row of a pod -> what the kubelet of its node does when it is back
+        #: row of a pod that shows as not ready because its node does not answer -> since when
+        self.marked: dict[int, float] = {}
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self._cleared: set[int] = set()  # rows of those whose objects are gone as well
@@ -75,6 +80,8 @@ class Lives(ClusterState):
         if not self._knows_short and self.maker.counts_quota(pod.namespace):
             self._note_short()
         super().vanish(pod, owner)
+        self._held.pop(pod.row, None)
+        self.marked.pop(pod.row, None)
         for key, failures in self._over_quota.items() if self._over_quota else ():
             refused = self.workloads.owner(key)
             if refused is None or refused.ref.namespace != pod.namespace:
@@ -97,22 +104,25 @@ class Lives(ClusterState):
             if any(isinstance(action, Create) for action in owner.actions(self.now)):
                 self._over_quota[key] = Failures(MANY, self.now, 0)
 
-    def begin_clock(self, durations: Durations, *, is_time_known: bool) -> None:
+    def begin_clock(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on.
-
-        The second hand stands half way: the fraction of a second at which a change begins is not known.
 
         Parameters
         ----------
         is_time_known : the snapshot says when it was taken; else its ready pods count as available
+        is_fraction_known : that is not in whole seconds; else the second hand stands half way
         """
         self.durations = durations
-        self._queue.now = self.starts_at = self.last_change = math.floor(self.now) + 0.5
+        if not is_fraction_known:
+            self._queue.now = math.floor(self.now) + 0.5
+        self.starts_at = self.last_change = self.now
         self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
             pod.key: self.workload_of(pod)
             for pod in self.pods.values()
-            if pod.is_ready and not self.session.cluster.pods.infos[pod.row].is_terminating
+            if pod.is_ready
+            and pod.node not in self.lost_nodes
+            and not self.session.cluster.pods.infos[pod.row].is_terminating
         }
         for row, pod in tuple(self.pods.items()):
             owner, info = self.owner(row), self.session.cluster.pods.infos[row]
@@ -135,18 +145,22 @@ class Lives(ClusterState):
         # The deletion timestamp is when the grace period is over.
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
-        at = deleted_at + min(self.durations_of(pod, owner).stop.seconds, grace)
-        self.timers.post(max(at, self.now) + LAG, partial(self._unless_lost, pod.row, self.bury))
+        stop = min(self.durations_of(pod, owner).stop.seconds, grace)
+        self._stop_at(max(deleted_at + stop, self.now) + LAG, pod.row, stop, self.bury)
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
         since = seconds(info.pod.status.start_time) or pod.created
-        if not pod.is_ready and since + times.start.seconds > self.now:
-            self.timers.post(since + times.start.seconds, lambda: self.become_ready(row))
+        if self._is_lost(row) and _is_marked(info):
+            self.marked[row] = _turned_unready(info) or self.now
+        elif not pod.is_ready and self._is_lost(row):
+            self._by_kubelet(row, partial(self._start, seconds=times.start.seconds))
+        elif not pod.is_ready and since + times.start.seconds > self.now:
+            self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
             # What has run for longer than usual runs for as long again.
             end = since + times.run.seconds
-            self.timers.post(end if end > self.now else self.now + times.run.seconds, lambda: self.succeed(row))
+            self._at(end if end > self.now else self.now + times.run.seconds, row, self.succeed)
         if not is_time_known or owner is None or pod.ready_since is None:
             return
         available_at = pod.ready_since + owner.min_ready
@@ -156,12 +170,49 @@ class Lives(ClusterState):
             self.timers.post(available_at, lambda: self._become_available(row))
 
     def lose(self, nodes: Iterable[str]) -> None:
-        """Have nothing happen on some nodes any more."""
+        """Have the kubelets of some nodes do nothing any more."""
         self.lost_nodes |= frozenset(nodes)
+
+    def revive(self, nodes: Iterable[str]) -> None:
+        """Have the kubelets of some nodes do what they have not done meanwhile, and go on."""
+        back = frozenset(nodes) & self.lost_nodes
+        self.lost_nodes -= back
+        for row in [row for row in self._held if row in self.pods and self.pods[row].node in back]:
+            for act in self._held.pop(row):
+                act()
+
+    def show_ready(self, rows: Iterable[int]) -> None:
+        """Show pods as ready again that run, and that only their nodes' silence has made show as not ready."""
+        for row in rows:
+            if self.marked.pop(row, None) is not None:
+                self.become_ready(row)
 
     def _is_lost(self, row: int) -> bool:
         pod = self.pods.get(row)
         return pod is not None and pod.node in self.lost_nodes
+
+    def _by_kubelet(self, row: int, act: OfPod, node: str | None = None) -> None:
+        """Have the kubelet of a pod's node do something now, or when it is back.
+
+        Parameters
+        ----------
+        node : where the pod is about to be bound
+        """
+        if self._is_lost(row) if node is None else node in self.lost_nodes:
+            self._held.setdefault(row, []).append(partial(act, row))
+        else:
+            act(row)
+
+    def _at(self, at: float, row: int, act: OfPod) -> None:
+        """Have the kubelet of a pod's node do something at a time."""
+        self.timers.post(at, lambda: self._by_kubelet(row, act))
+
+    def _stop_at(self, at: float, row: int, stop: float, end: OfPod) -> None:
+        """Have a pod end that was told to go; one of a lost node stops anew, for so long, when that is back."""
+        if self._is_lost(row):
+            self._by_kubelet(row, lambda row: self._at(self.now + stop + LAG, row, end))
+        else:
+            self._at(at, row, end)
 
     def expect(self, nodes: Collection[str], at: float) -> None:
         """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
@@ -175,6 +226,7 @@ class Lives(ClusterState):
         """Show everybody that a pod is not ready, as its node does not answer, or is not there yet."""
         pod = self.pods[row]
         if pod.is_ready and not pod.is_terminating:
+            self.marked[row] = self.now
             self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
@@ -204,11 +256,17 @@ class Lives(ClusterState):
         if times is None:
             return super().started(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
-            self.timers.post(self.now + times.run.seconds + LAG, lambda: self.succeed(pod.row))
+            self._by_kubelet(pod.row, partial(self._run, seconds=times.run.seconds + LAG), pod.node)
         if times.start.seconds <= 0 and pod.node not in self.lost_nodes:
             return self._as_ready(pod, owner)
-        self.timers.post(self.now + times.start.seconds + LAG, lambda: self.become_ready(pod.row))
+        self._by_kubelet(pod.row, partial(self._start, seconds=times.start.seconds + LAG), pod.node)
         return pod
+
+    def _start(self, row: int, seconds: float) -> None:
+        self._at(self.now + seconds, row, self.become_ready)
+
+    def _run(self, row: int, seconds: float) -> None:
+        self._at(self.now + seconds, row, self.succeed)
 
     def bind(self, row: int, place: int) -> None:
         """See `ClusterState`."""
@@ -216,7 +274,7 @@ class Lives(ClusterState):
         if self.durations is None:
             return
         pod, cluster = self.pods[row], self.session.cluster
-        cluster.update(row, _with_status(cluster.pods.infos[row], start_time=_stamp(self.now)))
+        cluster.update(row, _with_status(cluster.pods.infos[row], start_time=stamp(self.now)))
         if pod.is_ready:
             self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row))
 
@@ -236,7 +294,7 @@ class Lives(ClusterState):
     def become_ready(self, row: int) -> None:
         """Have a pod become ready, unless it is on its way out."""
         pod = self.pods.get(row)
-        if pod is not None and not pod.is_terminating and not pod.is_ready and not self._is_lost(row):
+        if pod is not None and not pod.is_terminating and not pod.is_ready:
             owner = self.owner(row)
             self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
             self._update(self._as_ready(pod, owner))
@@ -281,7 +339,7 @@ class Lives(ClusterState):
     def succeed(self, row: int) -> None:
         """Have a pod end with success: it leaves its room at once."""
         pod = self.pods.get(row)
-        if pod is None or pod.is_terminating or self._is_lost(row):
+        if pod is None or pod.is_terminating:
             return
         owner = self.owner(row)
         self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
@@ -308,29 +366,26 @@ class Lives(ClusterState):
         info = self.session.cluster.pods.infos[row]
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
-        if self._is_lost(row):
-            stop = math.inf
+        waits_for_kubelet = grace != 0  # else the API server removes the object at once
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else self.now
+            since = self.marked.get(row, since)
             owner.uncounted[row] = Ended(
                 pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
             )
-        elif stop <= 0:
+        elif stop <= 0 and not (waits_for_kubelet and self._is_lost(row)):
             self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
         self.pods[row] = leaving
-        self.session.cluster.update(row, _with_deletion(info, self.now, is_preempted=by is not None))
+        self.session.cluster.update(row, _with_deletion(info, self.now + (grace or 0), is_preempted=by is not None))
         self.disruptions.settle(leaving)
         self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner)
-        if stop < math.inf:
-            self.timers.post(self.now + stop + (LAG if stop else 0), partial(self._unless_lost, row, self.end))
+        if not waits_for_kubelet:
+            self.timers.post(self.now, partial(self.end, row))
+        elif stop < math.inf:
+            self._stop_at(self.now + stop + (LAG if stop else 0), row, stop, self.end)
         return leaving
-
-    def _unless_lost(self, row: int, end: Callable[[int], None]) -> None:
-        """Have a terminating pod end, or be gone, unless its node is lost meanwhile."""
-        if not self._is_lost(row):
-            end(row)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""
@@ -367,11 +422,11 @@ class Lives(ClusterState):
         self.vanish(pod, owner)
 
 
-def _with_deletion(info: PodInfo, now: float, *, is_preempted: bool) -> PodInfo:
-    """Return a pod with its deletion time."""
+def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
+    """Return a pod with its deletion timestamp, which says when its grace period is over."""
     pod = info.pod
     conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
-    metadata = replace(pod.metadata, deletion_timestamp=_stamp(now))
+    metadata = replace(pod.metadata, deletion_timestamp=stamp(at))
     changed = PodInfo(replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
     share(info, changed)
     return changed
@@ -383,8 +438,16 @@ def _with_status(info: PodInfo, **fields: str) -> PodInfo:
     return changed
 
 
-def _stamp(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _turned_unready(info: PodInfo) -> float | None:
+    """Return since when a pod shows as not ready; None where it does not, or nobody knows."""
+    ready = next((condition for condition in info.pod.status.conditions if condition.type == "Ready"), None)
+    return None if ready is None or ready.status != "False" else seconds(ready.last_transition_time)
+
+
+def _is_marked(info: PodInfo) -> bool:
+    """Tell whether a pod's containers are ready, and only the node controller has it show as not ready."""
+    status = {condition.type: condition.status for condition in info.pod.status.conditions}
+    return status.get("Ready") == "False" and status.get("ContainersReady", "True") == "True"
 
 
 def _has_elder(owner: DaemonSetState, pod: ObservedPod) -> bool:

@@ -23,6 +23,7 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import Bounds, keep_all
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.group_turns import GroupTurns
+from kplan.simulation.node_lifecycle import NodeLifecycle
 from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
@@ -57,6 +58,7 @@ class Simulation(Scheduling):
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
         self.groups = GroupTurns(self)  #: pods that are scheduled in groups
+        self.node_lifecycle = NodeLifecycle(self)  #: the nodes as the control plane sees them
 
     def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
@@ -75,6 +77,20 @@ class Simulation(Scheduling):
         forked._queue = self._queue.fork(session)
         forked.groups = self.groups.fork(forked)
         return forked
+
+    def bind(self, row: int, place: int) -> None:
+        """See `ClusterState`."""
+        super().bind(row, place)
+        self.node_lifecycle.pod_bound(row)
+
+    def terminating(
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
+    ) -> ObservedPod | None:
+        """See `ClusterState`."""
+        leaving = super().terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
+        if leaving is not None:
+            self.node_lifecycle.pod_leaves(leaving)
+        return leaving
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.

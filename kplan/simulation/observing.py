@@ -33,6 +33,11 @@ def seconds(text: str | None) -> float | None:
         return None
 
 
+def stamp(at: float) -> str:
+    """Return seconds since 1970 as a time of an object, which has whole seconds."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
     """Return a pod of the snapshot as controllers see it.
 

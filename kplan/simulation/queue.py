@@ -16,6 +16,7 @@ import msgspec
 
 from kplan.api.core import Node
 from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.tolerations import PREFER_NO_SCHEDULE, untolerated
 from kplan.documents.queue import QueuePlace
 from kplan.framework.session import Session
 from kplan.rules.pod_info import ANY_ADDRESS, AffinityTerm, PodInfo
@@ -41,11 +42,18 @@ class NodeUncordoned(msgspec.Struct, frozen=True):
     node: Node
 
 
+class NodeChanged(msgspec.Struct, frozen=True):
+    """The taints of a node have changed."""
+
+    former: Node
+    node: Node
+
+
 class ClaimFreed(msgspec.Struct, frozen=True):
     """A plugin gave up the devices of a resource claim that no pod uses."""
 
 
-Event = PodAdded | PodDeleted | NodeUncordoned | ClaimFreed
+Event = PodAdded | PodDeleted | NodeUncordoned | NodeChanged | ClaimFreed
 Hint = Callable[[PodInfo, Event], bool]
 
 
@@ -73,6 +81,8 @@ def _conflict(port: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 def _spread(pod: PodInfo, event: Event) -> bool:
     """Wait for pods that a hard constraint counts."""
+    if isinstance(event, NodeChanged):
+        return True
     if isinstance(event, NodeUncordoned | ClaimFreed) or event.info.namespace != pod.namespace:
         return False
     hard = [
@@ -84,6 +94,16 @@ def _spread(pod: PodInfo, event: Event) -> bool:
         return any(selector_from(constraint.label_selector).matches(event.info.labels) for constraint in hard)
     except InvalidSelector:
         return True
+
+
+def _taints(pod: PodInfo, event: Event) -> bool:
+    """Wait for a node to lose the taints that the pod does not tolerate."""
+    return isinstance(event, NodeChanged) and _repels(event.former, pod) and not _repels(event.node, pod)
+
+
+def _repels(node: Node, pod: PodInfo) -> bool:
+    hard = [taint for taint in node.spec.taints if taint.effect != PREFER_NO_SCHEDULE]
+    return bool(untolerated(pod.pod.spec.tolerations, hard))
 
 
 def _inter_pod(pod: PodInfo, event: Event) -> bool:
@@ -118,6 +138,7 @@ _HINTS: Mapping[str, Hint] = {
     "PodTopologySpread": _spread,
     "InterPodAffinity": _inter_pod,
     "NodeUnschedulable": lambda _, event: isinstance(event, NodeUncordoned),
+    "TaintToleration": _taints,
     "VolumeRestrictions": _volumes,
     "NodeVolumeLimits": _volumes,
     "DynamicResources": _devices,
@@ -126,7 +147,6 @@ _HINTS: Mapping[str, Hint] = {
         (
             "SchedulingGates",
             "NodeAffinity",
-            "TaintToleration",
             "NodeName",
             "VolumeBinding",
             "VolumeZone",

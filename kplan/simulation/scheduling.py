@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kplan.api.core import Node
 from kplan.documents.change import StepEvent
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
 from kplan.framework.results import Outcome
@@ -17,7 +18,7 @@ from kplan.simulation.disruption import Disruptions
 from kplan.simulation.failures import Failures
 from kplan.simulation.objects import Workloads
 from kplan.simulation.pod_creation import PodMaker
-from kplan.simulation.queue import ClaimFreed, PodDeleted
+from kplan.simulation.queue import ClaimFreed, NodeChanged, PodDeleted
 
 
 class Decided(Protocol):
@@ -88,6 +89,11 @@ class Scheduling(Controlled):
     def take_out(self, row: int) -> bool:
         """Take a pod out of the queue, wherever it waits; tell whether it was there."""
         return self._queue.take_out(row)
+
+    def note_node_changed(self, former: Node, node: Node) -> None:
+        """Tell pods that wait for a node that one has other taints."""
+        self._failures.forget()
+        self._queue.notice(NodeChanged(former, node))
 
     def note_claims_freed(self) -> None:
         """Tell pods that wait for devices that a claim was deallocated."""

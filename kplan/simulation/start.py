@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
 
 from kplan.api.time import to_micros
@@ -13,6 +13,7 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import IsOn
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import Durations
+from kplan.simulation.heartbeats import present, renewals, silent_nodes
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
@@ -54,12 +55,19 @@ def start(
     members = [workloads.give(pod, info) for pod, info in known]
     maker = PodMaker(snapshot, session.listers, session.config.release.number)
     disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
-    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members))
+    renewed = renewals(snapshot)
+    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     simulation.take_in(members, tries_pending=tries_pending)
     if durations is None:
         simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
     else:
-        simulation.begin_clock(durations, is_time_known=snapshot.taken_at is not None)
+        silent = silent_nodes(snapshot, renewed, simulation.now)
+        simulation.lose(silent)
+        is_known = snapshot.taken_at is not None
+        simulation.begin_clock(
+            durations, is_time_known=is_known or bool(renewed), is_fraction_known=bool(renewed) and not is_known
+        )
+        simulation.node_lifecycle.begin(silent)
     return simulation
 
 
@@ -93,15 +101,22 @@ def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> S
     return forked
 
 
-def _now(snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:
-    """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it."""
+def _now(
+    snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]], renewed: Mapping[str, float]
+) -> float:
+    """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it.
+
+    Parameters
+    ----------
+    renewed : when leases of nodes were renewed last
+    """
     if snapshot.taken_at is not None:
         try:
             return to_micros(snapshot.taken_at) / 1e6
         except ValueError:
             pass
     times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
-    return latest(times) + QUIET
+    return present(renewed, max(times, default=0.0)) or latest(times) + QUIET
 
 
 def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:

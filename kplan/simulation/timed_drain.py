@@ -96,7 +96,8 @@ class TimedDrain:
         self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
         self._simulation.log_node(StepEvent.DRAINING, self._node)
         n_refused = len(self.work.refused)
-        pods = self.work.without_refused(self.work.leaving([self._node]))
+        leaving = [pod for pod in self.work.leaving([self._node]) if not self.work.is_skipped(pod)]
+        pods = self.work.without_refused(leaving)
         self._waiting = {pod.row: "" for pod in pods}
         if len(self.work.refused) > n_refused:
             self._end_node(is_empty=False)
@@ -119,9 +120,8 @@ class TimedDrain:
         words = "" if pod.is_terminating else self.work.obstacle(pod)
         if not words:
             self._waiting[row] = ""
-            if not pod.is_terminating:
-                self.work.tell_to_go(pod)
-            self._simulation.later(self._patience.poll, lambda: self._look(row))
+            self.work.tell_to_go(pod)
+            self._look_later(row)
             return
         if self._waiting[row] != words:
             simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=simulation.owner(row), because=words)
@@ -142,13 +142,18 @@ class TimedDrain:
         self._steps_at[row] = n_steps
         return not has_changed and self._evicts_until == math.inf and self._simulation.timers.are_idle
 
+    def _look_later(self, row: int) -> None:
+        at = self._simulation.now + self._patience.poll
+        self._simulation.timers.post(at, lambda: self._look(row), is_idle=self._gives_up_at == math.inf)
+
     def _look(self, row: int) -> None:
-        if row not in self._simulation.pods or row not in self._waiting:
+        pod = self._simulation.pods.get(row)
+        if pod is None or row not in self._waiting or self.work.is_skipped(pod):
             self._done(row)
         elif self._simulation.now >= self._gives_up_at:
             self._give_up()
-        else:
-            self._simulation.later(self._patience.poll, lambda: self._look(row))
+        elif not self._is_in_vain(row):
+            self._look_later(row)
 
     def _done(self, row: int) -> None:
         if self._waiting.pop(row, None) is not None and not self._waiting:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api import core, provisioning, resource, workloads
+from kplan.api import coordination, core, provisioning, resource, workloads
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, structs_in, types_of
 from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
@@ -152,6 +152,7 @@ _METADATA: tuple[_Times, ...] = ((("metadata",), "creation_timestamp"), (("metad
 _TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
     core.Pod: ((("status",), "start_time"), _CONDITIONS, *_METADATA),
     core.Node: (_CONDITIONS, (("spec", "taints"), "time_added"), *_METADATA),
+    coordination.Lease: ((("spec",), "renew_time"), *_METADATA),
     workloads.Job: ((("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
     resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
     provisioning.NodePool: (_CONDITIONS, *_METADATA),

@@ -294,7 +294,7 @@ class _Loader:
         return LoadedObjects(self.builder.objects(), self._whole, self._likes)
 
     def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
-        if not kind.wants(metadata_of(obj).name):
+        if not kind.wants(metadata_of(obj)):
             self._skipped[kind.name] += 1
             return
         self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES

@@ -13,6 +13,7 @@ import secrets
 import uuid
 from collections.abc import Iterable
 
+from kplan.api.kinds import NODE_LEASES
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
@@ -160,7 +161,9 @@ class Words:
         """Redact the name of an object of a kind."""
         if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES):
             return name
-        return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
+        if kind == "Namespace" and name == NODE_LEASES:
+            return name
+        return self._pseudonyms.of("Node" if kind in ("CSINode", "Lease") else kind, name)
 
     def note_comparison(self, key: str) -> None:
         """Record that a selector compares values of this label as numbers."""

@@ -53,7 +53,7 @@ KEPT_FIELDS = _words(
     max_unavailable medium memory min_available min_size mirror mismatch_label_keys node_affinity_policy
     node_taints_policy nodes operator persistent_volume_reclaim_policy phase pod_management_policy
     pod_replacement_policy preemption_policy price price_adjustment protocol provisioner qos_class reason reasons
-    reclaim_policy resource resource_name resource_version restart_policy safe_to_evict scale_down_disabled
+    reclaim_policy renew_time resource resource_name resource_version restart_policy safe_to_evict scale_down_disabled
     scale_up_delay schedule scheduler_name scope_name scopes session_affinity start_time status succeeded_indexes
     termination_grace_period time_added time_zone topology_key topology_keys type unhealthy_pod_eviction_policy
     volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable

@@ -20,6 +20,9 @@ def granted() -> set[tuple[str, str]]:
 def asked(path: str) -> tuple[str, str] | None:
     """Group and resource of a list's path; None for discovery and the version."""
     parts = path.strip("/").split("/")
+    if "namespaces" in parts[:-2]:  # a list of one namespace
+        where = parts.index("namespaces")
+        parts[where : where + 2] = []
     if parts[0] == "api" and len(parts) == 3:
         return "", parts[2]
     return (parts[1], parts[3]) if parts[0] == "apis" and len(parts) == 4 else None

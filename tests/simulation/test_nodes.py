@@ -5,22 +5,19 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.api.pod import PodSpec
-from kplan.api.tolerations import Toleration
 from kplan.documents.change import StepEvent
 from kplan.effects.change import read_manifests
 from kplan.effects.clock import Clock, durations_for
-from kplan.effects.timeline import Apply, Lost, TimelinePlan, carry_out_in_time
+from kplan.effects.timed_steps import Apply, Failed
+from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import (
-    UNREACHABLE,
     Departure,
     RemovalTimes,
     depart,
     is_replaced,
     replacement,
-    tolerated_seconds,
 )
 from kplan.simulation.start import start
 from kplan.simulation.timed_drain import Patience
@@ -140,7 +137,7 @@ def _node(name: str, zone: str = "a", machine: str = "") -> Object:
 def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
     planner = kplan.Planner(kplan.load_snapshot(objects))
     clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
-    return carry_out_in_time(planner, [Lost(0.0, nodes or ("n0",))], clock)
+    return carry_out_in_time(planner, [Failed(0.0, nodes or ("n0",), is_machine_gone=True)], clock)
 
 
 def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
@@ -215,26 +212,14 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE)]))
     clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
     written = read_manifests(planner, [pending], None)
-    plan = carry_out_in_time(planner, [Lost(0.0, ("n0",)), Apply(10.0, written.workloads)], clock)
+    plan = carry_out_in_time(
+        planner, [Failed(0.0, ("n0",), is_machine_gone=True), Apply(10.0, written.workloads)], clock
+    )
 
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
     assert bound
     assert not ready
-
-
-def test_the_shortest_toleration_counts() -> None:
-    def seconds(*limits: int | None) -> float | None:
-        tolerations = tuple(
-            Toleration(key=UNREACHABLE, operator="Exists", effect="NoExecute", toleration_seconds=limit)
-            for limit in limits
-        )
-        return tolerated_seconds(PodSpec(tolerations=tolerations))
-
-    assert seconds() == 300  # what the API server adds
-    assert seconds(None) is None
-    assert seconds(None, 30) == 30
-    assert seconds(-5) == 0
 
 
 def test_a_longer_start_never_ends_earlier() -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
     from kplan.effects.carried_out import Decisions
     from kplan.effects.subject import Subject
-    from kplan.effects.timeline import TimedStep, TimelinePlan
+    from kplan.effects.timed_steps import TimedStep
+    from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
     from kplan.simulation.node_upgrade import Upgrade
 Profile = Literal["gke", "eks", "aks"]
@@ -192,10 +193,10 @@ class Drain(Question, frozen=True):
 
     def _timed(self, base: Base) -> tuple[Base, TimedStep]:
         """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""
-        from kplan.effects.timeline import Drained, Lost
+        from kplan.effects.timed_steps import Drained, Failed
 
         if self.how == "lost":
-            return base, Lost(0.0, self.nodes)
+            return base, Failed(0.0, self.nodes, is_machine_gone=True)
         timeout = UPGRADE_DEFAULTS[self.profile].timeout if self.timeout is None else self.timeout or math.inf
         if self.how not in ("rolling", "replace"):
             return base, Drained(0.0, self.nodes, self.options, timeout)

@@ -30,7 +30,8 @@ from kplan.effects.change import ChangePlan
 from kplan.effects.clock import Clock
 from kplan.effects.drains import check_nodes, drain
 from kplan.effects.snapshots import snapshot_of
-from kplan.effects.timeline import Drained, carry_out_in_time
+from kplan.effects.timed_steps import Drained
+from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.watching import begin
 from kplan.effects.what_if import changed
