@@ -33,7 +33,7 @@ MAX_ELEMENTS = 1000
 _MAX_TEXT = 65_536
 #: The capturing groups of a pattern (group 1), and everything that may contain a bracket without opening a group.
 _CAPTURING = re.compile(
-    r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|(\((?!\?)|\(\?P?<\w+>)", re.DOTALL
+    r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+(?:\]|\\?\Z)|(\((?!\?)|\(\?P?<\w+>)", re.DOTALL
 )
 
 

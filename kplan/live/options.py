@@ -18,7 +18,7 @@ DEFAULT_REQUEST_TIMEOUT = 60.0
 _LONGEST = 1e8
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+)(ms|s|m|h)")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ def listed(values: Iterable[T]) -> list[T]:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WITHIN_BRACKETS = re.compile(r"(\[.*?\])")
+_WITHIN_BRACKETS = re.compile(r"(\[[^\[\]]*+\])")
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 
 

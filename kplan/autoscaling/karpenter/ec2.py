@@ -31,7 +31,7 @@ from kplan.reading.files import Limits
 _LIMITS = Limits(max_bytes=1024 << 20, max_stream_bytes=512 << 20, max_documents=10_000, max_depth=100)
 _EXPECTED = "JSON from aws ec2 describe-instance-types, such as: aws ec2 describe-instance-types > types.json"
 _LABEL = "karpenter.k8s.aws/instance-"
-_NAME = re.compile(r"([a-z]+)(-[0-9]+tb)?([0-9]+).*\.(.+)", re.ASCII)
+_NAME = re.compile(r"([a-z]++)(-[0-9]++tb)?+([0-9]++).*\.(.+)", re.ASCII)
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _MAKERS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "habana": "habana.ai/gaudi"}
 _LINUX = frozenset({"Linux/UNIX", "Linux/UNIX (Amazon VPC)"})

@@ -23,7 +23,7 @@ Judgement = tuple[Level, int, list[Finding]]
 """What was looked at, how many of them, and those that break the promise."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?[smh])+")
+_DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+[smh])+")
 
 
 def judge(document: Head, expect: Expect) -> Judgement:
@@ -147,7 +147,7 @@ def seconds_of(text: str) -> float:
     """Return a duration such as ``1h30m`` in seconds; raises UsageError for anything else."""
     if not _DURATION.fullmatch(text):
         raise UsageError(f"{text} is not a duration", hint="write for example 90s, 20m or 1h30m")
-    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"\d+(?:\.\d+)?[smh]", text))
+    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"(?<![0-9.])\d++(?:\.\d++)?+[smh]", text))
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
