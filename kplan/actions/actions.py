@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, get_args
 
@@ -36,6 +36,8 @@ class Move(msgspec.Struct, frozen=True):
 
     pod: str
     node: str
+    workload: str = ""  #: KIND/NAMESPACE/NAME of what creates the next one
+    ready: int = 1  #: how many of its pods are ready before, and again when the next one is
 
 
 class Loosen(msgspec.Struct, frozen=True):
@@ -214,6 +216,12 @@ def _expanded(kinds: Collection[str]) -> frozenset[str]:
 
 
 _MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+_LONGEST_START = "10m"
+"""How long a command waits until a pod is ready that takes the place of another."""
+
+_OF_JOB = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
+"""Labels that the API server gives to the pods of a job, and refuses in a new one."""
+
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
 
 
@@ -232,10 +240,8 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
             return (f"# add {nodes} {'node' if nodes == 1 else 'nodes'} like {quote(like)}",)
         case Widen(change=change):
             return _widen(change)
-        case Loosen(budget=budget, old=old, to=to):
-            changed, undone = (quote(f'{{"spec":{fields}}}') for fields in (to, old))
-            command = f"kubectl patch pdb {_pod(budget)} --type merge -p"
-            return f"{command} {changed}", f"# to be undone at the end: {command} {undone}"
+        case Loosen(budget=budget, to=to):
+            return (_with_budget(budget, to),)
         case Fewer(workload=workload, to=to, scaler=""):
             return (f"kubectl scale {_object(workload)} --replicas={to}",)
         case Fewer(workload=workload, to=to, scaler=scaler, lowest=lowest):
@@ -245,10 +251,30 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
         case Patch():
             return _patch(first)
         case Move(node=node):
-            deleted = [f"kubectl delete pod {_pod(act.pod)} --wait" for act in acts if isinstance(act, Move)]
+            moved = [command for act in acts if isinstance(act, Move) for command in _moved(act)]
             if not uncordons:
-                return tuple(deleted)
-            return f"kubectl cordon {quote(node)}", *deleted, f"kubectl uncordon {quote(node)}"
+                return tuple(moved)
+            return f"kubectl cordon {quote(node)}", *moved, f"kubectl uncordon {quote(node)}"
+
+
+def undo_of(acts: Iterable[Act]) -> tuple[str, ...]:
+    """Return the commands that undo, after all others, what was only for the time of them."""
+    return tuple(_with_budget(act.budget, act.old) for act in acts if isinstance(act, Loosen))
+
+
+def _with_budget(budget: str, fields: str) -> str:
+    patch = quote(f'{{"spec":{fields}}}')
+    return f"kubectl patch pdb {_pod(budget)} --type merge -p {patch}"
+
+
+def _moved(act: Move) -> Iterator[str]:
+    """Yield how a pod is deleted, and how to wait for the next one: `kubectl delete` does not ask budgets."""
+    yield f"kubectl delete pod {_pod(act.pod)} --wait"
+    if act.workload:
+        kind = WorkloadRef.parse(act.workload).kind
+        field = "ready" if kind == "Job" else "readyReplicas"
+        ready = f"--for=jsonpath={quote(f'{{.status.{field}}}')}={act.ready}"
+        yield f"kubectl wait {ready} {_object(act.workload)} --timeout={_LONGEST_START}"
 
 
 def _widen(change: PoolChange) -> tuple[str, ...]:
@@ -295,11 +321,10 @@ def _patch(act: Patch) -> tuple[str, ...]:
         patch = quote(f'{{"spec":{act.text}}}')
         return (f"kubectl get {name} -o yaml | {_CLIENT_SIDE} -p {patch} | kubectl replace --force -f -",)
     patch = quote(f'{{"spec":{{"template":{{"spec":{act.text}}}}}}}')
-    if kind == "Job":
-        return (
-            f"# the template of a job cannot change: create it again with {patch} in its manifest",
-            f"kubectl delete {name}",
-        )
+    if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
+        template = {"metadata": {"labels": dict.fromkeys(_OF_JOB)}, "spec": act.spec}
+        again = _json({"spec": {"selector": None, "template": template}})
+        return (f"kubectl get {name} -o yaml | {_CLIENT_SIDE} -p {again} | kubectl replace --force -f -",)
     return (f"kubectl patch {name} -p {patch}",)
 
 

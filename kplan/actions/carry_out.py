@@ -27,6 +27,7 @@ from kplan.effects.provisioning import Growing
 from kplan.effects.watching import begin
 from kplan.simulation.applying import Applying
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.desired import Bounds
 from kplan.simulation.draining import is_cordoned
 from kplan.simulation.loop import Simulation
 from kplan.simulation.merging import merged
@@ -272,9 +273,11 @@ def _carry_out(base: Base, simulation: Simulation, applying: Applying, act: Act)
             if deleted:
                 update = _without_spreads(update, deleted)
             refused = applying.apply(update).update.refused
-        case Fewer(workload=workload, to=to):
+        case Fewer(workload=workload, to=to, scaler=scaler, lowest=lowest):
             before = _broken(simulation)
             refused = applying.apply(_update(base, workload, {"replicas": to})).update.refused
+            if scaler:
+                simulation.bounds[workload] = Bounds(scaler, min(lowest, to), to)
             simulation.run()
             broken = _broken(simulation) - before
             refused = refused or (f"breaks budget {min(broken)}" if broken else "")

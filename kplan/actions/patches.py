@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
+from kplan.api.pod import ResourceRequirements
 
 Deleted = frozenset[tuple[str, str]]
 """Topology key and whenUnsatisfiable of spread constraints that a patch deletes."""
@@ -28,6 +29,8 @@ def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, A
         changed = _containers(getattr(before, field), getattr(after, field))
         if changed:
             patch["containers" if field == "containers" else "initContainers"] = changed
+    if after.resources != before.resources:
+        patch["resources"] = _resources(before.resources, after.resources)
     if after.node_selector != before.node_selector:
         patch["nodeSelector"] = _difference(before.node_selector, after.node_selector)
     if after.tolerations != before.tolerations:
@@ -47,13 +50,13 @@ def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> 
     for old, new in zip(before, after, strict=True):
         if old.resources == new.resources:
             continue
-        resources = {
-            name: _difference(getattr(old.resources, name), getattr(new.resources, name))
-            for name in ("requests", "limits")
-            if getattr(old.resources, name) != getattr(new.resources, name)
-        }
-        changed.append({"name": new.name, "resources": resources})
+        changed.append({"name": new.name, "resources": _resources(old.resources, new.resources)})
     return changed
+
+
+def _resources(before: ResourceRequirements | None, after: ResourceRequirements | None) -> dict[str, Any]:
+    sides = {name: (getattr(before, name, {}), getattr(after, name, {})) for name in ("requests", "limits")}
+    return {name: _difference(old, new) for name, (old, new) in sides.items() if old != new}
 
 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,8 @@ def _request(pod: Pod, resource: str) -> Field:
 
 
 def _container(pod: Pod, name: str, below: Field) -> Field:
+    if not name:
+        return ("spec", *below)
     for kind, containers in _containers(pod):
         for index, container in enumerate(containers):
             if container.name == name:

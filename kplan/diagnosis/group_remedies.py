@@ -16,7 +16,7 @@ from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, ki
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import MOST, SIZES, changed_pods
-from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, unit_of
+from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, least_of, unit_of
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
 from kplan.diagnosis.trials import Trials, budgets_of
 from kplan.documents import remedy as r
@@ -268,18 +268,18 @@ class _Search:
     def _lowered(self, row: int, resource: str, rows: frozenset[int]) -> Iterator[r.Remedy]:
         """Lower a request of all members of a kind as little as lets the whole group run, to half of it at most."""
         pod = self._infos[row].pod
-        container = largest_requester(pod, resource)
-        if container is None:
+        requester = largest_requester(pod, resource)
+        if requester is None:
             return
-        unit, old = unit_of(resource), in_units(resource, container.resources.requests[resource])
+        unit, old = unit_of(resource), in_units(resource, requester.resources.requests[resource])
 
         def lower(amount: int) -> GroupChange:
             to = quantity_text(resource, amount)
-            changed = variants.with_request(pod, container, resource, to)
+            changed = variants.with_request(pod, requester, resource, to)
             return GroupChange(edit=_as(changed), edited=rows)
 
-        low, high = -(-old // 2 // unit) * unit, old
-        smallest = variants.with_request(pod, container, resource, quantity_text(resource, low))
+        low, high = -(-least_of(pod, requester, resource) // unit) * unit, old
+        smallest = variants.with_request(pod, requester, resource, quantity_text(resource, low))
         if not 0 < low < old or not is_within_limit_ranges(self._live, pod, smallest) or not self._all_run(lower(low)):
             return
         for _ in range(_STEPS):
@@ -288,9 +288,9 @@ class _Search:
                 break
             low, high = (middle, high) if self._all_run(lower(middle)) else (low, middle)
         change = r.RequestChange(
-            container=container.name,
+            container=requester.name,
             resource=resource,
-            old=str(container.resources.requests[resource]),
+            old=str(requester.resources.requests[resource]),
             to=quantity_text(resource, low),
         )
         yield from self._offer(r.LowerRequest(change=change, then=None, members=self._members_of(rows)), self._of)

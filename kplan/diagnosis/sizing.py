@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from kplan.admission import limitranger
 from kplan.admission.rejection import Rejection
-from kplan.api.core import Container, Pod
+from kplan.api.core import Pod
 from kplan.api.kinds import SCALED
-from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.pod_totals import HUGE_PAGES, REQUESTS, container_totals
 from kplan.api.quantity import milli_value, value
 from kplan.diagnosis import variants
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import Replicas
 from kplan.diagnosis.trials import Trials
+from kplan.diagnosis.variants import Requester
 from kplan.documents import remedy as r
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
@@ -29,8 +30,8 @@ _MILLI = 10
 """Kinds whose number of replicas users set."""
 
 _FACTORS = (2, 3, 4)
-_SMALLEST_SHARE = 0.5
-"""A request is lowered to no less than this share of it: a container that needs it would hardly run with less."""
+_MOST_TIMES_LOWER = 2
+"""A request is lowered to no less than the half of it: a container that needs it would hardly run with less."""
 
 _STEPS = 4
 """How often the amount that is low enough for all replicas is narrowed down."""
@@ -88,15 +89,15 @@ def _resources(details: Iterable[Detail]) -> list[str]:
 def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | None:
     pod, lowered = trials.pod, []
     for resource, amount in missing.items():
-        container = largest_requester(pod, resource)
-        rest = 0 if container is None else _amount(container, resource) - amount
+        requester = largest_requester(pod, resource)
+        rest = 0 if requester is None else _amount(requester, resource) - amount
         if resource == MEMORY and rest > _MEBI:
             rest -= rest % _MEBI
-        if container is None or rest <= 0 or rest < _amount(container, resource) * _SMALLEST_SHARE:
+        if requester is None or rest <= 0 or rest < least_of(pod, requester, resource):
             return None
-        old, to = str(container.resources.requests[resource]), quantity_text(resource, rest)
-        lowered.append(r.RequestChange(container=container.name, resource=resource, old=old, to=to))
-        pod = variants.with_request(pod, container, resource, to)
+        old, to = str(requester.resources.requests[resource]), quantity_text(resource, rest)
+        lowered.append(r.RequestChange(container=requester.name, resource=resource, old=old, to=to))
+        pod = variants.with_request(pod, requester, resource, to)
     node = trials.node_for(pod) if lowered and is_within_limit_ranges(trials.live, trials.pod, pod) else None
     if node is None:
         return None
@@ -111,11 +112,11 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
     remedy, number : the remedy, and how many replicas it lets run; None where half of the request is too much
     """
     change = remedy.change
-    container = next((one for one in trials.pod.spec.containers if one.name == change.container), None)
-    if remedy.also or container is None:
+    requester = variants.requester_named(trials.pod, change.container)
+    if remedy.also or requester is None:
         return None
     unit = unit_of(change.resource)
-    low = -(-_amount(container, change.resource) // 2)
+    low = least_of(trials.pod, requester, change.resource)
     high = in_units(change.resource, change.to)
     best: r.LowerRequest | None = None
     amount = -(-low // unit) * unit
@@ -123,7 +124,7 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
         if amount <= 0 or amount >= high:
             break
         to = quantity_text(change.resource, amount)
-        pod = variants.with_request(trials.pod, container, change.resource, to)
+        pod = variants.with_request(trials.pod, requester, change.resource, to)
         is_allowed = is_within_limit_ranges(trials.live, trials.pod, pod)
         all_fit = is_allowed and trials.placed(pod, pending, trials.fork()) == pending
         if all_fit:
@@ -154,15 +155,21 @@ def _is_refused(session: Session, pod: Pod) -> bool:
     return False
 
 
-def largest_requester(pod: Pod, resource: str) -> Container | None:
-    """Return the container that requests most of a resource; None where none requests it."""
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    requesters = (container for container in containers if resource in container.resources.requests)
-    return max(requesters, key=lambda container: _amount(container, resource), default=None)
+def largest_requester(pod: Pod, resource: str) -> Requester | None:
+    """Return what requests most of a resource: the pod itself where it does; None where nothing requests it."""
+    requesters = (one for one in variants.requesters(pod) if resource in one.resources.requests)
+    return max(requesters, key=lambda one: (not one.name, _amount(one, resource)), default=None)
 
 
-def _amount(container: Container, resource: str) -> int:
-    return in_units(resource, container.resources.requests[resource])
+def least_of(pod: Pod, requester: Requester, resource: str) -> int:
+    """Return the least that a request is lowered to; that of a pod is not below what its containers request."""
+    least = -(-_amount(requester, resource) // _MOST_TIMES_LOWER)
+    own = None if requester.name else container_totals(pod.spec, REQUESTS).get(resource)
+    return least if own is None else max(least, in_units(resource, str(own)))
+
+
+def _amount(requester: Requester, resource: str) -> int:
+    return in_units(resource, requester.resources.requests[resource])
 
 
 def unit_of(resource: str) -> int:
@@ -211,11 +218,14 @@ def _has_bounds(trials: Trials) -> bool:
 def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:
     """Return the pod with all requests divided by a factor, and the changes; None where one cannot be divided."""
     changed, requests = pod, []
-    for index, container in enumerate(pod.spec.containers):
+    if pod.spec.resources is not None:
+        return None
+    for container in pod.spec.containers:
         for resource, amount in container.resources.requests.items():
-            if (part := _part(resource, amount, factor)) is None:
+            now = variants.requester_named(changed, container.name)
+            if now is None or (part := _part(resource, amount, factor)) is None:
                 return None
-            changed = variants.with_request(changed, changed.spec.containers[index], resource, part)
+            changed = variants.with_request(changed, now, resource, part)
             requests.append(r.RequestChange(container=container.name, resource=resource, old=str(amount), to=part))
     return (changed, tuple(requests)) if requests else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from kplan.api.affinity import (
     required_node_affinity,
 )
 from kplan.api.core import Container, Pod
+from kplan.api.pod import ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.tolerations import Taint, Toleration
 from kplan.documents.remedy import Policy
@@ -29,24 +30,42 @@ _HONOR = "Honor"
 _FULL_WEIGHT = 100
 
 
-def with_request(pod: Pod, container: Container, resource: str, amount: str) -> Pod:
-    """Return the pod with a lower request of a container, and of its limit where the two must be equal."""
-    resources = container.resources
+class Requester(NamedTuple):
+    """What requests resources: a container, or, with an empty name, the pod for all of its containers."""
+
+    name: str
+    resources: ResourceRequirements
+
+
+def requesters(pod: Pod) -> Iterator[Requester]:
+    """Yield the pod where it requests resources itself, then its containers."""
+    if pod.spec.resources is not None:
+        yield Requester("", pod.spec.resources)
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        yield Requester(container.name, container.resources)
+
+
+def requester_named(pod: Pod, name: str) -> Requester | None:
+    """Return a container, or the pod itself for an empty name; None where the pod has none of that name."""
+    return next((requester for requester in requesters(pod) if requester.name == name), None)
+
+
+def with_request(pod: Pod, requester: Requester, resource: str, amount: str) -> Pod:
+    """Return the pod with a lower request, and with the same limit where the two must be equal."""
+    resources = requester.resources
     limits = resources.limits
     if resource in limits and ("/" in resource or resource.startswith(HUGE_PAGES)):
         limits = {**limits, resource: amount}
-    changed = replace(
-        container, resources=replace(resources, requests={**resources.requests, resource: amount}, limits=limits)
-    )
+    lowered = replace(resources, requests={**resources.requests, resource: amount}, limits=limits)
+    if not requester.name:
+        return replace(pod, spec=replace(pod.spec, resources=lowered))
+
+    def changed(containers: Sequence[Container]) -> tuple[Container, ...]:
+        return tuple(replace(one, resources=lowered) if one.name == requester.name else one for one in containers)
+
     spec = pod.spec
-    return replace(
-        pod,
-        spec=replace(
-            spec,
-            containers=tuple(changed if other is container else other for other in spec.containers),
-            init_containers=tuple(changed if other is container else other for other in spec.init_containers),
-        ),
-    )
+    after = replace(spec, containers=changed(spec.containers), init_containers=changed(spec.init_containers))
+    return replace(pod, spec=after)
 
 
 def with_resource_named(pod: Pod, old: str, new: str) -> Pod:

@@ -172,6 +172,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
         the unit in which prices are given (Karpenter: an hour); negative where they cost less; null if unknown
     nodes : what the autoscaler adds with the actions; absent where none is followed
     left : pods that stay pending, as NAMESPACE/NAME
+    undo : commands that undo, after those of all actions, what was only for the time of them
     is_least : all smaller sets of these kinds of actions were tried, or are too small for certain
     """
 
@@ -184,6 +185,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
     price: float | None = None
     nodes: NodeChanges | UnsetType = UNSET
     left: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
     is_least: bool
 
 

@@ -46,7 +46,7 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
-    """A lower request of a container: the largest amount that fits."""
+    """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits."""
 
     container: str
     resource: str

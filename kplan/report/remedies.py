@@ -109,7 +109,8 @@ def _moved(c: r.MovedPod) -> str:
 
 
 def _lowered(c: r.RequestChange) -> str:
-    return f"lower the {c.resource} request of container {c.container} from {readable(c.old)} to {c.to}"
+    whose = f"container {c.container}" if c.container else "the pod"
+    return f"lower the {c.resource} request of {whose} from {readable(c.old)} to {c.to}"
 
 
 def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place

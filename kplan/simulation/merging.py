@@ -67,6 +67,22 @@ def _merged_map(live: Mapping[str, Plain], wanted: Mapping[str, Plain], *, is_am
     return fields
 
 
+def removals(wanted: Plain, field: str = "") -> Plain:
+    """Return what a manifest sets to null, and nothing else but the keys of the elements in which it stands."""
+    if isinstance(wanted, Mapping):
+        below = {key: None if item is None else removals(item, key) for key, item in wanted.items()}
+        return {key: item for key, item in below.items() if item is None or item}
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not isinstance(wanted, list | tuple):
+        return []
+    named = [
+        ({key: item[key] for key in keys if key in item}, removals(item))
+        for item in wanted
+        if isinstance(item, Mapping)
+    ]
+    return [{**name, **below} for name, below in named if below]
+
+
 def _is_blank(item: Plain) -> bool:
     """Tell whether a value means the same as an absent field."""
     return item in ("", [], {}, ()) or item is False

@@ -25,7 +25,7 @@ from kplan.api.references import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
 from kplan.facts import InputWarning
 from kplan.simulation.desired import RECREATE_GATE, IsOn
-from kplan.simulation.merging import merged, unseen_fields, without_dropped
+from kplan.simulation.merging import merged, removals, unseen_fields, without_dropped
 from kplan.simulation.templates import canonical, last_applied, whole_object
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
@@ -263,7 +263,8 @@ def _lean_specs(
     decoded = _plain(lean(convert(dict(content), target))).get("spec") or {}
     before = _plain(live).get("spec") or {}
     unseen = unseen_fields(content.get("spec") or {}, decoded)
-    return before, merged(before, decoded), tuple(f"spec.{path}" for path in unseen)
+    after = merged(merged(before, decoded), removals(content.get("spec") or {}))  # decoding loses what is null
+    return before, after, tuple(f"spec.{path}" for path in unseen)
 
 
 def _plain(obj: Any) -> dict[str, Any]:

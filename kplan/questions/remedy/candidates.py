@@ -86,9 +86,9 @@ class Candidates:
         for pod in free:
             own = pod.key if infos[pod.row].pod.spec.volumes else ""
             alike.setdefault((pod.node, infos[pod.row].shape, own), pod)
-        groups = [moved(group) for group in self._room.groups(free)]
+        groups = [moved(self._simulation, group) for group in self._room.groups(free)]
         if len(alike) <= MOST_SINGLE_MOVES:
-            groups += [moved([pod]) for pod in alike.values()]
+            groups += [moved(self._simulation, [pod]) for pod in alike.values()]
         else:
             self.is_complete = False
         return list(dict.fromkeys(groups))
@@ -111,7 +111,7 @@ class Candidates:
         for group in self._room.groups(pods):
             budgets = tuple(dict.fromkeys(act for pod in group if (act := loosened[pod.key]) is not None))
             if budgets:
-                yield (*budgets, *moved(group))
+                yield (*budgets, *moved(self._simulation, group))
 
     def _waiting(self) -> list[tuple[int, CycleResult]]:
         """Return the first waiting pod of some workloads, each with the scheduler's decision about it."""
@@ -272,7 +272,8 @@ def _acts(simulation: Simulation, rows: list[int], remedy: r.Remedy, patch_of: P
         case r.Uncordon(change=change):
             yield from (UncordonNode(one.node) for one in (change, *(remedy.also or ())))
         case r.MovePod(change=change):
-            yield from (Move(one.pod, one.node) for one in (change, *(remedy.also or ())))
+            keys = {one.pod for one in (change, *(remedy.also or ()))}
+            yield from moved(simulation, [pod for pod in simulation.pods.values() if pod.key in keys])
         case r.LowerRequest():
             yield from _patches(simulation, rows, remedy, patch_of)
         case _:
@@ -286,10 +287,10 @@ def _patches(simulation: Simulation, rows: list[int], remedy: r.LowerRequest, pa
         pod, change = infos[row].pod, remedy.change
         if remedy.members and infos[row].key not in remedy.members:
             continue
-        container = next((one for one in pod.spec.containers if one.name == change.container), None)
-        if container is None:
+        requester = variants.requester_named(pod, change.container)
+        if requester is None:
             continue
-        lower = variants.with_request(pod, container, change.resource, change.to)
+        lower = variants.with_request(pod, requester, change.resource, change.to)
         patch = patch_of(row, replace(remedy, members=UNSET, helps=UNSET), lower)
         if patch is not None and patch.target not in targets:
             targets.add(patch.target)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kplan.actions.actions import Acts, Fewer, Loosen, Move
+from kplan.actions.carry_out import workload_of
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.references import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
@@ -60,9 +61,15 @@ class MakingRoom:
         return [group for _, _, group in ranked[:_MOST_GROUPS]]
 
 
-def moved(pods: Iterable[ObservedPod]) -> Acts:
+def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Acts:
     """Return the moves of pods."""
-    return tuple(Move(pod.key, pod.node) for pod in pods)
+    return tuple(_move(simulation, pod) for pod in pods)
+
+
+def _move(simulation: Simulation, pod: ObservedPod) -> Move:
+    workload = workload_of(simulation, pod.row)
+    ready = sum(other.is_ready and workload_of(simulation, row) == workload for row, other in simulation.pods.items())
+    return Move(pod.key, pod.node, workload, ready)
 
 
 def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loosen | None:

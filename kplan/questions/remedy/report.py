@@ -23,6 +23,7 @@ from kplan.actions.actions import (
     in_order,
     kind_of,
     new_nodes,
+    undo_of,
 )
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
@@ -61,7 +62,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[d.Kind], show
     asleep = _asleep(simulation)
     named = {key for keys in (*start.values(), *anyway.values()) for key in keys} if not pods else set(pods)
     goal = Goal(start, anyway, named - asleep)
-    most = budget(playing)
+    most = budget(playing, goal)
     by_hand = "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
@@ -168,6 +169,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         price=None if after_all is None or price is None else round(after_all - price, 9),
         nodes=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
         left=tuple(goal.left(before)),
+        undo=undo_of(acts),
         is_least=solution.is_least,
     )
 

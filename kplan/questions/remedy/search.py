@@ -22,6 +22,9 @@ from kplan.questions.remedy.candidates import Candidates
 MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 40, 20_000
 """How many sets are tried at most and at least; between them, MOST_WORK nodes and pods in all."""
 
+MOST_DECIDED, FEWEST_TRIED = 40_000, 8
+"""Where so many pods wait that to decide about them takes most of the time, fewer sets are tried than LEAST_TRIED."""
+
 _MOST_STEPS = 12
 _ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
@@ -187,7 +190,8 @@ def _in_turn(groups: Iterable[Acts]) -> Iterator[Acts]:
         yield from filter(None, turn)
 
 
-def budget(playing: Playing) -> int:
+def budget(playing: Playing, goal: Goal) -> int:
     """Return how many sets may be tried in a cluster of this size."""
     snapshot = playing.base.objects
-    return max(LEAST_TRIED, min(MOST_TRIED, MOST_WORK // (len(snapshot.nodes) + len(snapshot.pods) + 1)))
+    least = max(FEWEST_TRIED, min(LEAST_TRIED, MOST_DECIDED // (sum(goal.start.values()) + 1)))
+    return max(least, min(MOST_TRIED, MOST_WORK // (len(snapshot.nodes) + len(snapshot.pods) + 1)))

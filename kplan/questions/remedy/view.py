@@ -100,6 +100,9 @@ def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     for number, action in enumerate(remedy.actions, 1):
         yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
         yield Preformatted("", "\n".join(action.commands), indent=2)
+    if remedy.undo:
+        yield line(Span("At the end: ", "strong"), "as before")
+        yield Preformatted("", "\n".join(remedy.undo), indent=2)
     if remedy.actions and remedy.nodes:
         yield from _followed(remedy, remedy.nodes, document.nodes)
     elif remedy.price:
@@ -194,7 +197,7 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _names(document: d.RemedyReport) -> list[str]:
-    return [command for action in document.remedy.actions for command in action.commands]
+    return [*(command for action in document.remedy.actions for command in action.commands), *document.remedy.undo]
 
 
 VIEW = View("remedy", _sentence, _body, _cases, _names, style=_style)

@@ -21,7 +21,7 @@ _BY_NAME = ("containers", "initContainers")
 
 def replayed(planner: kplan.Planner, remedy: d.RemedySet) -> int:
     """Carry out the printed commands on a copy of the cluster; return how many pods wait when all is at rest."""
-    for command in [command for action in remedy.actions for command in action.commands]:
+    for command in [*(command for action in remedy.actions for command in action.commands), *remedy.undo]:
         planner = after(planner, shlex.split(command))
     return sum(not pod.spec.node_name for pod in settled(planner, retries=True).snapshot.pods)
 
@@ -62,7 +62,7 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
             other = planner.with_snapshot(planner.snapshot)
             other.autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
             return other
-        case ["#", "to", "be", "undone", *_]:
+        case ["kubectl", "wait", *_]:
             return planner
     raise AssertionError(words)
 

@@ -14,6 +14,7 @@ def test_names_are_the_commands_alone() -> None:
     assert result.splitlines() == [
         "kubectl cordon gpu-1",
         "kubectl delete pod inference-0 -n ml --wait",
+        "kubectl wait --for=jsonpath='{.status.readyReplicas}'=2 statefulset inference -n ml --timeout=10m",
         "kubectl uncordon gpu-1",
     ]
 

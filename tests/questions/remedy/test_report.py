@@ -15,7 +15,8 @@ from kplan.documents import remedies as d
 from kplan.effects.watching import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.question import Remedy
-from kplan.questions.remedy.search import Search
+from kplan.questions.remedy.search import LEAST_TRIED, MOST_DECIDED, Search
+from kplan.questions.remedy.search import budget as sets_to_try
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
@@ -200,6 +201,7 @@ def test_a_node_that_is_uncordoned_is_cordoned_again_while_its_pods_are_moved() 
         "kubectl uncordon a",
         "kubectl cordon a",
         "kubectl delete pod small-abc-0 -n default --wait",
+        "kubectl wait --for=jsonpath='{.status.readyReplicas}'=1 deployment small -n default --timeout=10m",
         "kubectl uncordon a",
     ]
 
@@ -362,3 +364,69 @@ def test_where_all_pods_run_there_is_no_reason() -> None:
     report = kplan.Planner("demo").ask(Remedy(pods=("ml/fine-tune",)))
 
     assert report.because is UNSET
+
+
+def test_a_misspelt_key_is_taken_out_of_the_template_of_a_live_deployment() -> None:
+    report = remedy(
+        node("a", pool="web"), deployment("web", "1", ("", ""), nodeSelector={"pol": "web"}), only=("selectors",)
+    )
+    assert (report.remedy.runs, report.remedy.of) == (2, 2)
+    assert '"nodeSelector":{"pol":null,"pool":"web"}' in report.remedy.actions[0].commands[0]
+
+
+def test_an_autoscaler_lets_fewer_run_once_both_its_bounds_say_so() -> None:
+    scaler = head("HorizontalPodAutoscaler", name="b", namespace="default") | {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b"},
+            "minReplicas": 3,
+            "maxReplicas": 5,
+        }
+    }
+    report = remedy(
+        node("a", "4"), deployment("b", "1", ("a", "a", "a")), deployment("big", "2", ("",)), scaler, only=("scale",)
+    )
+    assert report.remedy.runs == 1
+    assert [action.commands for action in report.remedy.actions] == [
+        ("""kubectl patch hpa b -n default --type merge -p '{"spec":{"maxReplicas":2,"minReplicas":2}}'""",)
+    ]
+
+
+def test_a_request_of_the_whole_pod_is_lowered_but_not_below_its_containers() -> None:
+    def web(own: str, each: str) -> list[Object]:
+        resources = {"requests": {"cpu": own}, "limits": {"cpu": own}}
+        return deployment("web", each, ("",), resources=resources)
+
+    full = deployment("full", "2500m", ("a",))
+    (action,) = remedy(node("a"), full, web("3", "500m"), only=("requests",)).remedy.actions
+    assert isinstance(action, d.Change)
+    assert action.patch == '{"resources":{"requests":{"cpu":"1500m"}}}'
+    assert remedy(node("a"), full, web("3", "2"), only=("requests",)).remedy.actions == ()
+
+
+def test_a_job_is_created_again_in_one_command_that_leaves_nothing_undone() -> None:
+    job = head("Job", name="train", namespace="default") | {
+        "spec": {
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}},
+        }
+    }
+    waiting = head("Pod", name="train-0", namespace="default") | {"spec": {"containers": [CONTAINER]}}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    waiting["metadata"]["ownerReferences"] = [owner]
+    job["metadata"]["uid"] = "u"
+    (action,) = remedy(node("a", "2"), job, waiting, only=("requests",)).remedy.actions
+    (command,) = action.commands
+    assert command.startswith("kubectl get job train -n default -o yaml | kubectl patch --local -f - -o yaml -p ")
+    assert command.endswith(" | kubectl replace --force -f -")
+    assert '"selector":null' in command
+    assert '"cpu":"2"' in command
+
+
+CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+
+
+def test_where_very_many_pods_wait_fewer_sets_are_tried() -> None:
+    planner = planner_of(node("a"), *(deployment(f"w{number}", "5", ("",) * 50) for number in range(60)))
+    playing = Playing(planner)
+    start = playing.play(()).waiting
+    assert sets_to_try(playing, Goal(start, start, ())) == MOST_DECIDED // 3001 < LEAST_TRIED

@@ -89,9 +89,13 @@ def gpus() -> list[Any]:
     ]
 
 
-def moves(node_name: str, *pods: str) -> list[str]:
-    deleted = [f"kubectl delete pod {pod} -n default --wait" for pod in pods]
-    return [f"kubectl cordon {node_name}", *deleted, f"kubectl uncordon {node_name}"]
+def moves(node_name: str, *pods: str, ready: int = 1) -> list[str]:
+    moved = [f"kubectl cordon {node_name}"]
+    for pod in pods:
+        wanted = f"--for=jsonpath='{{.status.readyReplicas}}'={ready}"
+        moved.append(f"kubectl delete pod {pod} -n default --wait")
+        moved.append(f"kubectl wait {wanted} deployment {pod.split('-abc')[0]} -n default --timeout=10m")
+    return [*moved, f"kubectl uncordon {node_name}"]
 
 
 LOOSEN, RESTORE = (
@@ -118,8 +122,8 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
         "moves budgets",
         [
             LOOSEN,
-            f"# to be undone at the end: {RESTORE}",
             *moves("g1", "first-abc-0"),
+            RESTORE,
         ],
     ),
     "a new node disturbs less than a budget that is loosened": (
@@ -135,7 +139,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("train", "1", ("", ""), gpu="4"),
         ],
         "",
-        [*moves("g0", "serve-abc-0"), *moves("g2", "serve-abc-2")],
+        [*moves("g0", "serve-abc-0", ready=4), *moves("g2", "serve-abc-2", ready=4)],
     ),
     "two pods with different causes need two actions": (
         [
@@ -222,7 +226,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("y", "100m", ("",), nodeSelector={"kubernetes.io/hostname": "a"}),
         ],
         "",
-        moves("a", "x-abc-0"),
+        moves("a", "x-abc-0", ready=2),
     ),
     "a port of the host is taken": (
         [node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))],
@@ -241,7 +245,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "two small moves disturb less than a node": (
         [node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))],
         "",
-        moves("a", "s-abc-0", "s-abc-1"),
+        moves("a", "s-abc-0", "s-abc-1", ready=8),
     ),
     "one node is enough for two workloads": (
         [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
@@ -257,7 +261,8 @@ def test_the_best_answer_is_given_and_every_answer_holds(story: str) -> None:
     planner = planner_of(*objects)
     report = planner.ask(Remedy(only=tuple(only.split())))
 
-    assert [command for action in report.remedy.actions for command in action.commands] == commands
+    done = [command for action in report.remedy.actions for command in action.commands]
+    assert [*done, *report.remedy.undo] == commands
     for answer in (report.remedy, *report.alternatives):
         assert replayed(planner, answer) == answer.of - answer.runs
     assert_keeps_to_its_schema(report.to_dict())
