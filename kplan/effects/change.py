@@ -23,6 +23,7 @@ from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.watching import add_bounds, begin, watched
 from kplan.facts import InputWarning
 from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.controlled import EVER
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start
@@ -176,6 +177,7 @@ def follow(
         decisions.watch(simulation)
     for _ in course or ():
         pass
+    simulation.max_rounds = EVER  # they bound the queue; what manifests bring about is followed to its end
     infos = simulation.session.cluster.pods.infos
     tried = frozenset() if course is None else frozenset(infos[queued.pod].key for queued in course.queue)
     for update in updates.all:

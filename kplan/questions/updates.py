@@ -31,6 +31,7 @@ def change_of(
     *,
     clock: Clock | None = None,
     queue: WorkedOff | None = None,
+    even_new: bool = False,
     tells_luck: bool = True,
 ) -> PlanReport | None:
     """Return the report about manifests if any of them are in the cluster already; None where all are new.
@@ -39,11 +40,12 @@ def change_of(
     ----------
     clock : return the report also where all are new, or there are none, with the times at which all happens
     queue : is worked off before, whatever the manifests change; then there is a report also where all of them are new
+    even_new : there is one also where all of them are new and no queue is worked off
     tells_luck : tell what depends on draws among equals
     """
     if clock is not None:
         return _in_time(subject, rollout, command, showing, clock)
-    update = subject.update(even_new=queue is not None)
+    update = subject.update(even_new=even_new or queue is not None)
     if update is None:
         return None
     from kplan.effects.carried_out import Decisions

@@ -152,7 +152,7 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     """
     before, after = subjects
     # It stays the same whatever is taken away from the other side.
-    answer_before = cache(lambda is_change: _answer(before, showing, is_change=is_change))
+    answer_before = cache(lambda has_updates: _answer(before, showing, has_updates=has_updates))
     document = diff_report(*_answers(subjects, titles, showing, answer_before), fail_on=showing.fail_on or ())
     document = with_missing(document, tuple(_left_out(before, after)))
     manifests = after.manifests
@@ -190,10 +190,10 @@ def _answers(
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     # Both sides run the same course: what only one of them set in motion would look like a difference.
-    is_change = any(
+    changes_some = any(
         subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
     )
-    answers = (answer_before(is_change), _answer(subjects[1], showing, is_change=is_change))
+    answers = (answer_before(changes_some), _answer(subjects[1], showing, has_updates=changes_some))
     chosen: dict[str, set[str]] = {}
     for answer in answers:
         if not isinstance(answer, Report):
@@ -216,12 +216,19 @@ def _answers(
     return compared[0], compared[1]
 
 
-def _answer(subject: Subject, showing: Showing, *, is_change: bool) -> Plan | QueuePlan | Report:
-    """Place the pods, as `kplan place` does, or without any all pending pods, as `kplan plan` does."""
-    if is_change:
-        change = change_of(subject, "auto", "plan", replace(showing, fail_on=()), queue=WorkedOff(), tells_luck=False)
-        if change is not None:
-            return change
-    if subject.manifests is None and not subject.names_pods:
-        return work_off(subject.base, WorkedOff())
-    return place_in_order(subject.base, subject.pods)
+def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | QueuePlan | Report:
+    """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does.
+
+    Parameters
+    ----------
+    has_updates : one of the two questions changes workloads of the cluster, where the scheduler has tried all pending
+        pods before
+    """
+    if subject.manifests is None:
+        return place_in_order(subject.base, subject.pods) if subject.names_pods else work_off(subject.base, WorkedOff())
+    named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
+    queue = None if has_updates else WorkedOff(named, with_pending=True)
+    shown = replace(showing, fail_on=())
+    change = change_of(subject, "auto", "plan", shown, queue=queue, even_new=True, tells_luck=False)
+    assert change is not None  # noqa: S101 - there is one even where all is new
+    return change
