@@ -57,15 +57,15 @@ _kplan() {
         case " ask capacity check completion config diff drain explain groups mcp nodes place plan pods preempt rbac remedy save schema show snapshot types " in *" $word "*) path="$path $word" ;; esac
     done
     case "$path $previous" in
-        "kplan pods --output"|"kplan pods -o") _kplan_words yaml json table name junit github sarif; return ;;
+        "kplan pods --output"|"kplan pods -o") _kplan_words yaml json table name junit github sarif codequality; return ;;
         "kplan diff --fail-on") _kplan_list; _kplan_words regression warning none; return ;;
         "kplan snapshot show --output"|"kplan snapshot show -o") _kplan_words table json yaml; return ;;
-        "kplan snapshot check --output"|"kplan snapshot check -o") _kplan_words table json yaml junit github sarif; return ;;
+        "kplan snapshot check --output"|"kplan snapshot check -o") _kplan_words table json yaml junit github sarif codequality; return ;;
         "kplan snapshot rbac --output"|"kplan snapshot rbac -o") _kplan_words yaml json; return ;;
         "kplan snapshot types --output"|"kplan snapshot types -o") _kplan_words yaml json; return ;;
         "kplan snapshot groups --output"|"kplan snapshot groups -o") _kplan_words yaml json; return ;;
         "kplan config show -o"|"kplan config show --output") _kplan_words table json yaml; return ;;
-        "kplan config check -o"|"kplan config check --output") _kplan_words table json yaml junit github sarif; return ;;
+        "kplan config check -o"|"kplan config check --output") _kplan_words table json yaml junit github sarif codequality; return ;;
         *" --namespace"|*" -n") _kplan_names namespaces; return ;;
         *" --selector"|*" -l") return ;;
         *" --autoscaler") _kplan_words auto karpenter cluster-autoscaler none; return ;;
@@ -96,7 +96,7 @@ _kplan() {
         *" --ties") _kplan_words scheduler name even; return ;;
         *" --seed") return ;;
         *" --extenders") _kplan_words ignore call; return ;;
-        *" --output"|*" -o") _kplan_words table wide json yaml markdown name junit github sarif html; return ;;
+        *" --output"|*" -o") _kplan_words table wide json yaml markdown name junit github sarif codequality html; return ;;
         *" --report") _kplan_files; return ;;
         *" --top") return ;;
         *" --max-listed") return ;;

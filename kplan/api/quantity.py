@@ -233,6 +233,8 @@ def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int
 
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_THOUSANDTHS = r"[1-9][0-9]{3,15}m"
+"""Of cores, one or more of them."""
 _BYTES = r"(-?[0-9]+)(|[KMGTPE]i)"
 _LEAST_BYTES = 1 << 20
 """Plain numbers below this are as often counts as bytes."""
@@ -252,6 +254,13 @@ def readable(quantity: str) -> str:
     power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)
     value = f"{amount / 1024**power:.1f}".removesuffix(".0")
     return f"{value}{_UNITS[power]}"
+
+
+def in_cores(quantity: str) -> str:
+    """Return a quantity as `readable` does, and one of thousandths from a whole on as a number: 963.6 for 963600m."""
+    if re.fullmatch(_THOUSANDTHS, quantity):
+        return f"{int(quantity[:-1]) / 1000:.3f}".rstrip("0").rstrip(".")
+    return readable(quantity)
 
 
 def enumerated(names: Sequence[str]) -> str:

@@ -26,6 +26,11 @@ class Difference(enum.StrEnum):
     APPEARED = "appeared"
     """Only the second answer is about the pod."""
     DISAPPEARED = "disappeared"
+    SCALED = "scaled"
+    """Of a workload alone: it wants another number of pods."""
+
+
+OF_PODS = tuple(difference for difference in Difference if difference is not Difference.SCALED)
 
 
 class Fate(Document, frozen=True, kw_only=True):
@@ -95,9 +100,9 @@ class WorkloadSide(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    pods : with and without a node
-    placed : with a node
-    nodes : node -> how many of them are there
+    pods : that it wants, where that is known; else those with and without a node
+    placed : of these, with a node
+    nodes : node -> how many of its pods are there, those that a rollout leaves and adds besides included
     """
 
     pods: Count
@@ -134,6 +139,7 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     message : what kube-scheduler writes about the first pod that is pending, where more are pending than before
     decision : about the same pod; null where the second answer does not hold it
     evicts : pods that only the second answer evicts, for pods of this workload
+    evicted_for : KIND/NAMESPACE/NAME -> how many pods of this workload only the second answer evicts for that one
     because : parts of the change that cause it to wait; each was taken away, and the question asked again
     origin : its place in the manifests of the second question; absent for a workload of the snapshot
     """
@@ -146,6 +152,7 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     message: str = ""
     decision: PodPlacement | None = None
     evicts: tuple[str, ...] = ()
+    evicted_for: dict[str, Count] = {}
     because: tuple[Blame, ...] = ()
     origin: Origin | UnsetType = field(default=UNSET, name="from")
 

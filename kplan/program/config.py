@@ -119,9 +119,10 @@ def check(
     except ConfigError as error:
         problems = error.problems
     name = name_of(source)
-    if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
+    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
+
+    if output in PROGRAM_FORMATS:
         from kplan.report.checks import configuration_cases
-        from kplan.report.registry import render_for_programs
 
         warnings = config.warnings if config is not None else ()
         write_out(render_for_programs(configuration_cases(name, problems, warnings, repository()), output))

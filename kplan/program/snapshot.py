@@ -165,9 +165,10 @@ def check(
     check_template(output)
     remember_formats([(output, "")])
     report = check_report(_open(file, cluster, quiet=quiet))
-    if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
+    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
+
+    if output in PROGRAM_FORMATS:
         from kplan.report.checks import snapshot_cases
-        from kplan.report.registry import render_for_programs
 
         write_out(render_for_programs(snapshot_cases(report, repository()), output))
     else:

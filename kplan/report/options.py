@@ -53,6 +53,7 @@ class CheckFormat(JsonFormat):
     JUNIT = "junit"
     GITHUB = "github"
     SARIF = "sarif"
+    CODEQUALITY = "codequality"
 
 
 class OutputFormat(JsonFormat):
@@ -67,6 +68,7 @@ class OutputFormat(JsonFormat):
     JUNIT = "junit"
     GITHUB = "github"
     SARIF = "sarif"
+    CODEQUALITY = "codequality"
     HTML = "html"
 
 

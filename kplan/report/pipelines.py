@@ -1,7 +1,8 @@
-"""Reports for pipelines: JUnit XML, GitHub annotations, and SARIF with its rules."""
+"""Reports for pipelines: JUnit XML, GitHub annotations, GitLab's Code Quality, and SARIF with its rules."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from kplan.api.quantity import listing
-from kplan.report.view import Case, CaseReport, State, alike, brief_lines
+from kplan.report.view import Case, CaseReport, Level, alike, brief_lines
 from kplan.report.words import count, grouped
 from kplan.version import __version__
 from kplan.visible import as_json
@@ -114,6 +115,7 @@ _RULES: Mapping[str, Rule] = {
     "StillPending": Rule("A pod that stays pending for another reason.", _MOVES, is_failure=False),
     "Appeared": Rule("A pod that exists only after the change.", _MOVES, is_failure=False),
     "Disappeared": Rule("A pod that exists only before the change.", _MOVES, is_failure=False),
+    "Scaled": Rule("A workload that wants another number of pods.", _MOVES, is_failure=False),
     "MissingKind": Rule(
         "A kind of object that could not be read, so that the answer may be wrong.",
         "kplan snapshot rbac prints the rights that reading needs.",
@@ -189,11 +191,14 @@ def _attribute(text: str) -> str:
     return f'"{text.replace(chr(34), "&quot;")}"'
 
 
-_LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
+_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 _MOST_NAMES = 10
 
 
-_ORDER: tuple[State, ...] = ("failed", "warning", "skipped")
+_ORDER = tuple(_LEVELS)
+_FIRST = "NewlyPending"
+"""What is told before others of its level."""
+
 MOST_ANNOTATIONS = 10
 """GitHub shows at most so many of each level for a step, whichever come first."""
 
@@ -204,7 +209,7 @@ def render_github(report: CaseReport) -> str:
     A workload has one, and so has a warning that is about several objects. There are `MOST_ANNOTATIONS` at most.
     """
     groups = [*alike(case for case in report.cases if case.state in ("failed", "skipped")), *_warnings(report)]
-    groups.sort(key=lambda cases: (_ORDER.index(cases[0].state), not cases[0].file))
+    groups.sort(key=lambda cases: (_ORDER.index(cases[0].level), cases[0].rule != _FIRST, not cases[0].file))
     shown, rest = groups[: MOST_ANNOTATIONS - 1], groups[MOST_ANNOTATIONS - 1 :]
     lines = [_annotation(cases) for cases in shown]
     lines.append(f"::notice title=kplan::{_data(report.title + _left_out(rest))}")
@@ -221,8 +226,8 @@ def _left_out(groups: Sequence[Sequence[Case]]) -> str:
     """Return how many annotations more there would be, and about what the most important ones are."""
     if not groups:
         return ""
-    numbers = Counter(cases[0].state for cases in groups)
-    kinds = ", ".join(count(numbers[state], _LEVELS[state]) for state in _ORDER if numbers[state])
+    numbers = Counter(cases[0].level for cases in groups)
+    kinds = ", ".join(count(numbers[level], word) for level, word in _LEVELS.items() if numbers[level])
     names = [f"{cases[0].about} ({cases[0].rule})" for cases in groups]
     return f"\nNot annotated: {kinds}: {listing(names, most=_MOST_NAMES)}"
 
@@ -234,7 +239,7 @@ def _annotation(cases: Sequence[Case]) -> str:
         properties.append(f"line={case.line}")
     properties.append(f"title={_property(f'kplan: {case.about} ({case.rule})')}")
     body = "\n".join(brief_lines(cases))
-    return f"::{_LEVELS[case.state]} {','.join(properties)}::{_data(body)}"
+    return f"::{_LEVELS[case.level]} {','.join(properties)}::{_data(body)}"
 
 
 def _data(text: str) -> str:
@@ -246,7 +251,6 @@ def _property(text: str) -> str:
 
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_SARIF_LEVELS = {"failed": "error", "warning": "warning", "skipped": "note"}
 _ROOT = "%SRCROOT%"
 _ANSWERED = (0, 1)
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
@@ -255,7 +259,7 @@ _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 
 def render_sarif(report: CaseReport) -> str:
     """Return a SARIF log with one run: a result for each workload with a failure or a warning."""
-    groups = alike(case for case in report.cases if case.state in _SARIF_LEVELS)
+    groups = alike(case for case in report.cases if case.state != "passed")
     rules = sorted({cases[0].rule for cases in groups})
     run = {
         "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
@@ -294,7 +298,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
     return {
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
-        "level": _SARIF_LEVELS[case.state],
+        "level": case.level,
         "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)]))},
         "locations": [
             {
@@ -307,6 +311,26 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
             }
         ],
         "partialFingerprints": {"kplanCase/v1": _fingerprint(case)},
+    }
+
+
+_SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
+
+
+def render_code_quality(report: CaseReport) -> str:
+    """Return a report for GitLab's Code Quality: an issue for each workload with a failure or a warning."""
+    groups = alike(case for case in report.cases if case.state != "passed")
+    return as_json([_issue(cases, report.source) for cases in groups]) + "\n"
+
+
+def _issue(cases: Sequence[Case], source: str) -> dict[str, Any]:
+    case = cases[0]
+    return {
+        "description": " ".join([f"{case.about}:", *brief_lines(cases)]),
+        "check_name": case.rule,
+        "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
+        "severity": _SEVERITIES[case.level],
+        "location": {"path": case.file or source, "lines": {"begin": case.line or 1}},
     }
 
 

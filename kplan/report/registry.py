@@ -31,6 +31,7 @@ _WRITERS: Mapping[str, str] = {
     "junit": "kplan.report.pipelines:render_junit",
     "github": "kplan.report.pipelines:render_github",
     "sarif": "kplan.report.pipelines:render_sarif",
+    "codequality": "kplan.report.pipelines:render_code_quality",
 }
 """Formats that hold what went well and what did not -> the function that writes it."""
 PROGRAM_FORMATS = frozenset(_WRITERS)

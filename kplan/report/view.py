@@ -15,6 +15,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.words import count, grouped, name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
+Level = Literal["error", "warning", "note"]
 Moment = Literal["before", "after"]
 
 
@@ -35,6 +36,14 @@ class Case(msgspec.Struct, frozen=True):
     more: str = ""  #: the command that shows more
     hint: str = ""  #: the next step, where there is no remedy
     kind: str = "pod"  #: what several cases that are alike are counted as
+    is_notable: bool = False  #: people are warned of it even where it does not count
+
+    @property
+    def level(self) -> Level:
+        """How much it matters where it did not pass."""
+        if self.state == "failed":
+            return "error"
+        return "warning" if self.state == "warning" or self.is_notable else "note"
 
     @property
     def about(self) -> str:

@@ -13,13 +13,12 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import structs
 
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
@@ -57,13 +56,17 @@ class _Entry(msgspec.Struct, frozen=True):
     path: str
 
 
-@contextlib.contextmanager
-def manifests_of_both(
-    names: Sequence[str], against: str, kustomizations: Sequence[str] = ()
-) -> Iterator[tuple[Sequence[str], list[str]]]:
-    """Yield the manifests and the kustomizations of the first question; a git revision exists only during the context.
+class _First(NamedTuple):
+    """The manifests and the kustomizations of the first question; both are empty where a revision has none yet."""
 
-    Both are empty where a revision has none of them yet.
+    manifests: Sequence[str]
+    kustomizations: Sequence[str]
+    deleted: Mapping[str, str] = {}  #: file that only the revision has -> its name for the second question
+
+
+@contextlib.contextmanager
+def manifests_of_both(names: Sequence[str], against: str, kustomizations: Sequence[str] = ()) -> Iterator[_First]:
+    """Yield the manifests of the first question; a git revision exists only during the context.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def manifests_of_both(
         When manifests are invalid; those of a revision are named ``git:REV:PATH``.
     """
     if not against.startswith(GIT):
-        yield ([against], []) if against else (names, list(kustomizations))
+        yield _First([against], ()) if against else _First(names, kustomizations)
         return
     if not names and not kustomizations:
         raise UsageError(
@@ -89,7 +92,11 @@ def manifests_of_both(
         paths = {name: _if_there(Path(name), revision, Path(directory)) for name in names}
         folders = {name: _kustomization(Path(name), revision, Path(directory)) for name in kustomizations}
         try:
-            yield [path for path in paths.values() if path], [folder for folder in folders.values() if folder]
+            yield _First(
+                [path for path in paths.values() if path],
+                [folder for folder in folders.values() if folder],
+                {path: name for name, path in paths.items() if path and not Path(name).exists()},
+            )
         except ManifestError as error:
             there = {path: f"{against}:{name}" for name, path in (*paths.items(), *folders.items()) if path}
             raise ManifestError(
@@ -133,7 +140,7 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
 
     Raises UsageError where git fails, and for what no manifest is: links, names that lead elsewhere, too much.
     """
-    inside, name = (path, "") if path.is_dir() else (path.parent, path.name)
+    inside, name = (path, "") if path.is_dir() else _in_folder(path)
     what = f"git:{revision}: {path}"
     if not revision or revision.startswith("-"):
         raise UsageError(f"git:{revision}: no revision", hint=_REVISION_HINT)
@@ -157,6 +164,12 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     except (OSError, ValueError):
         raise UsageError(f"{what} cannot be read whole", hint="fetch the revision first, or compare folders") from None
     return str(target / name) if name else str(target)
+
+
+def _in_folder(path: Path) -> tuple[Path, str]:
+    """Return the nearest folder of a path that exists, and the name of the path in that."""
+    inside = next((folder for folder in path.parents if folder.is_dir()), path.parent)
+    return inside, str(path.relative_to(inside))
 
 
 def _check_revision(inside: Path, revision: str) -> None:
@@ -330,7 +343,7 @@ def diff(
     fail_on = _fail_on(output)
     formats_of(output)
     from kplan.questions.diff.document import diff_report
-    from kplan.questions.diff.sides import compare
+    from kplan.questions.diff.sides import compare, without_deleted, without_manifests
 
     names = [*(what or ()), *(manifests.filename or ())]
     manifests = dataclasses.replace(manifests, filename=None)
@@ -353,20 +366,21 @@ def diff(
         (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
     )
     kustomizations = manifests.kustomize or []
-    with manifests_of_both(names, against_manifests, kustomizations) as (first, second):
+    with manifests_of_both(names, against_manifests, kustomizations) as first:
+        left = [name for name in names if name not in first.deleted.values()]
         question = ask(
-            names, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
+            left, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
         )
         if against_manifests.startswith(GIT):
             # What is passed over there is here as well, under a name that means something.
             earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
-            manifests = dataclasses.replace(manifests, kustomize=second)
-        if first or second or not (names or kustomizations):
-            base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+            manifests = dataclasses.replace(manifests, kustomize=list(first.kustomizations))
+        if first.manifests or first.kustomizations or not (names or kustomizations):
+            base = ask(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         else:
-            from kplan.workloads import Manifests
-
-            base = structs.replace(ask((), earlier), manifests=Manifests(()))  # they do not exist yet
+            base = without_manifests(ask((), earlier))  # they do not exist yet
+        if first.deleted:
+            question = without_deleted(question, base, first.deleted)
         document = compare((base, question), titles, showing_of(output, fail_on))
     emit(document, output, verbosity, question.manifests)
 

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from kplan.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.diff import (
+    OF_PODS,
     CapacityDifference,
     Cause,
     CauseKind,
@@ -38,7 +39,8 @@ class Tally(msgspec.Struct):
     """The pods of a workload at the end of an answer."""
 
     nodes: Counter[str] = msgspec.field(default_factory=Counter)  #: node -> pods
-    pending: int = 0
+    waiting: int = 0  #: pods without a node
+    desired: int | None = None  #: how many it wants, where that is known: a rollout has more pods besides
     decision: PodPlacement | None = None  #: about the first pod that is pending
     message: str = ""  #: kube-scheduler's, about the same pod
     origin: Origin | None = None
@@ -48,15 +50,29 @@ class Tally(msgspec.Struct):
         if node is not None:
             self.nodes[node] += pods
             return
-        self.pending += pods
+        self.waiting += pods
         self.message = self.message or message
         self.decision = self.decision or decision
 
     @property
+    def pods(self) -> int:
+        """How many there are to be."""
+        return self.nodes.total() + self.waiting if self.desired is None else self.desired
+
+    @property
+    def placed(self) -> int:
+        """How many of these have a node."""
+        return min(max(self.pods - self.waiting, 0), self.nodes.total())
+
+    @property
+    def pending(self) -> int:
+        """How many of these have none."""
+        return self.pods - self.placed
+
+    @property
     def side(self) -> WorkloadSide:
         """The tally as a document."""
-        placed = self.nodes.total()
-        return WorkloadSide(pods=placed + self.pending, placed=placed, nodes=dict(sorted(self.nodes.items())))
+        return WorkloadSide(pods=self.pods, placed=self.placed, nodes=dict(sorted(self.nodes.items())))
 
 
 class Workloads(msgspec.Struct):
@@ -119,9 +135,16 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
         key = f"{pod.namespace}/{pod.name}"
         workloads.of_pod.setdefault(key, pod.workload)
         workloads.named(pod.workload).add(pod.node, 1, pod.message, decisions.get(pod.workload))
+    _note_changed(report, workloads)
+
+
+def _note_changed(report: PlanReport, workloads: Workloads) -> None:
+    """Note how many pods the workloads of a plan want, and what holds them up."""
     for changed in report.workloads:
         tally = workloads.named(changed.key)
-        tally.pending = max(tally.pending, changed.pending)
+        tally.waiting = max(tally.waiting, changed.pending)
+        if report.after and changed.desired:
+            tally.desired = changed.desired
         tally.origin = changed.origin or None
         tally.message = tally.message or changed.refused or changed.because
 
@@ -130,7 +153,7 @@ def workload_differences(
     then: Workloads,
     now: Workloads,
     pods: Sequence[PodDifference],
-    added_victims: Iterable[str],
+    added_victims: Mapping[str, str],
     origins: Mapping[str, Origin],
 ) -> Iterator[WorkloadDifference]:
     """Yield the workloads about which two answers differ, the worst first.
@@ -140,19 +163,22 @@ def workload_differences(
     Parameters
     ----------
     pods : the pods about which they differ
-    added_victims : pods that only the second answer evicts
+    added_victims : pods that only the second answer evicts -> the pods for which they are
     origins : KIND/NAMESPACE/NAME of a workload -> its place in the manifests of the second question
     """
     causes: dict[str, tuple[Cause, ...]] = {}
     differing: Counter[str] = Counter()
     evicts: dict[str, list[str]] = {}
-    new_victims = set(added_victims)
+    evicted_for: dict[str, Counter[str]] = {}
+    for victim, by in added_victims.items():
+        if victim in now.of_pod and by in now.of_pod:
+            evicted_for.setdefault(now.of_pod[victim], Counter())[now.of_pod[by]] += 1
     for pod in pods:
         workload = pod.workload
         differing[workload] += pod.difference is not Difference.STILL_PENDING
         causes[workload] = causes.get(workload) or pod.why
         if pod.after is not None:
-            evicts.setdefault(workload, []).extend(v for v in pod.after.victims if v in new_victims)
+            evicts.setdefault(workload, []).extend(v for v in pod.after.victims if v in added_victims)
     rows = []
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         before, after = then.tallies.get(workload), now.tallies.get(workload)
@@ -173,6 +199,7 @@ def workload_differences(
                 message=after.message if after is not None and is_worse else "",
                 decision=after.decision if after is not None and is_worse else None,
                 evicts=tuple(dict.fromkeys(evicts.get(workload, ()))),
+                evicted_for=dict(evicted_for.get(workload, {})),
                 origin=place or UNSET,
             )
         )
@@ -180,7 +207,7 @@ def workload_differences(
 
 
 def _numbers(tally: Tally | None) -> tuple[int, int] | None:
-    return None if tally is None else (tally.pending, tally.nodes.total())
+    return None if tally is None else (tally.pending, tally.pods)
 
 
 def _workload_difference(before: Tally | None, after: Tally | None) -> Difference | None:
@@ -188,10 +215,12 @@ def _workload_difference(before: Tally | None, after: Tally | None) -> Differenc
         return Difference.APPEARED
     if after is None:
         return Difference.DISAPPEARED
-    if after.pending != before.pending:
-        return Difference.NEWLY_PENDING if after.pending > before.pending else Difference.NEWLY_PLACED
-    if after.nodes.total() != before.nodes.total():
-        return Difference.APPEARED if after.nodes.total() > before.nodes.total() else Difference.DISAPPEARED
+    if after.pending > before.pending:
+        return Difference.NEWLY_PENDING
+    if after.pods != before.pods:
+        return Difference.SCALED
+    if after.pending < before.pending:
+        return Difference.NEWLY_PLACED
     return Difference.MOVED if after.nodes != before.nodes else None
 
 
@@ -221,7 +250,7 @@ class _Pods(msgspec.Struct, frozen=True):
 
     fates: dict[str, Fate] = {}
     placements: dict[str, PodPlacement] = {}
-    victims: frozenset[str] = frozenset()
+    victims: Mapping[str, str] = {}  #: pod that is evicted -> the pod for which it is
     #: pods to which something happens because of others that were pending before, whatever is asked about
     waiting: frozenset[str] = frozenset()
 
@@ -238,8 +267,8 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     then, now = _pods_of(before.report), _pods_of(after.report)
     workloads = workloads_of(before.report), workloads_of(after.report)
     pods = tuple(_differences(before, then, after, now, {**workloads[0].of_pod, **workloads[1].of_pod}))
-    added = tuple(sorted(now.victims - then.victims))
-    removed = tuple(sorted(then.victims - now.victims))
+    added = tuple(sorted(now.victims.keys() - then.victims.keys()))
+    removed = tuple(sorted(then.victims.keys() - now.victims.keys()))
     counts = Counter(pod.difference for pod in pods)
     capacity = tuple(_capacity(before.report, after.report))
     facts = fact_differences(before.report, after.report)
@@ -264,7 +293,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         after=_side(after),
         summary=DiffSummary(
             same=n_both - in_both,
-            **{difference.name.lower(): counts[difference] for difference in Difference},
+            **{difference.name.lower(): counts[difference] for difference in OF_PODS},
             victims_added=len(added),
             victims_removed=len(removed),
         ),
@@ -274,7 +303,9 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         utilisation=tuple(_usage_differences(before, after)),
         capacity=capacity,
         facts=facts,
-        workloads=tuple(workload_differences(*workloads, pods, added, after.origins)),
+        workloads=tuple(
+            workload_differences(*workloads, pods, {victim: now.victims[victim] for victim in added}, after.origins)
+        ),
         costs=tuple(costs_of(before, after)),
         cluster=map_of_both(before, after) or UNSET,
     )
@@ -324,7 +355,7 @@ def _pods_of(report: Report) -> _Pods:
     if isinstance(report, PlacementReport | PreemptionReport):
         placements = {placement.pod.key: placement for placement in report.placements}
         fates = {key: _fate_of(placement) for key, placement in placements.items()}
-        return _Pods(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
+        return _Pods(fates, placements, {victim: key for key, fate in fates.items() for victim in fate.victims})
     return _pods_of_plan(report) if isinstance(report, PlanReport) else _Pods()
 
 
@@ -359,7 +390,7 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     old = [change for change in report.changes if change.caused_by == "waiting"]
     waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
-    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), waiting)
+    return _Pods(fates, placements, {pod: by for by, pods in victims.items() for pod in pods}, waiting)
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:

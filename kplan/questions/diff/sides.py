@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import QueuePlan, work_off
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
+from kplan.effects.what_if import changed
 from kplan.facts import InputWarning
 from kplan.questions.diff.document import diff_report
 from kplan.questions.diff.facts import ComparedAnswer, requests_of
@@ -30,6 +31,8 @@ from kplan.questions.updates import change_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.subjects.incoming import IncomingPod
+from kplan.whatif.edits import Without
+from kplan.whatif.references import parse_reference
 from kplan.workloads.contents import Manifests, ManifestWorkload
 
 MOST_PARTS = 12
@@ -166,6 +169,27 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
 
     parts = {workload.key: workload.sample for workload in manifests.workloads}
     return with_causes(document, parts, ask_without, after.base.objects.node_by_name)
+
+
+def without_manifests(subject: Subject) -> Subject:
+    """Return a question that compares with manifests, and has none itself."""
+    return replace(subject, manifests=subject.manifests or Manifests(()))
+
+
+def without_deleted(subject: Subject, before: Subject, deleted: Container[str]) -> Subject:
+    """Return the second question for a cluster without the workloads of files that only the first one has.
+
+    Parameters
+    ----------
+    deleted : names of these files
+    """
+    subject = without_manifests(subject)
+    assert before.manifests is not None and subject.manifests is not None  # noqa: S101, PT018 - of a revision
+    written = {workload.key for workload in subject.manifests.workloads}
+    keys = dict.fromkeys(one.key for one in before.manifests.workloads if one.item.path in deleted)
+    gone = [parse_reference(key) for key in keys if key not in written]
+    there = [one for one in gone if one.is_in(subject.base.snapshot)]
+    return replace(subject, base=changed(subject.base, map(Without, there)))
 
 
 def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:

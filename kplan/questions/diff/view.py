@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import in_cores, listing
 from kplan.documents.base import Counted
 from kplan.documents.diff import (
+    OF_PODS,
     Blame,
     Cause,
     Difference,
@@ -128,6 +129,8 @@ def _workload_row(row: WorkloadDifference) -> tuple[Cell, ...]:
         if row.now_pending > 0
         else Span(WORDS[row.difference], STYLES.get(row.difference, ""))
     )
+    if row.now_pending <= 0:
+        word = Span(difference_word(row), STYLES.get(row.difference, ""))
     return (
         name_of(row.workload),
         word,
@@ -135,6 +138,18 @@ def _workload_row(row: WorkloadDifference) -> tuple[Cell, ...]:
         _workload_place(row, row.after),
         workload_reason(row),
     )
+
+
+def difference_word(row: WorkloadDifference) -> str:
+    """Return how a workload differs: ``scaled 2 -> 4``."""
+    if row.difference is Difference.SCALED and row.before is not None and row.after is not None:
+        return f"scaled {row.before.pods} -> {row.after.pods}"
+    return WORDS[row.difference]
+
+
+def _evicted(row: WorkloadDifference) -> str:
+    """Return for whom pods of a workload are evicted; empty for none."""
+    return " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
 
 
 def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
@@ -163,14 +178,14 @@ def workload_reason(row: WorkloadDifference) -> str:
     parts += [f"{blame_text(blame)}." for blame in row.because]
     if row.evicts:
         parts.append(f"Evicts {listing(row.evicts, most=_MOST_NAMED)}.")
-    return " ".join(parts)
+    return " ".join(part for part in (*parts, _evicted(row)) if part)
 
 
 def blame_text(blame: Blame) -> str:
     """Return which part of the change a workload waits for, in words."""
     if not blame.took:
         return f"Because of {name_of(blame.workload)}"
-    amounts = ", ".join(f"{readable(amount)} {resource}" for resource, amount in blame.took.items())
+    amounts = ", ".join(f"{in_cores(amount)} {resource}" for resource, amount in blame.took.items())
     place = f"on {listing(blame.nodes, most=_MOST_NODES)}"
     zone = f" in zone {blame.zone}" if blame.zone else ""
     return f"Because {name_of(blame.workload)} took {amounts} {place}{zone}"
@@ -221,6 +236,7 @@ def cost_blocks(document: DiffReport) -> Iterator[Block]:
 def _then(before: str, after: str) -> str:
     if not before and not after:
         return "-"
+    before, after = in_cores(before), in_cores(after)
     return after if before == after else f"{before} -> {after}"
 
 
@@ -237,9 +253,18 @@ def workload_cases(document: DiffReport) -> Iterator[Case]:
     failed = failed_rows(document)
     for row in document.workloads:
         state: State = "failed" if row.workload in failed else "skipped"
+        is_notable = row.now_pending > 0
         ends = "NewVictim" if row.evicts else rule_for(row.difference)
         rule = "NewlyPending" if row.now_pending > 0 else ends
-        case = Case(name_of(row.workload), state, rule, _message(row), workload_reason(row), kind="workload")
+        case = Case(
+            name_of(row.workload),
+            state,
+            rule,
+            _message(row),
+            workload_reason(row),
+            kind="workload",
+            is_notable=is_notable,
+        )
         if row.decision is not None:
             case = located(case, row.decision)
         if row.origin and not case.file:
@@ -253,13 +278,13 @@ def _message(row: WorkloadDifference) -> str:
         before = "" if row.before is None else f", before {row.before.pods - row.before.placed} of {row.before.pods}"
         first = f"pending now: {_pending_pods(row.after)}{before}" if row.after.pods > 1 else "pending now"
     else:
-        first = f"{WORDS[row.difference]}: {_where(row.before)} before, {_where(row.after)} after"
+        first = f"{difference_word(row)}: {_where(row.before)} before, {_where(row.after)} after"
     reason = row.message or "; ".join(map(cause_text, row.why))
     if row.decision is not None and isinstance(row.decision.diagnosis, str):
         reason = row.decision.diagnosis or reason
     evicts = f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
     because = " ".join(f"{blame_text(blame)}." for blame in row.because)
-    return "\n".join(part for part in (first, reason, because, evicts) if part)
+    return "\n".join(part for part in (first, reason, because, evicts, _evicted(row)) if part)
 
 
 def _where(side: WorkloadSide | None) -> str:
@@ -392,7 +417,7 @@ def _sentence(document: DiffReport) -> str:
     if document.workloads:
         return workloads_sentence(document)
     summary = document.summary
-    numbers = {difference: getattr(summary, difference.name.lower()) for difference in Difference}
+    numbers = {difference: getattr(summary, difference.name.lower()) for difference in OF_PODS}
     parts = [f"{number} {WORDS[difference]}" for difference, number in numbers.items() if number]
     if not parts:
         others = document.utilisation or document.victims_added or document.victims_removed

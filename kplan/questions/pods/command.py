@@ -32,6 +32,7 @@ class PodsFormat(JsonFormat):
     JUNIT = "junit"
     GITHUB = "github"
     SARIF = "sarif"
+    CODEQUALITY = "codequality"
 
 
 EXAMPLES = """

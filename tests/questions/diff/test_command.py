@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.commands import invoke, printed, refused, written
 
@@ -341,3 +342,125 @@ def test_an_overlay_is_built_at_the_revision_as_well(tmp_path: Path, monkeypatch
     assert (row["difference"], row["before"]["placed"], row["after"]["placed"]) == ("newly-pending", 1, 0)
     assert "kplan-" not in invoke("diff", *question).stderr
     assert "no such directory" in refused("diff", "-k", tmp_path / "none", "--against-manifests", "git:HEAD")
+
+
+def test_a_file_that_is_deleted_takes_its_workload_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy = a_pull_request(tmp_path)
+    (deploy / "cart.yaml").write_text(Path("fixtures/cart.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    git = committed(tmp_path)
+    subprocess.run([*git, "rm", "-q", "deploy/cart.yaml"], check=True)
+    monkeypatch.chdir(tmp_path)
+    found = report("deploy/cart.yaml", "--against-manifests", "git:HEAD")
+
+    row = next(row for row in found["workloads"] if row["workload"] == "Deployment/shop/cart")
+    assert (row["difference"], row["before"]["pods"], row["after"]) == ("disappeared", 6, None)
+    assert not any(warning["code"] == "NotInManifests" for warning in found["warnings"])
+    subprocess.run([*git, "rm", "-rqf", "deploy"], check=True)
+    gone = report("deploy/cart.yaml", "deploy/web.yaml", "--against", "git:HEAD")["workloads"]
+    assert {"Deployment/shop/cart", "Deployment/shop/basket"} <= {row["workload"] for row in gone}
+    assert "is not in that revision" in refused("diff", "deploy/none.yaml", "--against", "git:HEAD")
+
+
+def written_on(path: Path, replicas: int, cpu: str, priority: str = "") -> Path:
+    """Write a Deployment that runs in the cluster of `crowded`, with other numbers."""
+    text = WEB.format(replicas=replicas, cpu=cpu).replace("shop", "default")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        text.replace("spec:\n      containers", f"spec:\n      {priority}\n      containers"), encoding="utf-8"
+    )
+    return path
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Path:
+    """Write a cluster in which a Deployment runs with three pods beside eight small ones, and return its file."""
+    live = yaml.safe_load(WEB.format(replicas=3, cpu="1").replace("shop", "default"))
+    template = live["spec"]["template"]
+    labels = {"app": "basket", "pod-template-hash": "abc"}
+    head = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    owned_by = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "basket", "uid": "d", "controller": True}
+    replica_set = head | {
+        "metadata": {"name": "basket-abc", "namespace": "default", "uid": "r", "ownerReferences": [owned_by]},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+    live["metadata"]["uid"] = "d"
+    owner = {**owned_by, "kind": "ReplicaSet", "name": "basket-abc", "uid": "r"}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"basket-abc-{n}",
+                "namespace": "default",
+                "labels": labels,
+                "ownerReferences": [owner],
+            },
+            "spec": {**template["spec"], "nodeName": "n"},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for n in range(3)
+    ]
+    room = {"cpu": "8", "memory": "16Gi", "pods": "20"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": room}}
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    return written(
+        tmp_path / "cluster.json",
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, high, live, replica_set, *pods]}),
+    )
+
+
+def test_replicas_are_counted_and_not_the_pods_of_a_rollout_beside_them(crowded: Path, tmp_path: Path) -> None:
+    before = written_on(tmp_path / "before" / "web.yaml", 3, "1").parent
+    after = written_on(tmp_path / "after" / "web.yaml", 3, "90").parent
+    [row] = report(before, after, "-s", crowded)["workloads"]
+
+    assert (row["before"]["pods"], row["after"]["pods"], row["after"]["placed"]) == (3, 3, 2)
+    assert "1 of 3 pods of Deployment default/basket" in invoke("diff", before, after, "-s", crowded).stdout
+
+    written_on(after / "web.yaml", 5, "1")
+    assert "scaled 3 -> 5" in invoke("diff", before, after, "-s", crowded).stdout
+
+
+def test_what_another_change_evicts_or_leaves_no_room_for_is_told_with_its_reason(
+    crowded: Path, tmp_path: Path
+) -> None:
+    before = written_on(tmp_path / "before" / "web.yaml", 3, "1").parent
+    after = written_on(tmp_path / "after" / "web.yaml", 3, "1").parent
+    for name, replicas, priority in (("big", 12, "priorityClassName: high"), ("new", 2, "nodeSelector: {disk: nvme}")):
+        file = written_on(after / f"{name}.yaml", replicas, "500m", priority)
+        file.write_text(file.read_text(encoding="utf-8").replace("basket", name), encoding="utf-8")
+    question = ("diff", before, after, "-s", crowded)
+
+    rows = {row["workload"]: row for row in report(*question[1:])["workloads"]}
+    new, basket = rows["Deployment/default/new"], rows["Deployment/default/basket"]
+    assert (new["after"]["pods"], new["after"]["placed"]) == (2, 0)
+    assert "disk=nvme" in new["decision"]["diagnosis"]
+    assert basket["evictedFor"] == {"Deployment/default/big": 1}
+    annotations = invoke(*question, "-o", "github").stdout.splitlines()
+    assert [line.split()[0] for line in annotations] == ["::warning", "::warning", "::notice", "::notice"]
+    assert "1 pod evicted for Deployment default/big" in annotations[0] + annotations[1]
+
+    plan = json.loads(invoke("plan", after, "-s", crowded, "-o", "json").stdout)
+    assert {f"Deployment/default/{one['name']}": one["pending"] for one in plan["workloads"]} == {
+        key: row["after"]["pods"] - row["after"]["placed"] for key, row in rows.items()
+    }
+
+
+def test_gitlab_reads_one_issue_a_workload(crowded: Path, tmp_path: Path) -> None:
+    before = written_on(tmp_path / "before" / "web.yaml", 3, "1").parent
+    after = written_on(tmp_path / "after" / "web.yaml", 3, "90").parent
+    [issue] = json.loads(invoke("diff", before, after, "-s", crowded, "-o", "codequality").stdout)
+
+    assert (issue["check_name"], issue["severity"], issue["location"]["lines"]) == (
+        "NewlyPending",
+        "minor",
+        {"begin": 18},
+    )
+    assert issue["location"]["path"].endswith("after/web.yaml")
+    failing = ("--fail-on", "regression", "-o", "codequality")
+    [issue] = json.loads(invoke("diff", before, after, "-s", crowded, *failing).stdout)
+    assert issue["severity"] == "major"
