@@ -137,7 +137,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         prices = self._prices(prepared)
         unready = {pool: (why,) for pool, why in prepared.unready_pools.items()}
 
-        def told(refused: PoolRefusal) -> Iterable[str]:
+        def words_of(refused: PoolRefusal) -> Iterable[str]:
             if isinstance(refused.refusal, Plain) and refused.refusal.is_limit:
                 return (limits_text(prepared, refused.pool, provisioned.nodes),)
             return texts.of_pool(refused)
@@ -149,7 +149,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped={
                 pod: {
-                    pool: tuple(text for one in refused if one.pool == pool for text in told(one))
+                    pool: tuple(text for one in refused if one.pool == pool for text in words_of(one))
                     for pool in dict.fromkeys(one.pool for one in refused)
                 }
                 | unready

@@ -46,6 +46,10 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
             patch = rest[rest.index("-p") + 1]
             obj = object_of(planner, "pods", name, namespace)
             return changed(planner, [With.of(merged(obj, msgspec.json.decode(patch)))])
+        case ["kubectl", "get", "job", name, "-n", namespace, "-o", "yaml", "|", *rest] if "replace" in rest:
+            obj = merged(object_of(planner, "jobs", name, namespace), msgspec.json.decode(rest[rest.index("-p") + 1]))
+            gone = changed(planner, [Without(parse_reference(f"job/{namespace}/{name}"))])
+            return gone.with_snapshot(snapshot_of(roll_out(gone, [obj]).simulation, gone.snapshot))
         case ["kubectl", "patch", "nodepool", name, "--type", kind, "-p", patch]:
             obj, change = object_of(planner, "node_pools", name), msgspec.json.decode(patch)
             return changed(planner, [With.of(merged(obj, change) if kind == "merge" else patched(obj, change))])
