@@ -168,7 +168,7 @@ _kplan() {
         "kplan config") words="show check -h --help" ;;
         "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
         "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
-        "kplan mcp") words="--autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan mcp") words="--timeout --autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan schema") words="-h --help --help-all" ;;
         "kplan completion") words="-h --help --help-all" ;;
     esac

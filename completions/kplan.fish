@@ -867,6 +867,7 @@ complete -c kplan -n '__fish_seen_subcommand_from config; and __fish_seen_subcom
 complete -c kplan -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from check' -s o -l output -x -a 'table json yaml junit github sarif codequality' -d 'Output format'
 complete -c kplan -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from check' -s h -l help -d 'Show this message and exit'
 complete -c kplan -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from check' -l help-all -d 'Show all options and exit'
+complete -c kplan -n '__fish_seen_subcommand_from mcp' -l timeout -x -d 'A call without an answer by then ends with an error'
 complete -c kplan -n '__fish_seen_subcommand_from mcp' -l autoscaler -x -a 'auto karpenter cluster-autoscaler none' -d 'Autoscaler to follow'
 complete -c kplan -n '__fish_seen_subcommand_from mcp' -l node-groups -r -F -d 'Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found)'
 complete -c kplan -n '__fish_seen_subcommand_from mcp' -l instance-types -r -F -d 'Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them)'

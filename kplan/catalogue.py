@@ -24,7 +24,7 @@ class Home(NamedTuple):
     section : the group of commands under which the program's help lists the command
     short_help : its line there; empty if there is no command
     tool : the name of its tool for agents, where that is not the name of the struct
-    without_tool : structs of questions that are no tools, since they read files, or are asked for checks only
+    without_tool : structs of questions that are no tools, since they cannot be asked without a file, or for checks only
     """
 
     name: str
@@ -40,7 +40,7 @@ class Home(NamedTuple):
         return f"kplan.questions.{self.name}.{name}"
 
 
-_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom", "Checks")
+_OF_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom")
 
 HOMES = (
     Home("explain", ("Explain",), {}, _PODS, "Explain why a pod, or each pod of a workload, is where it is."),
@@ -95,11 +95,12 @@ HOMES = (
     ),
     Home(
         "check",
-        _CHECKS,
+        (*_OF_CHECKS, "Checks"),
         {"BudgetsReport": ("checks", "view:BUDGETS_VIEW"), "ChecksReport": ("checks", "view")},
         _NODES,
         "Check whether the promises hold that you rely on.",
-        without_tool=_CHECKS,
+        tool="check",
+        without_tool=_OF_CHECKS,
     ),
     Home(
         "diff", ("Diff",), {"DiffReport": ("diff", "view")}, _ANSWERS, "Compare two answers, and show why they differ."

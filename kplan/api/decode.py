@@ -197,6 +197,7 @@ def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
 
 def _alternatives(type_info: inspect.Type) -> _Kinds:
     types = type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
+    types = tuple(kind.type if isinstance(kind, inspect.Metadata) else kind for kind in types)
     others = tuple(kind for kind in types if not isinstance(kind, inspect.NoneType))
     return _Kinds(any(isinstance(kind, inspect.NoneType) for kind in types), others)
 

@@ -14,7 +14,7 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -218,25 +218,10 @@ def silence_output() -> None:
 
 
 def _print_error(error: Exception) -> None:
-    """Print the problems of an error, each with its hint; equal hints only once."""
     if isinstance(error, FileNotFoundError) and _has_no_directory():
         error = UsageError("the working directory does not exist any more", hint="change to one that exists")
-    if not isinstance(error, KplanError):
-        _print_internal(error)
-        return
-    problems = error.problems if isinstance(error, InputError) else ()
-    printed: set[str] = set()
-    for problem in problems[:_MOST_PROBLEMS]:
-        say(f"error: {problem}")
-        _hint(problem.hint, printed)
-    if len(problems) > _MOST_PROBLEMS:
-        say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
-    if isinstance(error, InputError) and error.unchecked:
-        say(f"error: after {len(problems)} problems, {error.unchecked} more objects were not checked")
-    if not problems:
-        say(f"error: {error.message}")
-    usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
-    _hint(error.hint or ("" if printed else usual), printed)
+    for line in lines_of(error):
+        say(line)
     if isinstance(error, InputError):
         try:
             tell_refusal(error)
@@ -255,18 +240,32 @@ def _has_no_directory() -> bool:
     return False
 
 
-def _hint(text: str, printed: set[str]) -> None:
-    if text and text not in printed:
-        printed.add(text)
-        say(f"hint: {text}")
-
-
-def _print_internal(error: Exception) -> None:
-    say(f"internal error: {type(error).__name__}: {error}")
-    say(
-        f"hint: this is a bug in kplan {__version__}; run the same with --debug, and report the traceback with the "
-        "snapshot (kplan snapshot save --redact FILE)"
-    )
+def lines_of(error: Exception) -> Iterator[str]:
+    """Yield the problems of an error, each with its hint; equal hints only once. Nothing in them is escaped yet."""
+    if not isinstance(error, KplanError):
+        yield f"internal error: {type(error).__name__}: {error}"
+        yield (
+            f"hint: this is a bug in kplan {__version__}; run the same with --debug, and report the traceback with the "
+            "snapshot (kplan snapshot save --redact FILE)"
+        )
+        return
+    problems = error.problems if isinstance(error, InputError) else ()
+    hints: set[str] = {""}
+    for problem in problems[:_MOST_PROBLEMS]:
+        yield f"error: {problem}"
+        if problem.hint not in hints:
+            hints.add(problem.hint)
+            yield f"hint: {problem.hint}"
+    if len(problems) > _MOST_PROBLEMS:
+        yield f"error: and {len(problems) - _MOST_PROBLEMS} more problems"
+    if isinstance(error, InputError) and error.unchecked:
+        yield f"error: after {len(problems)} problems, {error.unchecked} more objects were not checked"
+    if not problems:
+        yield f"error: {error.message}"
+    usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
+    hint = error.hint or ("" if len(hints) > 1 else usual)
+    if hint not in hints:
+        yield f"hint: {hint}"
 
 
 def say_traceback(error: Exception) -> None:

@@ -109,7 +109,7 @@ def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> d
 
 def describe(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
     """Add to the properties of a schema what the docstring of its struct says of them."""
-    described = _descriptions(struct)
+    described = descriptions(struct)
     for field in msgspec.structs.fields(struct):
         if field.name in described:
             schema["properties"][field.encode_name]["description"] = described[field.name]
@@ -120,13 +120,17 @@ def summary(struct: type[msgspec.Struct]) -> str:
     return " ".join(inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> its description in the docstrings of a struct and its bases."""
+def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return field -> its description in the docstrings of a struct and its bases.
+
+    What is said of several fields at once stands for those of which a base says nothing more precise.
+    """
     described: dict[str, str] = {}
     for base in reversed(struct.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
             for names, text in _ATTRIBUTE.findall(inspect.cleandoc(base.__doc__ or "")):
-                described |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+                about = dict.fromkeys(names.split(", "), " ".join(text.split()))
+                described = described | about if len(about) == 1 else about | described
     return described
 
 

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from kplan.errors import UsageError
-from kplan.mcp.tools import call, tools
+from kplan.mcp.schemas import tools
 from kplan.version import __version__
+from kplan.visible import shown
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+    from mcp.shared._stream_protocols import WriteStream
+    from mcp.shared.message import SessionMessage
 
     from kplan.cluster.base import Base
+    from kplan.mcp.calls import Calls
 
 _INSTRUCTIONS = (
     "kplan answers questions about the scheduling of one Kubernetes cluster, exactly as its kube-scheduler decides. "
     "It never changes anything. Start with explain for a pod, plan for everything that is pending, drain_each for "
-    "maintenance."
+    "maintenance, check for what people rely on."
 )
 
 
-def serve(planner: Base) -> None:
-    """Answer the requests on standard input until it ends; raises UsageError when the SDK is not installed."""
+def serve(planner: Base, seconds: float) -> None:
+    """Answer the requests on standard input until it ends.
+
+    Raises UsageError when the SDK is not installed, and KplanError for settings of the planner that cannot be used.
+
+    Parameters
+    ----------
+    seconds : after which a call ends without an answer
+    """
     try:
         import anyio
         from mcp.server.stdio import stdio_server
@@ -29,18 +41,25 @@ def serve(planner: Base) -> None:
         raise UsageError(
             "the SDK of the Model Context Protocol is not installed", hint="pip install 'kplan[mcp]'"
         ) from None
-    server = server_of(planner)
+    from kplan.mcp.calls import Calls
+
+    # Cached properties: what is wrong with the planner's settings is told now, and calls open none of their files.
+    planner.session, planner.followed  # noqa: B018
+    calls = Calls(planner, seconds)
+    server = server_of(calls)
 
     async def run() -> None:
         async with stdio_server() as (requests, responses):
-            await server.run(requests, responses, server.create_initialization_options())
+            await server.run(requests, _Visible(responses), server.create_initialization_options())
 
-    anyio.run(run)
+    try:
+        anyio.run(run)
+    finally:
+        calls.close()
 
 
-def server_of(planner: Base) -> Server[Any]:
-    """Return a server of which each tool is a question to the planner."""
-    import anyio
+def server_of(calls: Calls) -> Server[Any]:
+    """Return a server of which each tool is a question to a planner."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
@@ -55,14 +74,12 @@ def server_of(planner: Base) -> Server[Any]:
             for tool in tools()
         ]
     )
-    one_at_a_time = anyio.Lock()
 
     async def list_tools(_context: Any, _parameters: Any) -> types.ListToolsResult:
         return listed
 
     async def call_tool(_context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
-        async with one_at_a_time:
-            answer = await anyio.to_thread.run_sync(call, planner, parameters.name, parameters.arguments or {})
+        answer = await calls.answer(parameters.name, parameters.arguments or {})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
             structured_content=answer.facts or None,
@@ -72,3 +89,32 @@ def server_of(planner: Base) -> Server[Any]:
     return Server(
         "kplan", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
+
+
+class _Visible:
+    """A stream of messages in which errors of the SDK, which repeat what it is told, show what they hold."""
+
+    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
+        self._stream = stream
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message."""
+        from mcp_types import ErrorData, JSONRPCError
+
+        message = item.message
+        if isinstance(message, JSONRPCError):
+            message.error = ErrorData(**shown(message.error.model_dump(exclude_unset=True)))
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)

@@ -1,34 +1,31 @@
-"""The tools: a question each, with its JSON Schema; the answers as text, the sentence first."""
+"""Calls of tools: the question that the arguments ask, and its answer as text, the sentence first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from kplan.catalogue import TOOLS
+from kplan.cli.faults import lines_of
 from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
 from kplan.documents.pods import PodsReport
-from kplan.errors import InputError, KplanError, Problem, UsageError
+from kplan.errors import ParameterError, UsageError
+from kplan.mcp.arguments import question_of_call
 from kplan.questions.pods.view import render_table
-from kplan.questions.reading import question_of, question_schema
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from kplan.visible import shown, visible
 
 #: How long the text of an answer may be: some ten thousand tokens.
 MAX_TEXT = 40_000
+#: How long one line of an error may be, so that its hint is not lost behind it.
+_MAX_LINE = 2_000
+#: How long the facts may be as JSON; events that do not fit are counted.
+_MAX_FACTS = 8_000
 _WIDTH = 110
-_HEAD = ("kind", "apiVersion")
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """A tool, as an agent sees it."""
-
-    name: str
-    description: str
-    input_schema: dict[str, Any]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -42,20 +39,6 @@ class Answer(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-def tools() -> list[Tool]:
-    """Return all tools."""
-    return [_tool(name, kind) for name, kind in TOOLS.items()]
-
-
-def _tool(name: str, kind: str) -> Tool:
-    schema = question_schema(kind)
-    properties = {field: value for field, value in schema["properties"].items() if field not in _HEAD}
-    required = [field for field in schema.get("required", ()) if field not in _HEAD]
-    about = schema["description"].removeprefix("Asks ")
-    description = f"Tells {about} Nothing is changed in the cluster. Manifests are objects, not paths."
-    return Tool(name, description, {**schema, "properties": properties, "required": required})
-
-
 def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     """Answer a question; what is wrong with it is an answer, too.
 
@@ -64,52 +47,66 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     name : of the tool
     arguments : the parameters of the question, as its schema has them
     """
+    if name not in TOOLS:
+        return refusal(UsageError(f"no tool is called {name}", hint=f"choose from {', '.join(TOOLS)}"))
     try:
-        if name not in TOOLS:
-            raise UsageError(f"no tool is called {name!r}", hint=f"choose from {', '.join(TOOLS)}")
-        content = {**arguments, "apiVersion": "kplan/v1", "kind": TOOLS[name]}
-        question, problems = question_of(content)
-        problems += _paths(content, "$")
-        if question is None or problems:
-            raise InputError(problems)
-        return _answer(question.answer(planner))
-    except KplanError as error:
-        return Answer(_cut(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else "")), is_error=True)
+        return _answer(question_of_call(TOOLS[name], arguments).answer(planner))
+    except ParameterError as error:
+        return refusal(error.naming(_argument_of))
+    except Exception as error:  # noqa: BLE001 - an agent is told in these words, and not in those of the SDK
+        return refusal(error)
 
 
-def _paths(content: Any, path: str) -> Iterator[Problem]:
-    """Yield the manifests that are paths: an agent does not read files of this machine through kplan."""
-    if not isinstance(content, dict):
-        return
-    for field in ("manifests", "objects"):
-        sources = content.get(field)
-        for index, source in enumerate(sources if isinstance(sources, list) else ()):
-            if isinstance(source, str):
-                hint = "pass the object itself, as JSON"
-                yield Problem("is a path, and files are not read here", json_path=f"{path}.{field}[{index}]", hint=hint)
-    for field in ("question", "before", "after"):
-        yield from _paths(content.get(field), f"{path}.{field}")
+def refusal(error: Exception) -> Answer:
+    """Return an error as an answer."""
+    return Answer(_cut("\n".join(_shortened(visible(line)) for line in lines_of(error))), is_error=True)
+
+
+def _argument_of(parameter: str) -> str:
+    """Return the name of a parameter in documents: ``maxUnavailable`` for ``max_unavailable``."""
+    first, *others = parameter.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _answer(document: Head) -> Answer:
     if isinstance(document, Report):
-        text = render(document, "table", ReportOptions(width=_WIDTH))
         fields = document.to_dict()
         facts: dict[str, Any] = {field: fields[field] for field in ("kind", "verdict", "summary") if field in fields}
-        facts["verdict"] = {**facts["verdict"], "counted": facts["verdict"]["counted"][:20]}
-        facts["verdict"]["because"] = facts["verdict"]["because"][:20]
-        return Answer(_cut(text), facts)
+        return Answer(_cut(render(document, "table", ReportOptions(width=_WIDTH))), _within_bounds(shown(facts)))
     if isinstance(document, PodsReport):
         summary = document.to_dict()["summary"]
         counts = ", ".join(f"{number} {name}" for name, number in summary.items())
-        return Answer(
-            _cut(f"{counts}\n\n{render_table(document, _WIDTH)}"), {"kind": document.kind, "summary": summary}
-        )
+        table = render_table(document, _WIDTH)
+        return Answer(_cut(f"{counts}\n\n{table}"), {"kind": document.kind, "summary": summary})
     raise UsageError(f"an answer of kind {document.kind} has no text")
+
+
+def _within_bounds(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts with as many of the verdict's events as fit, and the number of the others."""
+    verdict = facts["verdict"]
+    because, counted = verdict["because"], verdict["counted"]
+    n_listed = len(because)
+    while n_listed and len(msgspec.json.encode(facts)) > _MAX_FACTS:
+        n_listed //= 2
+        more = verdict["more"] + len(because) - n_listed
+        facts = {
+            **facts,
+            "verdict": {**verdict, "because": because[:n_listed], "counted": counted[:n_listed], "more": more},
+        }
+    return facts
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}… ({len(line) - _MAX_LINE:,} more characters)"
 
 
 def _cut(text: str) -> str:
     text = text.strip("\n")
     if len(text) <= MAX_TEXT:
         return text
-    return f"{text[:MAX_TEXT].rpartition(chr(10))[0]}\n… cut here: ask about fewer pods or nodes to see the rest"
+    beginning = text[:MAX_TEXT]
+    whole_lines = beginning.rpartition("\n")[0]
+    if len(whole_lines) > MAX_TEXT // 2:
+        beginning = whole_lines
+    n_more = len(text) - len(beginning)
+    return f"{beginning}\n… cut here, {n_more:,} more characters: ask about fewer pods or nodes to see the rest"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from kplan.cli.answer import ask
 from kplan.cli.common import CommonFlags, GrowingClusterFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import flag
+
+DEFAULT_SECONDS = 300
 
 EXAMPLES = """
 kplan mcp --snapshot demo  # about the example cluster
@@ -13,13 +16,22 @@ kplan mcp --context prod-eu  # about a live cluster, read once
 
 
 @with_flags
-def mcp(*, cluster: GrowingClusterFlags, scheduler: SchedulerFlags, verbosity: VerbosityFlags) -> None:
+def mcp(
+    *,
+    timeout: int = flag(
+        "--timeout SECONDS", "A call without an answer by then ends with an error.", default=DEFAULT_SECONDS, min=1
+    ),
+    cluster: GrowingClusterFlags,
+    scheduler: SchedulerFlags,
+    verbosity: VerbosityFlags,
+) -> None:
     """Serve the questions as tools of the Model Context Protocol, on standard input and output.
 
     The cluster is read once, when the server starts. Tools only read: nothing is changed, no file is opened for an
-    agent, and every answer is bounded in size. Needs the extra kplan[mcp].
+    agent, and every answer is bounded in size. Calls run side by side, each in a process that ends with it, or when it
+    is cancelled. Needs the extra kplan[mcp].
     """
     planner = ask(None, CommonFlags(cluster, scheduler, OutputFlags(), verbosity)).base
     from kplan.mcp.server import serve
 
-    serve(planner)
+    serve(planner, timeout)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from msgspec import inspect
 
 from kplan.catalogue import QUESTIONS
 from kplan.cluster.asking import PLAIN, Showing
@@ -16,9 +17,25 @@ if TYPE_CHECKING:
     from kplan.documents.base import Head
     from kplan.effects.subject import Subject
 
-__all__ = ["PLAIN", "AboutPods", "Manifest", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
+__all__ = [
+    "PLAIN",
+    "AboutPods",
+    "FilePath",
+    "Manifest",
+    "PodName",
+    "Question",
+    "RolloutMode",
+    "Showing",
+    "is_file_path",
+    "question_type",
+]
 
-Manifest = str | dict[str, Any]
+_OPENS = "opens"
+
+FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
+"""The path of a file that is read for the answer. A parameter that names one has this type: agents may not set it."""
+
+Manifest = FilePath | dict[str, Any]
 """A file, a directory, or an object."""
 
 PodName = str | dict[str, Any]
@@ -100,6 +117,11 @@ class AboutPods(Question, frozen=True):
             replicas=self.replicas,
             run_cron_jobs=self.run_cron_jobs,
         )
+
+
+def is_file_path(kind: inspect.Type) -> bool:
+    """Tell whether a type is `FilePath`."""
+    return isinstance(kind, inspect.Metadata) and bool((kind.extra or {}).get(_OPENS))
 
 
 def question_type(kind: str) -> type[Question]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 from kplan.cluster.base import Base
@@ -30,8 +31,7 @@ def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
 
 
 _FORK = "fork"
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-"""End a process without a word; whoever asked it says what there is to say."""
+_SIGNALS = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 _planner: list[Base] = []
 """The planner of a worker process."""
@@ -70,9 +70,7 @@ def _ask(
     answers: dict[int, T],
     report: Callable[[], None],
 ) -> None:
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context(_FORK if _FORK in methods else None)
-    with ProcessPoolExecutor(n_workers, context, initializer=_set_planner, initargs=(planner,)) as pool:
+    with ProcessPoolExecutor(n_workers, start_method(), initializer=_set_planner, initargs=(planner,)) as pool:
         futures: dict[Future[list[T]], list[int]] = {}
         try:
             for part in in_parts(questions, n_workers):
@@ -98,11 +96,22 @@ def _raise_first(futures: dict[Future[Any], list[int]]) -> None:
         future.result()
 
 
+def start_method() -> BaseContext:
+    """Return how processes start: as forks, which share the planner, where there are forks; else with a copy of it."""
+    methods = multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context(_FORK if _FORK in methods else None)
+
+
 def _set_planner(planner: Base) -> None:
+    end_without_a_word()
+    _planner[:] = [planner]
+
+
+def end_without_a_word() -> None:
+    """Let signals end this process as they end any; whoever asked it says what there is to say."""
     for name in _SIGNALS:
         if callable(signal.getsignal(getattr(signal, name))):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-    _planner[:] = [planner]
 
 
 def _answer(questions: Sequence[Callable[[Any], T]]) -> list[T]:

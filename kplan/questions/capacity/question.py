@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.limits import Number, Positive
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Manifest, Question
+from kplan.questions.base import FilePath, Manifest, Question
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Shapes(Counting, frozen=True, kw_only=True):
     """
 
     replicas: Number
-    shapes: str
+    shapes: FilePath
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""

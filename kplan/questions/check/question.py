@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.errors import KplanError, NotFoundError, UsageError
-from kplan.questions.base import Question
+from kplan.questions.base import FilePath, Question
 from kplan.questions.check.expectations import Expect
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
@@ -153,7 +153,7 @@ class Checks(Question, frozen=True):
     """
 
     checks: tuple[Check, ...] = ()
-    since: str = ""
+    since: FilePath = ""
 
     def earlier(self) -> ChecksReport | None:
         """Return the earlier report; raises KplanError for a file that holds none."""

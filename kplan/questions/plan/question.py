@@ -30,7 +30,8 @@ class Plan(AboutPods, frozen=True):
 
     Attributes
     ----------
-    pods, manifests, namespace, replicas, run_cron_jobs, rollout : as for Place; these pods join the queue
+    pods, manifests, namespace, replicas, run_cron_jobs : as for Place; these pods join the queue
+    rollout : whether a workload of the cluster rolls out: where its template changes, always, or never
     only_these : leave out the other pending pods of the cluster
     recreate : controllers create evicted pods again
     max_rounds : stop after so many rounds over the pods that are left
