@@ -222,7 +222,7 @@ def _print_error(error: Exception) -> None:
         error = UsageError("the working directory does not exist any more", hint="change to one that exists")
     for line in lines_of(error):
         say(line)
-    if isinstance(error, InputError):
+    if isinstance(error, KplanError):
         try:
             tell_refusal(error)
         except BrokenPipeError:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kplan.errors import InputError, KplanError
+from kplan.errors import InputError, KplanError, Problem
 
 if TYPE_CHECKING:
     from kplan.report.checks import Repository
@@ -75,24 +75,26 @@ def remember_formats(formats: Sequence[tuple[str, str]]) -> None:
     _formats.set(formats)
 
 
-def tell_refusal(error: InputError) -> None:
-    """Write the problems of an input in the command's formats for programs.
+def tell_refusal(error: KplanError) -> None:
+    """Write why there is no answer in the formats of the command: those for programs, and those of all reports.
 
     So an annotation marks the line, a test fails, and the page of the job shows why, without a look at the log.
     """
-    if not _formats.get() or not error.problems:
+    if not _formats.get():
         return
     from kplan.report.checks import refused, refused_in_markdown
-    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
+    from kplan.report.registry import PROGRAM_FORMATS, render_refusal
     from kplan.writing import write_file
 
-    wanted = [(name, path) for name, path in _formats.get() if name in PROGRAM_FORMATS]
+    wanted = [(name, path) for name, path in _formats.get() if path or name in PROGRAM_FORMATS]
     if not wanted:
         return
     here = working_directory()
-    refusal = refused(error.problems, here, repository_around(here))
+    problems = error.problems if isinstance(error, InputError) else ()
+    problems = problems or (Problem(error.message, hint=error.hint),)
+    refusal = refused(problems, here, repository_around(here))
     for name, path in wanted:
-        text = render_for_programs(refusal, name)
+        text = render_refusal(refusal, name)
         if path:
             write_file(path, text.encode())
         else:

@@ -28,7 +28,7 @@ _LEAST_STEPS = 2
 def with_lines(document: R, manifests: Manifests) -> R:
     """Return a report with the lines of what is at fault: the field of each placement, the object of each warning."""
     if document.warnings:
-        document = replace(document, warnings=_placed_warnings(document.warnings, manifests))
+        document = replace(document, warnings=placed_warnings(document.warnings, manifests))
     return _with_fields(document, _Lines(manifests.workloads)) if manifests.workloads else document
 
 
@@ -59,7 +59,7 @@ def _with_fields(document: R, lines: _Lines) -> R:
             return document
 
 
-def _placed_warnings(warnings: Sequence[InputWarning], manifests: Manifests) -> tuple[InputWarning, ...]:
+def placed_warnings(warnings: Sequence[InputWarning], manifests: Manifests) -> tuple[InputWarning, ...]:
     """Return warnings with their lines in the manifests; for the number of replicas that of the field."""
     about = {warning.object for warning in warnings if warning.object}
     known: dict[str, Item] = {

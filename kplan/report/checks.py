@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import msgspec
 from msgspec.structs import replace
@@ -34,7 +35,9 @@ def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
     """Return a case for each object: the API server accepts its pods, or refuses them."""
     report = shown(document)
     n_refused = sum(1 for pods in report.pods if pods.refusal)
-    cases = [_pods_case(pods, where) for pods in report.pods] + [_warning(warning) for warning in report.warnings]
+    cases = [_pods_case(pods, where) for pods in report.pods] + [
+        _warning(warning, where) for warning in report.warnings
+    ]
     return CaseReport(
         kind=report.kind,
         title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
@@ -105,13 +108,14 @@ def configuration_cases(
         source=where.file(name) or name,
         cases=[
             Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name)),
-            *(_warning(shown(warning)) for warning in warnings),
+            *(_warning(shown(warning), where) for warning in warnings),
         ],
     )
 
 
-def _warning(warning: InputWarning) -> Case:
-    return Case(warning.object, "warning", warning.code, warning.message)
+def _warning(warning: InputWarning, where: Repository) -> Case:
+    file = where.file(warning.file or "")
+    return Case(warning.object, "warning", warning.code, warning.message, file=file, line=warning.line or None)
 
 
 _MOST_PROBLEMS = 50
@@ -153,6 +157,14 @@ def refused_in_markdown(report: CaseReport) -> str:
     """Return the summary of a job as Markdown."""
     items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
     return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
+
+
+def refused_in_html(report: CaseReport) -> str:
+    """Return the same as a page."""
+    items = "".join(f"<li>{escape(case.detail)}</li>" for case in report.cases)
+    title = escape(report.title)
+    head = f'<meta charset="utf-8"><title>{title}</title>'
+    return f'<!doctype html><html lang="en">{head}<h1>{title}</h1><ul>{items}</ul>\n'
 
 
 def _place(case: Case) -> str:

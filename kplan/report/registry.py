@@ -19,7 +19,7 @@ from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport, View, warning_cases
-from kplan.visible import as_yaml, escape_json, shown
+from kplan.visible import as_json, as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
@@ -132,6 +132,23 @@ def render_for_programs(report: CaseReport, output: str) -> str:
     module, _, function = _WRITERS[output].partition(":")
     text: str = getattr(import_module(module), function)(report)
     return text
+
+
+def render_refusal(report: CaseReport, output: str) -> str:
+    """Return why there is no answer in one of `FORMATS`."""
+    from kplan.report.checks import refused_in_html, refused_in_markdown
+
+    if output in _WRITERS:
+        return render_for_programs(report, output)
+    if output == "markdown":
+        return refused_in_markdown(report)
+    if output == "html":
+        return refused_in_html(report)
+    if output in ("json", "yaml"):
+        problems = [{"message": case.detail, "hint": case.hint} for case in report.cases]
+        document = {"apiVersion": "kplan/v1", "kind": report.kind, "message": report.title, "problems": problems}
+        return as_yaml(document) if output == "yaml" else as_json(document) + "\n"
+    return "".join(f"{line}\n" for line in (report.title, *(case.detail for case in report.cases)))
 
 
 def _facts(document: Report) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from kplan.report.options import OutputFormat
 from tests.cli.commands import invoke, written
 
 HERE = Path(__file__).parents[2]
@@ -200,3 +201,22 @@ def test_the_hook_calls_kplan_with_options_that_it_has(tmp_path: Path):
 @pytest.mark.parametrize("name", ["gitlab.yaml", "Jenkinsfile"])
 def test_jobs_call_the_script(name: str):
     assert "check.sh" in (CI / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["values.yaml"], "missing"), (["web.yaml", "--snapshot", "none.json"], "none.json")],
+)
+def test_without_an_answer_every_report_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    (tmp_path / "web.yaml").write_text(Path("fixtures/web.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "values.yaml").write_text("replicas: 3\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    reports = [f"--report={output}={output}.out" for output in OutputFormat]
+
+    assert invoke("place", *arguments, *reports).exit_code == 2
+    for output in OutputFormat:
+        text = (tmp_path / f"{output}.out").read_text(encoding="utf-8")
+        assert words.removesuffix(".json") in text, output
+    assert json.loads((tmp_path / "json.out").read_text(encoding="utf-8"))["kind"] == "Refusal"

@@ -11,6 +11,7 @@ from kplan.admission.admit import Admission
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
+from kplan.cluster.field_lines import placed_warnings
 from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
@@ -150,5 +151,5 @@ def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST
         ),
         pods=groups,
         skipped=manifests.skipped,
-        warnings=stored.warnings,
+        warnings=placed_warnings(stored.warnings, manifests),
     )
