@@ -112,8 +112,17 @@ def rule_for(difference: Difference) -> str:
 
 
 def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield the table of workloads, the worst first, each with the reason."""
+    """Yield the table of workloads, the worst first, each with the reason; a comment folds those that only move."""
     rows = document.workloads
+    moved = [row for row in rows if options.is_comment and row.difference is Difference.MOVED]
+    if moved and len(moved) < len(rows):
+        yield from _workload_table([row for row in rows if row.difference is not Difference.MOVED], options)
+        yield Heading((f"{count(len(moved), 'workload')} only {'moves' if len(moved) == 1 else 'move'}",))
+        rows = tuple(moved)
+    yield from _workload_table(rows, options)
+
+
+def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
     most = len(rows) if options.explain or options.top is None else _MOST_ROWS
     yield Table(
         ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),

@@ -444,6 +444,8 @@ def test_what_another_change_evicts_or_leaves_no_room_for_is_told_with_its_reaso
     assert [line.split()[0] for line in annotations] == ["::warning", "::warning", "::notice", "::notice"]
     assert "1 pod evicted for Deployment default/big" in annotations[0] + annotations[1]
 
+    comment = invoke("diff", before, after, "-s", crowded, "-o", "markdown").stdout
+    assert comment.count("<details>") == comment.count("</details>")
     plan = json.loads(invoke("plan", after, "-s", crowded, "-o", "json").stdout)
     assert {f"Deployment/default/{one['name']}": one["pending"] for one in plan["workloads"]} == {
         key: row["after"]["pods"] - row["after"]["placed"] for key, row in rows.items()
