@@ -184,8 +184,10 @@ class _Shrinking:
         simulation = self._simulation
         waiting, n_steps, n_violations = self._waiting(), len(simulation.steps), len(simulation.violations)
         drain = self._carry_out(name)
-        if drain.obstacles:
-            first = drain.obstacles[0]
+        # Pods that never end on a dead node are gone with it.
+        obstacles = [obstacle for obstacle in drain.obstacles if not obstacle.never_ends]
+        if obstacles:
+            first = obstacles[0]
             return StayingNode(name=name, why="budget", pod=first.pod, because=first.words)
         more = self._waiting() - waiting
         for pod in simulation.pods.values():

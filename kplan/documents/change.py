@@ -194,12 +194,12 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
 
 
 class Obstacle(Document, frozen=True, kw_only=True):
-    """A pod that a drain may not evict.
+    """A pod that a drain may not evict, or that never is gone.
 
     Attributes
     ----------
     pod : NAMESPACE/NAME
-    words : those of the eviction API, or of kubectl
+    words : those of the eviction API, or of kubectl; or why it never is gone
     budgets : the budgets that cover the pod
     ready : it is ready; of a pod that is not, a budget requires less
     remedies : what lets it be evicted, each of them tried
@@ -221,7 +221,12 @@ class Obstacle(Document, frozen=True, kw_only=True):
     @property
     def is_by_budget(self) -> bool:
         """Whether the eviction API refuses, and not kubectl before it."""
-        return not self.words.startswith("cannot delete ")
+        return not self.words.startswith("cannot delete ") and not self.never_ends
+
+    @property
+    def never_ends(self) -> bool:
+        """Whether it was told to go, and nothing ends it."""
+        return self.words.startswith("its node does not answer")
 
 
 class RefusedNode(Document, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kplan.answers.placement import NodesShown, Placement, placement_of
+from kplan.api.kinds import SCALED
 from kplan.api.quantity import listing
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
@@ -19,7 +20,7 @@ from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
 from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition
-from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
+from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange, WorkloadState
 from kplan.documents.placement import Luck, Origin, PodPlacement
 from kplan.effects.pod_groups import pending_placement
 from kplan.effects.provisioning import Growing, NodesInTime
@@ -205,16 +206,31 @@ class CarriedOut:
 
     @property
     def not_replaced(self) -> Sequence[str]:
-        """The workloads of which pods stay on lost nodes, without others in their place: KIND/NAMESPACE/NAME.
+        """The workloads that lack more pods in the end than before, as KIND/NAMESPACE/NAME: nothing makes them.
 
-        Empty without a clock: then pods of lost nodes are gone.
+        Such as a stateful set that waits for a pod of it to be ready, or to be gone from a lost node.
         """
-        return ()
+        return [
+            workload.key
+            for workload in self.workloads
+            if workload.kind in SCALED
+            and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
+            and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
+            and _lacking(self.simulation, workload.key) > _lacking(self.origin.at_rest, workload.key)
+        ]
 
     @property
     def unavailable(self) -> Sequence[str]:
         """The workloads of which too few pods are ready for a while: KIND/NAMESPACE/NAME; none without a clock."""
         return ()
+
+
+def _lacking(simulation: Simulation, key: str) -> int:
+    """Return how many pods of a workload do not exist that it wants."""
+    workload = simulation.workloads.find(key)
+    if workload is None or any(owner.is_cut_short for owner in workload.owners):
+        return 0
+    return workload.desired - sum(len(owner.pods) for owner in workload.owners)
 
 
 def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:

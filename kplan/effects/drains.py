@@ -22,7 +22,7 @@ from kplan.subjects.workload_pods import no_node
 
 NODE_NOT_REACHED = "NodeNotReached"
 LOST_PODS_STAY = "LostPodsStay"
-NOT_REPLACED = "its pods stay on lost nodes, and are not replaced"
+NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, and they are not replaced"
 """Why a workload lacks pods that nobody has told to go."""
 
 _WHEREVER = frozenset({StepEvent.EVICTED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED})
@@ -31,6 +31,13 @@ _WHEREVER = frozenset({StepEvent.EVICTED, StepEvent.CREATED, StepEvent.BOUND, St
 _TERMINATING = (
     "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
     " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
+)
+_HANGING = (
+    "kubectl drain waits here without end: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"
+    " and the garbage collector removes them a minute later; or, once the machine is surely off, taint it with"
+    " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and they are removed within 20 seconds, those of daemon"
+    " sets too. Only then do stateful sets go on. --force alone does not help; with --grace-period=0 the objects go"
+    " though the containers may still run; with --skip-wait-for-delete-timeout kubectl goes on, and they stay"
 )
 _NOT_TOLD = (
     "{} bound without running, and without a replacement: Kubernetes tells no pod to go that tolerates its node to be"
@@ -138,8 +145,9 @@ def empty(
             work.one_by_one(work.leaving(nodes), waits=waits)
         else:
             work.in_turn(nodes)
-    left_out = tuple(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached)
-    return ChangePlan(simulation, base, drains=[work], left_out=left_out, options=options or DrainOptions())
+    left_out = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached]
+    left_out += drains_that_hang([work])
+    return ChangePlan(simulation, base, drains=[work], left_out=tuple(left_out), options=options or DrainOptions())
 
 
 def _why(work: Drain, name: str) -> str:
@@ -155,6 +163,15 @@ def _why(work: Drain, name: str) -> str:
         f"stays cordoned with {number}{also}: kubectl drain empties one node after the other, and without a timeout it "
         f"waits at {work.waits_at} for ever"
     )
+
+
+def drains_that_hang(drains: Iterable[Drain]) -> list[InputWarning]:
+    """Warn of nodes at which kubectl drain waits without end, with the ways out."""
+    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends)
+    return [
+        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format("1 pod stays" if n == 1 else f"{n} pods stay"))
+        for name, n in sorted(left.items())
+    ]
 
 
 def left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool) -> list[InputWarning]:

@@ -55,6 +55,11 @@ class Replacement(msgspec.Struct, frozen=True):
         return self.removed.pod if self.removed is not None else self.added.key if self.added is not None else ""
 
     @property
+    def added_key(self) -> str:
+        """NAMESPACE/NAME of the new pod; empty for none."""
+        return "" if self.added is None else self.added.key
+
+    @property
     def action(self) -> Action:
         """The name of it in reports."""
         if self.added is None:
@@ -76,7 +81,11 @@ class Replacements:
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
         self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
-        self.all = [*self._paired_all()]
+        self.all = [
+            one
+            for one in self._paired_all()
+            if one.added is not None or one.pod not in change.blocked  # else it is still there
+        ]
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
         self._still_pending = change.tried.intersection(key for key, pod in self._was_pending.items() if not pod.node)
         for key in sorted(self._still_pending - moved):
@@ -204,9 +213,13 @@ class Replacements:
             is_old = self.is_old(name) and victim not in self._own_victims
             yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:
-            yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+            condition: Condition = UNSCHEDULABLE if obstacle.never_ends else PDB_VIOLATION
+            rule = "NeverGone" if obstacle.never_ends else "Blocked"
+            yield Happened(condition, Counted(obstacle.pod, rule, node=obstacle.node))
+        own = {one.workload for one in self.all if one.action is Action.PENDING and not self.is_old(one.added_key)}
         for name in self._change.not_replaced:
-            yield Happened(UNSCHEDULABLE, Counted(name, "NotReplaced"))
+            if name not in own:  # else its pods that wait count
+                yield Happened(UNSCHEDULABLE, Counted(name, "NotReplaced"))
         for name in self._change.unavailable:
             yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
 

@@ -21,7 +21,7 @@ from kplan.documents.change import Change, Timeline, WorkloadState
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for
-from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
+from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, drains_that_hang, left_on_lost
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
 from kplan.effects.timed_steps import Apply, Failed, TimedStep, read_steps, time_of
@@ -66,15 +66,19 @@ class TimelinePlan(ChangePlan):
 
     @property
     def not_replaced(self) -> list[str]:
-        """See `CarriedOut`; those of daemon sets, and pods without a controller, are replaced nowhere."""
+        """See `CarriedOut`; and those of which pods stay on lost nodes, but for what is replaced nowhere."""
         simulation = self.simulation
-        if not (self.is_over and simulation.lost_nodes):
+        if not self.is_over:
             return []
+        lacking = [*super().not_replaced]
+        if not simulation.lost_nodes:
+            return lacking
         there = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.node in simulation.lost_nodes}
-        return [
+        return lacking + [
             workload.key
             for workload in self.workloads
             if workload.key in there
+            and workload.key not in lacking
             and workload.kind not in _LEFT_BEHIND
             and workload.state is WorkloadState.STUCK
             and not (workload.pod or workload.because)
@@ -223,6 +227,7 @@ class _Course:
         names = [name for drain in self.drains for name in drain.work.not_reached]
         not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in names]
         lost = {name: None for step in self._steps if isinstance(step, Failed) for name in step.nodes}
+        not_reached += drains_that_hang(drain.work for drain in self.drains)
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
             simulation,

@@ -53,13 +53,18 @@ _RULES: Mapping[str, Rule] = {
         "A pod that a drain cannot evict.",
         "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
     ),
+    "NeverGone": Rule(
+        "A pod for which a drain waits without end, as its node does not answer.",
+        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
+    ),
     "Unavailable": Rule(
         "A workload of which too few pods are ready for a while.",
         "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
     ),
     "NotReplaced": Rule(
-        "A workload whose pods stay on a lost node, without others in their place.",
-        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
+        "A workload that ends with fewer pods than before, as its controller makes none.",
+        "Have the pod run that its controller waits for. Where that is on a lost node, delete the Node, or taint it"
+        " with node.kubernetes.io/out-of-service, once the machine is off.",
     ),
     "Refused": Rule(
         "An object that the API server would refuse.",

@@ -23,6 +23,10 @@ from kplan.simulation.start import QUIET
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
+HANGS = (
+    "its node does not answer, so that nothing ends it: delete the Node, or taint it with"
+    " node.kubernetes.io/out-of-service once the machine is surely off"
+)
 _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
@@ -148,6 +152,7 @@ class Drain:
             waiting = still
         self._simulation.run(EVER if waits else QUIET)
         self.note_blocked(waiting)
+        self.note_blocked(self.hanging(pods), HANGS)
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
@@ -159,19 +164,28 @@ class Drain:
                 break
             waiting = still
         self.note_blocked(waiting)
+        self.note_blocked(self.hanging(pods), HANGS)
+
+    def hanging(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
+        """Return those of some pods that were told to go and never will be gone, for which kubectl waits."""
+        simulation = self._simulation
+        there = [simulation.pods[pod.row] for pod in pods if pod.row in simulation.pods]
+        waits = not self._options.skip_wait_for_delete_timeout
+        return [pod for pod in there if waits and pod.is_terminating and pod.node in simulation.lost_nodes]
 
     def in_turn(self, nodes: Sequence[str]) -> None:
         """Empty cordoned nodes one after the other, as ``kubectl drain`` does.
 
-        kubectl tries a pod again and again that a budget protects: without a timeout it never gets to the next node. It
-        goes on past a node that it refuses to empty, and past a pod that cannot be evicted for another reason.
+        kubectl tries a pod again and again that a budget protects, and waits for one that nothing ends: without a
+        timeout it never gets to the next node. It goes on past a node that it refuses to empty, and past a pod that
+        cannot be evicted for another reason.
 
         Upstream: staging/src/k8s.io/kubectl/pkg/cmd/drain/drain.go RunDrain, pkg/drain/drain.go evictPods.
         """
         for index, name in enumerate(nodes):
             n_known = len(self.obstacles)
             self.together(self.leaving([name]))
-            if any(obstacle.words == VIOLATED for obstacle in self.obstacles[n_known:]):
+            if any(obstacle.words in (VIOLATED, HANGS) for obstacle in self.obstacles[n_known:]):
                 self.waits_at = name
                 self.not_reached = [later for later in nodes[index + 1 :] if self.leaving([later])]
                 return
@@ -231,10 +245,10 @@ class Drain:
         gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
         self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
 
-    def note_blocked(self, pods: Sequence[ObservedPod], *, log: bool = True) -> None:
-        """Keep which pods cannot be evicted, and why; `log` adds steps about it."""
+    def note_blocked(self, pods: Sequence[ObservedPod], why: str = "", *, log: bool = True) -> None:
+        """Keep which pods cannot be evicted, or never will be gone, and why; `log` adds steps about it."""
         for pod in pods:
-            words = self.obstacle(pod)
+            words = why or self.obstacle(pod)
             owner = self._simulation.owner(pod.row)
             budgets = tuple(
                 BudgetAtRest(name=budget.key, healthy=budget.healthy, desired=budget.desired, allowed=budget.allowed)
@@ -251,4 +265,6 @@ class Drain:
                 )
             )
             if log:
-                self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)
+                self._simulation.log(
+                    StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, is_finding=bool(why)
+                )

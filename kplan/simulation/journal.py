@@ -66,7 +66,7 @@ class Circles:
 _LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
 _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
 """Steps in which nothing happens."""
-_UNNOTICED = frozenset({*_FINDINGS, StepEvent.LOST, StepEvent.RECOVERED})
+_UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})
 """Steps that Kubernetes does not notice."""
 
 Slot = tuple[int | None, str]
@@ -210,11 +210,12 @@ class Journal:
         workload: str = "",
         because: str = "",
         by: str | None = None,
+        is_finding: bool = False,
     ) -> None:
-        """Append a step."""
+        """Append a step; in one that is a finding nothing happens, and it has the time of what happened last."""
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
-        is_finding = event in _FINDINGS
+        is_finding = is_finding or event in _FINDINGS
         now = self.last_change if is_finding else self.now
         at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
         n = len(self.steps) + 1
@@ -227,7 +228,7 @@ class Journal:
             self.moved.add(workload)
             if event in _LEAVES:  # after all
                 self.blocked.get(workload, {}).pop(pod, None)
-        if event not in _UNNOTICED:
+        if not is_finding and event not in _UNNOTICED:
             self.note_change()
         if self.on_step is not None:
             self.on_step(n)

@@ -139,9 +139,7 @@ class Lives(ClusterState):
             self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
 
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
-        leaving = self.pods[pod.row] = replace(pod, is_terminating=True, ready_since=None)
-        if owner is not None:
-            owner.keep(leaving)
+        self.keep_terminating([pod.row])
         # The deletion timestamp is when the grace period is over.
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
@@ -358,7 +356,7 @@ class Lives(ClusterState):
         """See `ClusterState`."""
         times = self._times(pod, owner)
         if times is None:
-            return None
+            return self._hanging(pod, grace) if pod.node in self.lost_nodes else None
         row = pod.row
         if not pod.node:
             self.log(StepEvent.GONE, pod=pod.key, owner=owner)
@@ -386,6 +384,25 @@ class Lives(ClusterState):
         elif stop < math.inf:
             self._stop_at(self.now + stop + (LAG if stop else 0), row, stop, self.end)
         return leaving
+
+    def _hanging(self, pod: ObservedPod, grace: int | None) -> ObservedPod | None:
+        """Return what a pod of a lost node is that is told to go, without a clock: it stays, unless that is forced."""
+        info = self.session.cluster.pods.infos[pod.row]
+        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
+        if grace == 0:
+            return None
+        leaving = self.pods[pod.row] = replace(pod, is_terminating=True, ready_since=None)
+        self.session.cluster.update(pod.row, _with_deletion(info, self.now + (grace or 0), is_preempted=False))
+        self.disruptions.settle(leaving)
+        return leaving
+
+    def keep_terminating(self, rows: Iterable[int]) -> None:
+        """Have pods stay that were terminating in the snapshot, since their nodes do not answer."""
+        for row in rows:
+            leaving = self.pods[row] = replace(self.pods[row], is_terminating=True, ready_since=None)
+            owner = self.owner(row)
+            if owner is not None:
+                owner.keep(leaving)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""

@@ -71,7 +71,7 @@ class Simulation(Scheduling):
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
-        forked.already_leaving = self.already_leaving.copy()
+        forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
         forked._queue = self._queue.fork(session)

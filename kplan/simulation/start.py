@@ -58,11 +58,14 @@ def start(
     renewed = renewals(snapshot)
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     simulation.take_in(members, tries_pending=tries_pending)
+    silent = silent_nodes(snapshot, renewed, simulation.now)
+    simulation.lose(silent)
     if durations is None:
-        simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
+        leaving = [row for row in simulation.pods if infos[row].is_terminating]
+        stay = [row for row in leaving if simulation.pods[row].node in silent]
+        simulation.keep_terminating(stay)
+        simulation.let_go(row for row in leaving if row not in stay)
     else:
-        silent = silent_nodes(snapshot, renewed, simulation.now)
-        simulation.lose(silent)
         is_known = snapshot.taken_at is not None
         simulation.begin_clock(
             durations, is_time_known=is_known or bool(renewed), is_fraction_known=bool(renewed) and not is_known
@@ -92,6 +95,7 @@ def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> S
     """
     forked = simulation.fork(session, snapshot, session.listers)
     there = session.cluster.nodes.row_of
+    forked.lost_nodes = simulation.lost_nodes.intersection(there)
     for owner in forked.workloads.daemon_sets():
         owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
     for name in forked.already_leaving:

@@ -13,7 +13,7 @@ import msgspec
 
 from kplan.documents.change import StepEvent
 from kplan.simulation.disruption import VIOLATED
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import HANGS, Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 
 RETRY_SECONDS = 5.0
@@ -187,4 +187,5 @@ class TimedDrain:
         """Note the pods that it could not evict, and the nodes that it did not get to."""
         pods, left = self._simulation.pods, {**self._given_up, **self._waiting}
         self.work.note_blocked([pods[row] for row, words in left.items() if words and row in pods], log=False)
+        self.work.note_blocked(self.work.hanging([pods[row] for row in left if row in pods]), HANGS)
         self.work.not_reached = (*self.work.not_reached, *self._left)

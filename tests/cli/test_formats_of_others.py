@@ -170,7 +170,7 @@ def test_of_drains_one_by_one_each_node_is_annotated_once_with_the_command_that_
     errors = [each for each in found if each.startswith("::error")]
 
     assert len({each.split("::")[1] for each in errors}) == len(errors) == 9  # ten lines, the summary among them
-    assert "Not annotated: 3 errors: " in found[-1]
+    assert "Not annotated: 4 errors: " in found[-1]
     assert any(each.endswith("%0AMore: kplan drain general-c-1") for each in errors)
     assert all(each.count("%0A") < 5 for each in found)
 

@@ -70,10 +70,15 @@ def _drains(document: DrainsReport, expect: Expect) -> Judgement:
     findings = [
         Finding(name=drain.name, message=_trouble(drain))
         for drain in document.drains
-        if (pending is not None and drain.pending > pending) or (blocked is not None and drain.blocked > blocked)
+        if (pending is not None and _short(drain) > pending) or (blocked is not None and drain.blocked > blocked)
     ]
     subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
+
+
+def _short(drain: DrainOutcome) -> int:
+    """Return how many pods find no place; where none waits, and some are not replaced, that is one."""
+    return drain.pending or drain.state == "pending"
 
 
 def _trouble(drain: DrainOutcome) -> str:

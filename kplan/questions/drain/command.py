@@ -106,6 +106,14 @@ def drain(
         min=-1,
         max=_LONGEST,
     ),
+    skip_wait: int = flag(
+        "--skip-wait-for-delete-timeout SECONDS",
+        "Do not wait for pods whose grace period has been over for longer; 0 waits for all.",
+        default=0,
+        panel=MORE,
+        min=0,
+        max=_LONGEST,
+    ),
     runbook: bool = switch("--runbook", "The safe order, and changes it needs, as commands."),
     runs: RunsOption = None,
     time: TimelineFlags,
@@ -140,6 +148,7 @@ def drain(
         delete_emptydir_data=delete_emptydir_data,
         disable_eviction=disable_eviction,
         grace_period=None if grace_period < 0 else grace_period,
+        skip_wait_for_delete_timeout=skip_wait,
     )
     with options_named():
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)

@@ -164,7 +164,7 @@ class Drain(Question, frozen=True):
         for name in self._moot():
             showing.tell_no_effect(name, "a node that is lost is not drained")
         if self.timeline is None:
-            if self.options.grace_period is not None and self.how != "lost":
+            if self.options.grace_period and self.how != "lost":
                 showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
             noted = decisions if showing.is_whole else None
             change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)

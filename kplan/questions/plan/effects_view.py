@@ -318,7 +318,8 @@ def _ends(
     if stuck:
         ends.append(f"{count(stuck, 'workload')} stuck")
     numbers = (
-        (len(document.obstacles), "blocked"),
+        (sum(not obstacle.never_ends for obstacle in document.obstacles), "blocked"),
+        (sum(obstacle.never_ends for obstacle in document.obstacles), "never gone"),
         (counts[Action.EVICTED], "gone for good"),
         (sum(change.by is not None for change in changes), "preempted"),
     )
@@ -408,7 +409,10 @@ def _obstacles(document: PlanReport) -> Iterator[Block]:
     obstacles = document.obstacles
     if not obstacles:
         return
-    yield Heading((Span(f"{count(len(obstacles), 'pod')} cannot be evicted", "bad"),))
+    n_hanging = sum(obstacle.never_ends for obstacle in obstacles)
+    numbers = ((len(obstacles) - n_hanging, "cannot be evicted"), (n_hanging, "never gone"))
+    ends = [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
+    yield Heading((Span(", ".join(ends), "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
     for node in document.refused_nodes:
@@ -482,8 +486,9 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
     return Case(
         obstacle.pod,
         state,
-        "Blocked",
-        f"{obstacle.pod} cannot be evicted from {obstacle.node}: {obstacle.words}",
+        "NeverGone" if obstacle.never_ends else "Blocked",
+        f"{obstacle.pod} {'never leaves' if obstacle.never_ends else 'cannot be evicted from'} {obstacle.node}:"
+        f" {obstacle.words}",
         "\n".join(part for part in (obstacle.words, text) if part),
         workload="" if owner is None else owner.title,
         hint=text,

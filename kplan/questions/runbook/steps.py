@@ -299,8 +299,14 @@ def _drain_command(name: str, options: DrainOptions) -> str:
     flags += ["--force"] if options.force else []
     flags += ["--delete-emptydir-data"] if options.delete_emptydir_data else []
     flags += ["--disable-eviction"] if options.disable_eviction else []
+    flags += _skipping(options)
     flags += [] if options.grace_period is None else [f"--grace-period={options.grace_period}"]
     return f"kubectl drain {quote(name)} {' '.join(flags)}"
+
+
+def _skipping(options: DrainOptions) -> list[str]:
+    seconds = options.skip_wait_for_delete_timeout
+    return [f"--skip-wait-for-delete-timeout={seconds}"] if seconds else []
 
 
 def _quoted(names: Sequence[str]) -> str:

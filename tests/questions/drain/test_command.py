@@ -190,8 +190,10 @@ def test_each_drain_tells_what_it_brings_about_and_not_what_pods_that_waited_bef
         assert drain.preempted == sum(change.by is not None for change in changes)
         # As it is without any drain: a job's pod makes way for ml/fine-tune.
         assert drain.waiting <= 1
-    may_go = drains["spot-b-1"]
-    assert (may_go.may_go, may_go.waiting, may_go.pod, may_go.because) == (True, 1, "", "")
+    roomier = demo.changed(without=["node/spot-b-1"], add_nodes=["1=spot-a-1"])
+    may_go = {drain.name: drain for drain in roomier.ask(InTurn()).drains}["spot-a-1-more-1"]
+    assert (may_go.may_go, may_go.pod, may_go.because) == (True, "", "")
+    assert (drains["spot-b-1"].may_go, drains["spot-b-1"].state) == (False, "blocked")  # it does not answer
 
 
 def test_pods_that_stay_on_lost_nodes_without_others_in_their_place_fail_the_verdict() -> None:
@@ -218,4 +220,4 @@ def test_a_loss_after_which_pods_are_not_replaced_is_told_as_a_failure() -> None
 
     each = invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout
     assert "database-a-1: pods of 2 workloads not replaced" in each
-    assert "StatefulSet/data/postgres: its pods stay on lost nodes, and are not replaced" in each
+    assert "StatefulSet/data/postgres: its pods stay on lost nodes, or it waits for others of its own" in each
