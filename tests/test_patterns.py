@@ -21,7 +21,7 @@ import kplan
 
 _USES = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _WHOLE = {"match", "fullmatch"}
-_SIZES = (20, 32, 250, 2_000)
+_SIZES = (20, 32, 250, 5_000)
 _MOST_SECONDS = 0.004
 """What a text of the last size may take, whatever its form: matching it in linear time takes far less."""
 _UNITS = [

@@ -93,7 +93,10 @@ def check(
     scheduler_config: ConfigOption = None,
     kubernetes_version: KubernetesOption = _AUTO,
     feature_gates: FeatureGatesOption = "",
-    output: Annotated[CheckFormat, option("-o --output", "Output format.")] = CheckFormat.TABLE,
+    output: Annotated[
+        CheckFormat,
+        option("-o --output FORMAT", "Output format: table, json, yaml, junit, github, sarif or codequality."),
+    ] = CheckFormat.TABLE,
 ) -> None:
     """Check a configuration, and print every problem with its path and what to write instead.
 

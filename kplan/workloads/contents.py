@@ -64,7 +64,7 @@ def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem
 
 def _explain(kind: str, path: str) -> str:
     """Return the kubectl command that describes the field; indices and map keys are left out of its path."""
-    fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
+    fields = re.sub(r"\[[^\[\]]*+\]|\.?\{.*", "", path)
     return f"kubectl explain {kind.lower()}.{fields} describes this field"
 
 

@@ -170,7 +170,7 @@ class Sources(msgspec.Struct):
             if os.path.normpath(file) in self._patches_of(folder):
                 command = f"-k {shlex.quote(str(folder))}"
                 return PassedOver(str(file), f"a patch of a kustomization; build it with {command}", command)
-        chart = next((folder for folder in file.parents if (folder / "Chart.yaml").is_file()), None)
+        chart = next((folder for folder in file.parents if _is_file(folder / "Chart.yaml")), None)
         is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
         if chart is None or not (is_own or chart / "templates" in file.parents):
             return None
@@ -181,7 +181,7 @@ class Sources(msgspec.Struct):
     def _patches_of(self, folder: Path) -> frozenset[str]:
         """Return the files that the kustomization of a folder names as patches; empty where it has none."""
         if folder not in self.patches:
-            file = next((folder / name for name in _KUSTOMIZATIONS if (folder / name).is_file()), None)
+            file = next((folder / name for name in _KUSTOMIZATIONS if _is_file(folder / name)), None)
             contents = [] if file is None else [one.content for one in read_documents(file, [], limits=MANIFESTS)]
             lists = [content.get(field) for content in contents if isinstance(content, dict) for field in _PATCHES]
             entries = [entry for names in lists if isinstance(names, list) for entry in names]
@@ -189,6 +189,14 @@ class Sources(msgspec.Struct):
             texts = [name for name in named if isinstance(name, str) and "\n" not in name]
             self.patches[folder] = frozenset(os.path.normpath(folder / name) for name in texts)
         return self.patches[folder]
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether there is a file of this name, which may be longer than names may be."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _says_what_it_is(document: Document) -> bool:

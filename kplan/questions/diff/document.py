@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
@@ -125,7 +126,7 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
             decisions.setdefault(workload, report.placements[change.attempt])
         if not report.after:
             tally = workloads.named(workload)
-            if change.from_node is not None:
+            if change.from_node is not None or change.caused_by == "waiting":
                 workloads.passing.add(workload)
             if change.action is Action.PENDING:
                 tally.add(None, 1, change.reason, decisions.get(workload))
@@ -264,7 +265,8 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         ``warning`` as elsewhere
     """
     _check_comparable(before, after)
-    then, now = _pods_of(before.report), _pods_of(after.report)
+    first, second = _pods_of(before.report), _pods_of(after.report)
+    then, now = _of_both(first, second), _of_both(second, first)
     workloads = workloads_of(before.report), workloads_of(after.report)
     pods = tuple(_differences(before, then, after, now, {**workloads[0].of_pod, **workloads[1].of_pod}))
     added = tuple(sorted(now.victims.keys() - then.victims.keys()))
@@ -357,6 +359,16 @@ def _pods_of(report: Report) -> _Pods:
         fates = {key: _fate_of(placement) for key, placement in placements.items()}
         return _Pods(fates, placements, {victim: key for key, fate in fates.items() for victim in fate.victims})
     return _pods_of_plan(report) if isinstance(report, PlanReport) else _Pods()
+
+
+def _of_both(pods: _Pods, others: _Pods) -> _Pods:
+    """Leave out what befalls pods because others waited before, where the other answer looks at none of them.
+
+    A plan that changes nothing, as its manifests are what the cluster has, does not try them either.
+    """
+    left_out = pods.waiting if pods.waiting.isdisjoint(others.fates) else frozenset[str]()
+    fates = {pod: fate for pod, fate in pods.fates.items() if pod not in left_out}
+    return replace(pods, fates=fates, victims={pod: by for pod, by in pods.victims.items() if by not in left_out})
 
 
 def _fate_of(placement: PodPlacement) -> Fate:

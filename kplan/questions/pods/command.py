@@ -46,8 +46,9 @@ def pods(
     what: list[str] | None = several("FILE", "Manifests (file, directory, - for standard input)."),
     *,
     output: PodsFormat = flag(
-        "--output -o",
-        "Output format: the pods (yaml), a report (json), one line per object, or names.",
+        "--output -o FORMAT",
+        "Output format: yaml (the pods), json (a report), table (one line per object), name, junit, github, sarif or "
+        "codequality.",
         default=PodsFormat.YAML,
     ),
     manifests: ManifestFlags,
