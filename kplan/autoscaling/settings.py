@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
+from kplan.api.quantity import listing
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 
@@ -45,11 +46,13 @@ class Karpenter(msgspec.Struct, frozen=True, kw_only=True):
     instance_types : a file, or a list, in the format of Karpenter's kwok provider; None takes those that the nodes and
         node claims of the cluster show
     options : settings of Karpenter, by their own names
+    version : the release that decides, such as ``1.14``; None for the one that the cluster runs, else the newest
     content : what the file holds, once it is read; None before
     """
 
     instance_types: str | Path | Sequence[Mapping[str, Any]] | None = None
     options: Mapping[str, Any] = {}
+    version: str | None = None
     content: Any = None
 
 
@@ -103,7 +106,7 @@ def _function(functions: Mapping[type, str], settings: Settings) -> Callable[...
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]
 
 _STATUS = ("kube-system", "cluster-autoscaler-status")
-_FILES = {"node_groups": "cluster-autoscaler", "instance_types": "karpenter"}
+_FILES = {"node_groups": "cluster-autoscaler", "instance_types": "karpenter", "karpenter_version": "karpenter"}
 
 
 def autoscaler_of(
@@ -112,6 +115,7 @@ def autoscaler_of(
     *,
     node_groups: str | Path | None = None,
     instance_types: str | Path | None = None,
+    karpenter_version: str | None = None,
 ) -> Settings | None:
     """Return the settings of the autoscaler to follow; None for none.
 
@@ -119,12 +123,12 @@ def autoscaler_of(
     where it has that one's status, and none elsewhere. Raises UsageError for a file that the chosen autoscaler does not
     read.
     """
-    files = {"node_groups": node_groups, "instance_types": instance_types}
+    files = {"node_groups": node_groups, "instance_types": instance_types, "karpenter_version": karpenter_version}
     owners = {_FILES[name] for name, file in files.items() if file is not None}
     if choice == "auto":
         if len(owners) > 1:
             raise UsageError(
-                "--node-groups is for the cluster-autoscaler, and --instance-types for Karpenter",
+                f"--node-groups is for the cluster-autoscaler, and {_flags(files, 'karpenter')} for Karpenter",
                 hint="give one of them, or name the autoscaler with --autoscaler",
             )
         name = owners.pop() if owners else _found_in(snapshot)
@@ -138,7 +142,13 @@ def autoscaler_of(
         return None
     if name == "cluster-autoscaler":
         return ClusterAutoscaler(node_groups=node_groups)
-    return Karpenter(instance_types=instance_types)
+    return Karpenter(instance_types=instance_types, version=karpenter_version)
+
+
+def _flags(files: Mapping[str, Any], owner: str) -> str:
+    """Return the options that are given and that an autoscaler reads."""
+    chosen = (name for name in files if files[name] is not None and _FILES[name] == owner)
+    return listing([f"--{name.replace('_', '-')}" for name in chosen])
 
 
 def _found_in(snapshot: Snapshot) -> str:

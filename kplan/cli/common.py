@@ -41,10 +41,16 @@ class AutoscalerFlags:
         "Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
     )
 
+    karpenter_version: str = flag(
+        "--karpenter-version MINOR",
+        "Decide as this release of Karpenter does (default: the one that the cluster runs, else the newest).",
+    )
+
     @property
     def names_autoscaler(self) -> bool:
         """Whether an option says which autoscaler to follow."""
-        return self.autoscaler is not AutoscalerChoice.AUTO or bool(self.node_groups or self.instance_types)
+        named = self.node_groups or self.instance_types or self.karpenter_version
+        return self.autoscaler is not AutoscalerChoice.AUTO or bool(named)
 
     def check(self) -> None:
         """Raise UsageError where both files are standard input."""
@@ -60,6 +66,7 @@ class AutoscalerFlags:
             self.autoscaler.value,
             node_groups=self.node_groups or None,
             instance_types=self.instance_types or None,
+            karpenter_version=self.karpenter_version or None,
         )
 
 

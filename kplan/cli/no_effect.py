@@ -81,7 +81,7 @@ RULES = (
         lambda _options: "--queue tries no pod",
     ),
     Rule(
-        ("autoscaler", "node_groups", "instance_types"),
+        ("autoscaler", "node_groups", "instance_types", "karpenter_version"),
         lambda options: bool(_on_present_nodes(options)) and options.get("autoscaler") != "none",
         lambda options: f"{_on_present_nodes(options)} counts on the present nodes",
     ),

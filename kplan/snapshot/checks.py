@@ -204,7 +204,7 @@ def is_time(text: str) -> bool:
 
 _OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
 _COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
-_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized")
+_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 _REASONS = ("Drifted", "Empty", "Underutilized")
 _DURATION = r"(?a)([0-9]{1,9}[smh])+"
 _NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"

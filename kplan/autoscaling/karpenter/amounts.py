@@ -47,6 +47,17 @@ def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
     return highest
 
 
+def least_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+    """Return the lowest amount of each resource that all have."""
+    lowest: Amounts | None = None
+    for amounts in lists:
+        if lowest is None:
+            lowest = dict(amounts)
+        else:
+            lowest = {name: min(amount, amounts[name]) for name, amount in lowest.items() if name in amounts}
+    return lowest or {}
+
+
 def less(amounts: Mapping[str, int], minus: Mapping[str, int]) -> Amounts:
     """Return what is left of each resource; resources that are not there stay away (upstream Subtract)."""
     return {name: amount - minus.get(name, 0) for name, amount in amounts.items()}

@@ -32,6 +32,7 @@ from kplan.autoscaling.karpenter.planned import (
     launch_of,
     node_claim_labels,
     node_claim_requirements,
+    static_node,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
@@ -74,7 +75,7 @@ def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
     if not scaling.create:
         return {"create": 0, "delete": list(scaling.delete) or None}
     template = prepared.template_of(scaling.pool, relaxes_min_values=False)
-    requirements = requirement_list(template.requirements, prepared.known, hides_types=False)
+    requirements = requirement_list(static_node(template).requirements, prepared.known, hides_types=False)
     return {"create": scaling.create, "requirements": requirements}
 
 

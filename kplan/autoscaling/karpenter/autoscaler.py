@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
+from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
 from kplan.api.tolerations import Taint
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
@@ -21,11 +22,12 @@ from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
 from kplan.autoscaling.karpenter.disruption.methods import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
-from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
+from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text, provision
+from kplan.autoscaling.karpenter.releases import NEWEST, Release, release_in, release_named
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.karpenter.widening import Widening
@@ -37,6 +39,7 @@ from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
+_MOST_NAMED = 3
 _NO_POOL = "the cluster has no NodePool that gets nodes for pods"
 
 
@@ -47,16 +50,22 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     options: Options
     source: str  #: where the catalogue comes from
     has_prices: bool  #: whether its prices are prices
+    release: Release = NEWEST
+    notes: tuple[InputWarning, ...] = ()  #: about its release
     used_names: frozenset[str] = frozenset()  #: it gives none of these to a node
 
     name: ClassVar[AutoscalerName] = "karpenter"
-    version: ClassVar[str] = VERSION
     usual_loops: ClassVar[Sequence[float]] = (0.0,)  #: it does not look in loops of a fixed time
     wait: ClassVar[float] = 1.0  #: it gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default
     #: Upstream: controllers/disruption/{controller,validation}.go, controllers/node/termination/controller.go.
     removal: ClassVar[RemovalTimes] = RemovalTimes(
         poll=10.0, validation=15.0, patience=Patience(first=0.0, retry=10.0, poll=1.0), least=5.0, after=5.0
     )
+
+    @property
+    def version(self) -> str:
+        """The release whose rules hold."""
+        return self.release.name
 
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
         """Return Karpenter as it looks at a cluster in motion."""
@@ -79,7 +88,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
-        return Widening(self._prepared(cluster), self.entries).changes()
+        return Widening(self._prepared(cluster)).changes()
 
     def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
         """Yield the taints of the nodes of pools."""
@@ -113,7 +122,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
         def detail() -> dict[str, Any]:
             provisioning = provisioning_answer(prepared, provisioned)
-            return {"provisioning": provisioning, "disruption": answer_of(conditions, outcomes)}
+            disruption = answer_of(conditions, outcomes)
+            return {"version": self.version, "provisioning": provisioning, "disruption": disruption}
 
         prices = self._prices(prepared)
         replacements = [replacement for removal in removes for replacement in removal.replacements]
@@ -123,12 +133,12 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             removes=removes,
             stays=tuple(stays(prepared, conditions, outcomes, removed)),
             price_after=_price_after(prices, [*advice.adds, *replacements], gone),
-            warnings=(*advice.warnings, *_unlaunchable(replacements)),
+            warnings=(*advice.warnings, *_unlaunchable(replacements), *_taken_for_empty(commands)),
             detail=detail,
         )
 
     def _prepared(self, cluster: PreparedCluster) -> Prepared:
-        return Prepared(cluster.snapshot, self.entries, self.options, cluster.now)
+        return Prepared(cluster.snapshot, self.entries, self.options, cluster.now, self.release)
 
     def _provisioned(self, prepared: Prepared, provisioned: Simulated) -> Advice:
         namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
@@ -206,6 +216,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return {name: price for name, price in prices.items() if price is not None}
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
+        yield from self.notes
         if not self.has_prices:
             message = "prices are unknown: the smallest machines are taken for the cheapest"
             yield InputWarning("NoPrices", "instance types", message)
@@ -246,23 +257,36 @@ def _unlaunchable(nodes: Iterable[NewNode]) -> Iterable[InputWarning]:
             yield InputWarning("LaunchFails", new.node.metadata.name, message)
 
 
+def _taken_for_empty(commands: Iterable[Command]) -> Iterable[InputWarning]:
+    """Warn of nodes that go as empty, with pods for which no other place was looked for."""
+    for command in commands:
+        for candidate in command.candidates:
+            if candidate.is_empty and candidate.pods:
+                pods = listing([pod.metadata.key for pod in candidate.pods], most=_MOST_NAMED)
+                message = f"it goes as empty, wherever its pods find a place: a low deletion cost is no cost ({pods})"
+                yield InputWarning("TakenForEmpty", candidate.name, message)
+
+
 def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
     """Set Karpenter up for a cluster.
 
     Raises
     ------
     UsageError
-        For options that Karpenter does not have.
+        For options that Karpenter does not have, and releases that are not known.
     InputError
         With all problems of the catalogue.
     """
     options, types = read_options(settings.options), settings.instance_types
     source = "the nodes and node claims of the cluster" if types is None else "a list"
+    release, notes = release_in(snapshot) if settings.version is None else (release_named(settings.version), ())
     return KarpenterAutoscaler(
         entries=learned_catalogue(snapshot) if types is None else content_of(settings),
         options=options,
         source=str(types) if isinstance(types, str | Path) else source,
         has_prices=types is not None,
+        release=release,
+        notes=notes,
     )
 
 

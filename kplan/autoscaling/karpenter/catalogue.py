@@ -42,7 +42,10 @@ _OFFERING_FIELDS = {
     "available": "Available",
     "requirements": "Requirements",
     "reservationcapacity": "ReservationCapacity",
+    "capacityoverride": "CapacityOverride",
+    "overheadoverride": "OverheadOverride",
 }
+_OVERHEAD_FIELDS = {name.lower(): name for name in Overhead.__struct_encode_fields__}
 _SHORT_FIELDS = {"zone": ZONE, "capacitytype": CAPACITY_TYPE}
 
 
@@ -108,6 +111,9 @@ def _offering(value: Any, index: int, reader: EntryReader) -> Any:
         folded = str(key).lower()
         if folded in _OFFERING_FIELDS:
             offering[_OFFERING_FIELDS[folded]] = content
+            if folded == "overheadoverride" and isinstance(content, dict):
+                named = {_OVERHEAD_FIELDS.get(str(field).lower(), field): amounts for field, amounts in content.items()}
+                offering["OverheadOverride"] = named
         elif folded in _SHORT_FIELDS:
             short.append({"key": _SHORT_FIELDS[folded], "operator": "In", "values": [content]})
         else:
@@ -127,9 +133,7 @@ def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
         if name not in entry.resources:
             reader.wrong("resources", f"no {name}", "for example {cpu: 2, memory: 8Gi}")
     _check_amounts(entry.resources, "resources", reader)
-    overhead = entry.overhead or Overhead()
-    for field, name in zip(overhead.__struct_fields__, overhead.__struct_encode_fields__, strict=True):
-        _check_amounts(getattr(overhead, field), f"overhead.{name}", reader)
+    _check_overhead(entry.overhead or Overhead(), "overhead", reader)
     for key, value in entry.labels.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
             reader.wrong("labels", f"label {key!r}: {problem}", "as labels of nodes are")
@@ -139,6 +143,11 @@ def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
         return
     for index, offering in enumerate(entry.offerings):
         _check_offering(offering, f"offerings[{index}]", reader)
+
+
+def _check_overhead(overhead: Overhead, path: str, reader: EntryReader) -> None:
+    for field, name in zip(overhead.__struct_fields__, overhead.__struct_encode_fields__, strict=True):
+        _check_amounts(getattr(overhead, field), f"{path}.{name}", reader)
 
 
 def _check_amounts(amounts: ResourceList, field: str, reader: EntryReader) -> None:
@@ -158,6 +167,8 @@ def _check_offering(offering: Offering, field: str, reader: EntryReader) -> None
         reader.wrong(f"{field}.Price", f"the price {offering.price} is out of range", "for example 0.0832")
     if offering.reservation_capacity < 0:
         reader.wrong(f"{field}.ReservationCapacity", "a negative number of machines", "0 or more")
+    _check_amounts(offering.capacity_override, f"{field}.CapacityOverride", reader)
+    _check_overhead(offering.overhead_override or Overhead(), f"{field}.OverheadOverride", reader)
     keys = [wanted.key for wanted in offering.requirements]
     for key, name in ((ZONE, "zone"), (CAPACITY_TYPE, "capacityType")):
         if keys.count(key) > 1:

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from kplan.api.tolerations import Taint, Toleration
-from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, less
+from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.pods import HostPort, conflict, tolerates_all, untolerated
+from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
@@ -71,6 +71,23 @@ class Rules(msgspec.Struct, frozen=True):
     tolerates_preferences: bool  #: a pool has a taint PreferNoSchedule
     reserves: bool
     is_strict: bool  #: pods wait for reserved capacity instead of falling back to other
+    tells_ports_apart: bool  #: a port that daemons take excludes only the types on which they run
+    fits_where_offered: bool  #: reasons count a type without an offering as too small, too
+
+
+class DaemonGroup(msgspec.Struct, frozen=True):
+    """Instance types whose new nodes get the same daemons.
+
+    Attributes
+    ----------
+    types : as a set
+    requests : of the daemons; nothing where there are none
+    ports : daemon -> its host ports
+    """
+
+    types: int
+    requests: Amounts
+    ports: Mapping[str, tuple[HostPort, ...]]
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -96,8 +113,7 @@ class InFlight:
         hostname: str,
         types: int,
         *,
-        daemon_requests: Amounts,
-        daemon_ports: Mapping[str, tuple[HostPort, ...]],
+        daemons: Sequence[DaemonGroup],
         shared: Pass,
     ) -> None:
         self.template = template
@@ -105,16 +121,16 @@ class InFlight:
         self.types = types
         self.requirements = template.requirements
         self.pods: list[Entrant] = []
-        self.daemon_requests = daemon_requests
-        self.requests = dict(daemon_requests)
-        self.ports = dict(daemon_ports)
         self.reservations: tuple[str, ...] = ()
+        self._daemons = daemons
+        self._requests: Amounts = {}
+        self._ports: dict[str, tuple[HostPort, ...]] = {}
         self._most: Amounts = {}
         self._shared = shared
 
     def is_too_full(self, wanted: Amounts) -> bool:
         """Tell quickly whether a pod is too large for whatever is left of any instance type."""
-        most, used = self._most, self.requests
+        most, used = self._most, self._requests
         return any(amount + used.get(name, 0) > most.get(name, 0) and amount > 0 for name, amount in wanted.items())
 
     def can_take(
@@ -124,7 +140,8 @@ class InFlight:
         taints = untolerated(entrant.wishes.tolerations, self.template.taints)
         if taints:
             return Untolerated(taints)
-        if entrant.ports and (clash := conflict(entrant.key, entrant.ports, self.ports)):
+        groups_left, clash = self._without_clash(entrant)
+        if clash is not None and not self._shared.rules.tells_ports_apart:
             return clash
         known = self._shared.vocabulary
         wanted = known.hostless(entrant.requirements)
@@ -136,10 +153,20 @@ class InFlight:
         base = known.join(self.requirements, wanted)
         refusal: Fit | Refusal = Plain.LIMITS
         for volumes in entrant.alternatives or (known.nothing,):
-            refusal = self._with_volumes(entrant, groups, base, volumes, relaxes_min_values=relaxes_min_values)
+            refusal = self._with_volumes(
+                entrant, groups, base, volumes, groups_left, relaxes_min_values=relaxes_min_values
+            )
             if isinstance(refusal, Fit):
                 return refusal
         return refusal
+
+    def _without_clash(self, entrant: Entrant) -> tuple[Sequence[DaemonGroup], PortConflict | None]:
+        """Return the groups of types on which a pod's host ports are free, and a conflict on another one."""
+        if not entrant.ports:
+            return self._daemons, None
+        clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self._ports}) for group in self._daemons]
+        left = [group for group, clash in zip(self._daemons, clashes, strict=True) if clash is None]
+        return left, next((clash for clash in clashes if clash is not None), None)
 
     def _with_volumes(
         self,
@@ -147,6 +174,7 @@ class InFlight:
         groups: Sequence[TopologyGroup],
         base: Requirements,
         volumes: Requirements,
+        daemons: Sequence[DaemonGroup],
         *,
         relaxes_min_values: bool,
     ) -> Fit | Refusal:
@@ -163,10 +191,11 @@ class InFlight:
             if misfits := known.misfits(node, narrowed, allows_well_known=True):
                 return Incompatible(misfits)
             node = known.join(node, narrowed)
-        total = dict(self.requests)
-        add(total, entrant.requests)
         columns = self.template.columns
-        types = self.types & columns.matching(node) & columns.offered(node) & columns.roomy(total)
+        types = 0
+        for group, total in self._totals(daemons, entrant):
+            types |= self.types & group.types & columns.fitting(total, node)
+        types &= columns.matching(node)
         lacking: dict[str, int] = {}
         if node.has_min_values:
             _, lacking = columns.needed_for_min_values(list(bits_of(types)), node)
@@ -176,17 +205,28 @@ class InFlight:
                 )
                 lacking = {}
         if lacking or not types:
-            return self._no_type(node, total, entrant, lacking)
+            return self._no_type(node, daemons, entrant, lacking)
         reserved = self._reserve(types, node)
         return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved)
 
-    def _no_type(self, node: Requirements, total: Amounts, entrant: Entrant, lacking: dict[str, int]) -> NoInstanceType:
+    def _totals(self, daemons: Sequence[DaemonGroup], entrant: Entrant) -> Iterable[tuple[DaemonGroup, Amounts]]:
+        """Yield what pods and daemons request together with a further pod, by group of types."""
+        own = total_of((self._requests, entrant.requests))
+        return ((group, total_of((own, group.requests)) if group.requests else own) for group in daemons)
+
+    def _no_type(
+        self, node: Requirements, daemons: Sequence[DaemonGroup], entrant: Entrant, lacking: dict[str, int]
+    ) -> NoInstanceType:
         columns = self.template.columns
-        meets, fit, offered = (
-            self.types & tested for tested in (columns.matching(node), columns.roomy(total), columns.offered(node))
-        )
-        requests = dict(self.daemon_requests)
-        add(requests, entrant.requests)
+        meets = fit = offered = 0
+        for group, total in self._totals(daemons, entrant):
+            own = self.types & group.types
+            meets |= own & columns.matching(node)
+            offered |= own & columns.offered(node)
+            fit |= own & (
+                columns.fitting(total, node) if self._shared.rules.fits_where_offered else columns.roomy(total)
+            )
+        overheads = [group.requests for group in daemons if group.requests] or [{}]
         return NoInstanceType(
             meets=bool(meets),
             fits=bool(fit),
@@ -196,7 +236,8 @@ class InFlight:
             fits_and_is_offered=bool(fit & offered & ~meets),
             lacking=lacking,
             requirements=node,
-            requests=requests,
+            requests=total_of((least_of(overheads), entrant.requests)),
+            most_requests=total_of((most_of(overheads), entrant.requests)),
             pod_requests=entrant.requests,
         )
 
@@ -217,16 +258,33 @@ class InFlight:
         """Add the pod."""
         shared = self._shared
         self.pods.append(entrant)
-        add(self.requests, entrant.requests)
+        add(self._requests, entrant.requests)
         self.requirements = fit.requirements
         self.types = fit.types
-        self._most = self.template.columns.most(fit.types)
+        self._most = most_of(
+            less(self.template.columns.most(fit.types & group.types), group.requests) for group in self._left()
+        )
         shared.topology.register_host(self.hostname)
         shared.topology.record(entrant, self.template.taints, fit.requirements, self.hostname)
-        self.ports[entrant.key] = entrant.ports
+        self._ports[entrant.key] = entrant.ports
         if fit.reservations or self.reservations:
             shared.reservations.hold(self.hostname, fit.reservations)
             self.reservations = fit.reservations
+
+    def _left(self) -> list[DaemonGroup]:
+        """Return the groups of which a type is left."""
+        return [group for group in self._daemons if group.types & self.types]
+
+    @property
+    def requests(self) -> Amounts:
+        """What its pods and the least of daemons request."""
+        overheads = [group.requests for group in self._left() if group.requests]
+        return total_of((least_of(overheads), self._requests)) if overheads else dict(self._requests)
+
+    @property
+    def ordered_types(self) -> list[int]:
+        """The numbers of its types, group by group."""
+        return [index for group in self._left() for index in bits_of(group.types & self.types)]
 
 
 _ALMOST = 1 - 1e-9

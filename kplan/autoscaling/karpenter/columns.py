@@ -9,11 +9,12 @@ Upstream: provisioning/scheduling/nodeclaim.go filterInstanceTypesByRequirements
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kplan.autoscaling.karpenter.amounts import Amounts, most_of
+from kplan.api.labels import ZONE
+from kplan.autoscaling.karpenter.amounts import Amounts, fits, most_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, RESERVED
+from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.preemption.go_sort import go_sorted
 
@@ -23,7 +24,9 @@ _NO_PRICE = float("inf")
 class Columns:
     """Instance types, numbered in the order of the catalogue."""
 
-    def __init__(self, types: Sequence[InstanceType], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, types: Sequence[InstanceType], vocabulary: Vocabulary, *, varies_by_offering: bool = True
+    ) -> None:
         self.types = tuple(types)
         self.vocabulary = vocabulary
         self._numbers = {entry.name: index for index, entry in reversed(list(enumerate(types)))}
@@ -53,12 +56,34 @@ class Columns:
         self._sound = self._types(
             index for index, amounts in enumerate(self.allocatable) if all(amount >= 0 for amount in amounts.values())
         )
+        #: type -> what pods can use of its machines, with the available offerings that have so much; for types whose
+        #: offerings differ in that
+        self._variants = dict(self._varying()) if varies_by_offering else {}
         self._matching: dict[int, int] = {}
         self._offered: dict[int, int] = {}
         self._with_offerings: dict[int, int] = {}
         self._steps: dict[str, tuple[list[int], list[int]]] = {}
         self._highest: dict[int, Amounts] = {}
         self._prices: dict[int, list[float]] = {}
+
+    def _varying(self) -> Iterator[tuple[int, list[tuple[Amounts, int]]]]:
+        for index, entry in enumerate(self.types):
+            if not any(one.capacity_override or one.overhead_override is not None for one in entry.offerings):
+                continue
+            variants: dict[frozenset[tuple[str, int]], int] = {}
+            for number in self.offerings_of(index):
+                amounts = frozenset(entry.allocatable_at(self.offerings[number]).items())
+                variants[amounts] = variants.get(amounts, 0) | 1 << number
+            yield index, [(dict(amounts), offerings) for amounts, offerings in variants.items()]
+
+    def fitting(self, wanted: Mapping[str, int], requirements: Requirements) -> int:
+        """Return the types with an available offering that requirements allow, and that has so much for pods."""
+        types = self.roomy(wanted) & self.offered(requirements)
+        for index, variants in self._variants.items():
+            allowed = self.compatible_offerings(requirements)
+            fit = any(offerings & allowed and fits(wanted, amounts) for amounts, offerings in variants)
+            types = types | 1 << index if fit else types & ~(1 << index)
+        return types
 
     def number_of(self, name: str | None) -> int | None:
         """Return the number of the instance type of a name; None for none."""
@@ -122,7 +147,11 @@ class Columns:
         """Return the highest allocatable amount of each resource among some types."""
         known = self._highest.get(types)
         if known is None:
-            known = self._highest[types] = most_of(self.allocatable[index] for index in bits_of(types))
+            variants = (
+                amounts for index in self._variants if types >> index & 1 for amounts, _ in self._variants[index]
+            )
+            own = (self.allocatable[index] for index in bits_of(types))
+            known = self._highest[types] = most_of((*own, *variants))
         return known
 
     def within(self, types: int, limits: Mapping[str, int]) -> int:
@@ -153,6 +182,13 @@ class Columns:
         index = self.number_of(labels.get(INSTANCE_TYPE))
         numbers = () if index is None else self.offerings_of(index, self.vocabulary.of_labels(labels), available=False)
         return min((self.offerings[number].price for number in numbers), default=None)
+
+    def listed_price(self, labels: Mapping[str, str]) -> float:
+        """Return the price of the first offering of a node's zone and capacity type; 0 for none."""
+        index = self.number_of(labels.get(INSTANCE_TYPE))
+        place = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+        offerings = () if index is None else self.types[index].offerings
+        return next((one.price for one in offerings if (one.zone, one.capacity_type) == place), 0.0)
 
     def reservable(self, types: int, requirements: Requirements) -> list[int]:
         """Return the available reserved offerings of some types that requirements allow."""

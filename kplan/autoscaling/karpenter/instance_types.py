@@ -39,13 +39,31 @@ _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", 
 _DEFAULT_PODS = "110"
 
 
+class Overhead(KubeStruct, frozen=True):
+    """What pods cannot use of a machine."""
+
+    kube_reserved: ResourceList = {}
+    system_reserved: ResourceList = {}
+    eviction_threshold: ResourceList = {}
+
+    @property
+    def total(self) -> Amounts:
+        """All of it together."""
+        return total_of(map(amounts_of, (self.kube_reserved, self.system_reserved, self.eviction_threshold)))
+
+
 class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """A zone and capacity type in which an instance type can be had, and its price."""
+    """A zone and capacity type in which an instance type can be had, and its price.
+
+    Overrides are amounts that its machines have in place of those of the type.
+    """
 
     requirements: tuple[NodeSelectorRequirement, ...] = ()
     price: float = 0.0
     available: bool = True
     reservation_capacity: Int64 = 0
+    capacity_override: ResourceList = {}
+    overhead_override: Overhead | None = None
     is_price_overlaid: bool = False  #: never in a catalogue
 
     @property
@@ -70,14 +88,6 @@ class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True)
 
     def _value(self, key: str) -> str:
         return next((min(wanted.values, default="") for wanted in self.requirements if wanted.key == key), "")
-
-
-class Overhead(KubeStruct, frozen=True):
-    """What pods cannot use of a machine."""
-
-    kube_reserved: ResourceList = {}
-    system_reserved: ResourceList = {}
-    eviction_threshold: ResourceList = {}
 
 
 _KWOK_OVERHEAD = Overhead(kube_reserved={CPU: "100m", MEMORY: "10Mi"})
@@ -114,12 +124,23 @@ class InstanceType(msgspec.Struct, frozen=True):
 
     @property
     def allocatable(self) -> Amounts:
-        """What pods can use: huge pages are taken from the memory."""
-        allocatable = less(self.capacity, self.overhead)
-        for name, amount in self.capacity.items():
-            if name.startswith(HUGE_PAGES):
-                allocatable[MEMORY] = max(0, allocatable.get(MEMORY, 0) - amount)
-        return allocatable
+        """What pods can use."""
+        return _allocatable(self.capacity, self.overhead)
+
+    def allocatable_at(self, offering: Offering) -> Amounts:
+        """Return what pods can use of the machine of an offering."""
+        own = offering.overhead_override
+        overhead = self.overhead if own is None else self.overhead | own.total
+        return _allocatable(self.capacity | amounts_of(offering.capacity_override), overhead)
+
+
+def _allocatable(capacity: Amounts, overhead: Amounts) -> Amounts:
+    """Return what is left of a capacity: huge pages are taken from the memory."""
+    allocatable = less(capacity, overhead)
+    for name, amount in capacity.items():
+        if name.startswith(HUGE_PAGES):
+            allocatable[MEMORY] = max(0, allocatable.get(MEMORY, 0) - amount)
+    return allocatable
 
 
 def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
@@ -138,13 +159,12 @@ def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
         **{key: (value,) for key, value in entry.labels.items()},
     }
     overhead = _KWOK_OVERHEAD if entry.overhead is None else entry.overhead
-    reserved = (overhead.kube_reserved, overhead.system_reserved, overhead.eviction_threshold)
     return InstanceType(
         name=entry.name,
         requirements=tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels),
         offerings=entry.offerings,
         capacity=amounts_of({PODS: _DEFAULT_PODS, **entry.resources}),
-        overhead=total_of(map(amounts_of, reserved)),
+        overhead=overhead.total,
     )
 
 

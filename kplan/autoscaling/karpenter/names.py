@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from kplan.api.labels import REGION, ZONE
 
-VERSION = "1.13"
-
 NODEPOOL = "karpenter.sh/nodepool"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 REGISTERED = "karpenter.sh/registered"

@@ -33,8 +33,8 @@ from kplan.autoscaling.karpenter.names import (
     RESERVATION_IDS,
     RESERVED,
 )
-from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.pools import SIMULATED, Template
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.wishes import Entrant
@@ -91,7 +91,7 @@ def planned_of(
     for claim in result.claims:
         template, columns = claim.template, claim.template.columns
         requirements = _final(claim, columns.vocabulary)
-        types = columns.by_price(list(bits_of(claim.types)), requirements)[:MOST_TYPES]
+        types = columns.by_price(claim.ordered_types, requirements)[:MOST_TYPES]
         if not relaxes_min_values and columns.needed_for_min_values(types, requirements)[1]:
             for entrant in claim.pods:
                 errors[entrant.key] = (PoolRefusal(template.name, Plain.MIN_VALUES),)
@@ -111,7 +111,7 @@ def planned_of(
 
 def _final(claim: InFlight, vocabulary: Vocabulary) -> Requirements:
     """Return the requirements of a node; one that holds reservations becomes reserved."""
-    requirements = claim.requirements
+    requirements = _wanted(claim.requirements, vocabulary)
     if not claim.reservations:
         return requirements
     label = _reservation_label(claim)
@@ -122,6 +122,11 @@ def _final(claim: InFlight, vocabulary: Vocabulary) -> Requirements:
         vocabulary.requirement(CAPACITY_TYPE, "In", (RESERVED,)),
         held if before is None else vocabulary.intersection(held, before),
     )
+
+
+def _wanted(requirements: Requirements, vocabulary: Vocabulary) -> Requirements:
+    """Return requirements without labels that nodes get once they are there."""
+    return vocabulary.intern({key: wanted for key, wanted in requirements.items.items() if key not in SIMULATED})
 
 
 def _reservation_label(claim: InFlight) -> str:
@@ -156,7 +161,8 @@ def node_claim_requirements(node: Planned) -> Requirements:
 
 def static_node(template: Template) -> Planned:
     """Return a node of a pool with replicas."""
-    return Planned(template, (), template.requirements, (), {}, is_static=True)
+    requirements = _wanted(template.requirements, template.columns.vocabulary)
+    return Planned(template, (), requirements, (), {}, is_static=True)
 
 
 def with_types(node: Planned, types: Sequence[int], requirements: Requirements | None = None) -> Planned:

@@ -23,8 +23,9 @@ from kplan.api.tolerations import NO_SCHEDULE, Taint, Toleration
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED
+from kplan.autoscaling.karpenter.releases import NEWEST, Release
 from kplan.autoscaling.karpenter.volumes import Storage, Volumes
-from kplan.rules.resources import PODS
+from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
 
 _ANY = "0.0.0.0"  # noqa: S104 - compared with, never bound to
 
@@ -98,22 +99,36 @@ _FLOAT = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 class PodFacts:
     """Amounts and volumes of pods."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, release: Release = NEWEST) -> None:
         self.storage = storage
+        self._release = release
         self._requests: dict[int, tuple[Pod, Amounts]] = {}
 
     def requests(self, pod: Pod) -> Amounts:
         """Return the exact requests of a pod, itself as one pod included."""
         known = self._requests.get(id(pod))
         if known is None:
-            amounts = {name: quantity.nanos for name, quantity in requests_of(pod.spec).items()}
+            is_resized = self._release.counts_resizes and not has_no_status_resources(pod)
+            requests = stored_totals(pod)[0] if is_resized else requests_of(pod.spec)
+            amounts = {name: quantity.nanos for name, quantity in requests.items()}
             amounts[PODS] = ONE
             known = self._requests[id(pod)] = (pod, amounts)
         return known[1]
 
+    def uses_claims(self, pod: Pod) -> bool:
+        """Tell whether a pod uses resource claims."""
+        if self._release.claims_of_pods and pod.spec.resource_claims:
+            return True
+        return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
+
     def volumes(self, pod: Pod) -> Volumes:
         """Return the claims of a pod, by driver."""
         return self.storage.usage(pod) if pod.spec.volumes else {}
+
+
+def is_pending(pod: Pod) -> bool:
+    """Tell whether a pod waits to run."""
+    return pod.status.phase == "Pending"
 
 
 def is_terminal(pod: Pod) -> bool:
@@ -193,11 +208,6 @@ def holds_its_node(pod: Pod, now: int) -> bool:
     return started is None or (now - to_micros(started)) * 1000 < duration
 
 
-def has_resource_claims(pod: Pod) -> bool:
-    """Tell whether a container uses a resource claim."""
-    return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
-
-
 def eviction_cost(pod: Pod) -> float:
     """Return what it costs to evict a pod: by its annotation and priority, from -10 to 10."""
     cost = 1.0
@@ -214,6 +224,18 @@ def rescheduling_cost(pods: Iterable[Pod]) -> float:
     cost = 0.0
     for pod in pods:
         cost += eviction_cost(pod)
+    return cost
+
+
+NODE_COST = 1.0
+"""What it costs to drain a node, whatever its pods."""
+
+
+def move_cost(pods: Iterable[Pod]) -> float:
+    """Return what it costs to drain a node and evict pods; a pod that gladly goes makes it no cheaper."""
+    cost = NODE_COST
+    for pod in pods:
+        cost += max(0.0, eviction_cost(pod))
     return cost
 
 

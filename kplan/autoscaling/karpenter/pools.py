@@ -15,7 +15,7 @@ from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.instance_types import InstanceType
-from kplan.autoscaling.karpenter.names import NODEPOOL
+from kplan.autoscaling.karpenter.names import INITIALIZED, NODEPOOL, REGISTERED
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary, bits_of
 
 
@@ -109,14 +109,25 @@ def pool_requirements(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
     )
 
 
-def template_of(pool: NodePool, columns: Columns, machines: Columns, *, relaxes_min_values: bool) -> Template:
-    """Return the template of a pool, with the instance types that its requirements leave."""
+SIMULATED = (REGISTERED, INITIALIZED)
+"""Labels that new nodes have while their daemons are looked for; no claim asks for them."""
+
+
+def template_of(
+    pool: NodePool, columns: Columns, machines: Columns, *, relaxes_min_values: bool, finds_ready: bool
+) -> Template:
+    """Return the template of a pool, with the instance types that its requirements leave.
+
+    With `finds_ready` its nodes have the labels of nodes that are ready for daemons.
+    """
     vocabulary = columns.vocabulary
     labels = {**pool.spec.template.metadata.labels, NODEPOOL: pool.metadata.name}
     key, name = node_class_label(pool)
     labels[key] = name
     requirements = vocabulary.join(pool_requirements(pool, vocabulary), vocabulary.of_labels(labels))
-    types = columns.matching(requirements) & columns.roomy({}) & columns.offered(requirements)
+    if finds_ready:
+        requirements = vocabulary.join(requirements, vocabulary.of_labels(dict.fromkeys(SIMULATED, "true")))
+    types = columns.matching(requirements) & columns.fitting({}, requirements)
     lacking: dict[str, int] = {}
     if requirements.has_min_values:
         _, lacking = columns.needed_for_min_values(list(bits_of(types)), requirements)

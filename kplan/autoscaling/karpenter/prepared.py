@@ -18,6 +18,7 @@ from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.instance_types import (
+    InstanceType,
     InstanceTypeEntry,
     Overlaid,
     instance_type_of,
@@ -27,7 +28,7 @@ from kplan.autoscaling.karpenter.instance_types import (
 from kplan.autoscaling.karpenter.names import NODEPOOL
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
-from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_provisionable
+from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.pools import (
     Template,
     by_weight,
@@ -37,6 +38,7 @@ from kplan.autoscaling.karpenter.pools import (
     why_unusable,
 )
 from kplan.autoscaling.karpenter.providers import foreign_pools, managed_part, supported_kinds
+from kplan.autoscaling.karpenter.releases import NEWEST, Release
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
@@ -71,7 +73,16 @@ class Prepared:
     now : microseconds since 1970
     """
 
-    def __init__(self, snapshot: Snapshot, entries: Sequence[InstanceTypeEntry], options: Options, now: int) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        entries: Sequence[InstanceTypeEntry],
+        options: Options,
+        now: int,
+        release: Release = NEWEST,
+    ) -> None:
+        self._entries = entries
+        self.release = release
         self.supported = supported_kinds(snapshot, options)
         #: pool -> whose it is, for the pools of other providers
         self.foreign = foreign_pools(snapshot, self.supported)
@@ -82,7 +93,7 @@ class Prepared:
         well_known = well_known_of(entries)
         self.known = Vocabulary(well_known)
         self.restrictions = Restrictions(well_known, filter(None, groups))
-        self.facts = PodFacts(Storage(snapshot, self.known))
+        self.facts = PodFacts(Storage(snapshot, self.known), release)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)
@@ -107,6 +118,10 @@ class Prepared:
             nominated=frozenset(options.nominated),
         )
 
+    def of(self, snapshot: Snapshot) -> Prepared:
+        """Return another cluster, with the same catalogue and settings and at the same moment."""
+        return Prepared(snapshot, self._entries, self.options, self.now, self.release)
+
     @cached_property
     def overlaid(self) -> Overlaid:
         """The instance types of each pool, and what became of the overlays."""
@@ -118,13 +133,16 @@ class Prepared:
     @cached_property
     def machines(self) -> Columns:
         """The instance types as their provider knows them."""
-        return Columns(self._types, self.known)
+        return self._columns_of(self._types)
 
     @cached_property
     def columns(self) -> Mapping[str, Columns]:
         """The instance types of each pool as columns; pools with the same types share them."""
         shared, types = self.machines, self.overlaid.types
-        return {name: shared if types[name] == self._types else Columns(types[name], self.known) for name in self.pools}
+        return {name: shared if types[name] == self._types else self._columns_of(types[name]) for name in self.pools}
+
+    def _columns_of(self, types: Sequence[InstanceType]) -> Columns:
+        return Columns(types, self.known, varies_by_offering=self.release.varies_by_offering)
 
     @cached_property
     def usable_pools(self) -> list[NodePool]:
@@ -145,7 +163,13 @@ class Prepared:
 
     def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
         """Return the template of a pool."""
-        return template_of(pool, self.columns[pool.metadata.name], self.machines, relaxes_min_values=relaxes_min_values)
+        return template_of(
+            pool,
+            self.columns[pool.metadata.name],
+            self.machines,
+            relaxes_min_values=relaxes_min_values,
+            finds_ready=self.release.daemons_find_ready,
+        )
 
     @cached_property
     def templates(self) -> list[Template]:
@@ -210,8 +234,9 @@ class Prepared:
             self.facts,
             self.known,
             ignores_claims=self.options.ignore_dra_requests,
+            named=self.release.daemons_by_type,
         )
-        return DaemonPlan(daemons, self.templates)
+        return DaemonPlan(daemons, self.templates, by_type=self.release.daemons_by_type)
 
     def _basis(self, state: StateNode) -> Basis:
         """Return what a node offers to every pass."""
@@ -220,10 +245,13 @@ class Prepared:
             known = self._bases[state.name] = basis_of(state, self._daemons.on(state), self.known)
         return known
 
-    def simulate(self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool) -> Simulated | None:
+    def simulate(
+        self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool, spared: frozenset[str] = frozenset()
+    ) -> Simulated | None:
         """Run a pass; None where there is no pool that gets nodes.
 
-        With `is_strict` pods wait for reserved capacity instead of falling back to other.
+        With `is_strict` pods wait for reserved capacity instead of falling back to other. Nodes that are `spared` get
+        none but pending pods, and pods of nodes that are going away.
         """
         if not self.usable_pools:
             return None
@@ -237,11 +265,17 @@ class Prepared:
             tolerates_preferences=prefers_no_schedule(self.usable_pools),
             reserves=options.is_on("ReservedCapacity"),
             is_strict=is_strict,
+            tells_ports_apart=self.release.daemons_by_type,
+            fits_where_offered=self.release.fits_where_offered,
         )
+        leaving = {state.name for state in self.state.deleting}
         nodes = [self._basis(state) for state in states]
         scheduler = Scheduler(
             around, self.templates, nodes, entrants, limits=self._limits, daemons=self._daemons, rules=rules
         )
+        if spared:
+            exempt = {pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving}
+            scheduler.spare(spared, exempt)
         result = scheduler.solve(entrants)
         planned, errors = planned_of(result, relaxes_min_values=relaxes)
         used = [node for node in result.existing if node.pods]

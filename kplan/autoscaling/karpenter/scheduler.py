@@ -9,7 +9,7 @@ Upstream: provisioning/scheduling/scheduler.go, queue.go; provisioning/provision
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -18,11 +18,13 @@ from msgspec.structs import replace
 from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, required_node_affinity
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
+from kplan.api.pod import PodMeta
 from kplan.api.tolerations import Toleration
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.claims import (
     Basis,
+    DaemonGroup,
     ExistingNode,
     ExistingNodes,
     Fit,
@@ -33,7 +35,7 @@ from kplan.autoscaling.karpenter.claims import (
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.names import NODES
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, has_resource_claims, host_ports, tolerates_all
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
@@ -47,7 +49,7 @@ class Daemon:
     """A pod of a daemon set, with the alternatives that are still considered."""
 
     def __init__(self, pod: Pod, facts: PodFacts, vocabulary: Vocabulary) -> None:
-        #: NAMESPACE/NAME; the same for all that are made of templates, which have no names
+        #: NAMESPACE/NAME; the same for all without names
         self.key = pod.metadata.key
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
@@ -63,16 +65,22 @@ class Daemon:
             return self._selector
         return known.join(self._selector, known.of_expressions(self._terms[0].match_expressions))
 
-    def runs_on_new(self, template: Template) -> bool:
-        """Tell whether new nodes of a pool get it; drops alternatives on the way."""
+    def runs_on_new(self, template: Template, index: int | None = None) -> bool:
+        """Tell whether new nodes of a pool, of an instance type, get it; drops alternatives on the way."""
         self.tolerations = tolerating_preferences(self.tolerations) or self.tolerations
         if not tolerates_all(self.tolerations, template.taints):
             return False
-        while self._vocabulary.misfits(template.requirements, self._strict(), allows_well_known=True):
+        while not self._suits(template, index):
             if len(self._terms) <= 1:
                 return False
             self._terms = self._terms[1:]
         return True
+
+    def _suits(self, template: Template, index: int | None) -> bool:
+        wanted = self._strict()
+        if self._vocabulary.misfits(template.requirements, wanted, allows_well_known=True):
+            return False
+        return index is None or bool(template.columns.matching(wanted) >> index & 1)
 
     def runs_on(self, state: StateNode) -> bool:
         """Tell whether a present node gets it."""
@@ -92,8 +100,9 @@ def daemons_of(
     vocabulary: Vocabulary,
     *,
     ignores_claims: bool,
+    named: bool,
 ) -> list[Daemon]:
-    """Return a pod for every daemon set: its newest one, or else one as its template says."""
+    """Return a pod for every daemon set: its newest one, or else one as its template says, `named` or without name."""
     newest: dict[str, Pod] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)
@@ -113,8 +122,10 @@ def daemons_of(
             node_affinity = affinity.node_affinity or NodeAffinity()
             node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=required)
             spec = replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
-        pod = Pod(spec=spec) if live is None else replace(live, spec=spec)
-        if not (ignores_claims and has_resource_claims(pod)):
+        own = daemon_set.metadata
+        alike = Pod(metadata=PodMeta(name=own.name, namespace=own.namespace), spec=spec) if named else Pod(spec=spec)
+        pod = alike if live is None else replace(live, spec=spec)
+        if not (ignores_claims and facts.uses_claims(pod)):
             daemons.append(Daemon(pod, facts, vocabulary))
     return daemons
 
@@ -135,16 +146,38 @@ def with_limits_as_requests(spec: PodSpec) -> PodSpec:
 
 
 class DaemonPlan:
-    """The daemons of new nodes of each pool, and of present nodes."""
+    """The daemons of new nodes of each pool, and of present nodes.
 
-    def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template]) -> None:
+    Parameters
+    ----------
+    by_type : a daemon counts for the instance types on which it runs; else for all of a pool
+    """
+
+    def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template], *, by_type: bool) -> None:
         self._daemons = daemons
         #: of new nodes, by the number of the template
-        self.requests = [
-            _requests([daemon for daemon in daemons if daemon.runs_on_new(template)]) for template in templates
-        ]
+        self.groups = list(map(self._by_type, templates)) if by_type else self._of_pools(templates)
+
+    def _of_pools(self, templates: Sequence[Template]) -> list[list[DaemonGroup]]:
+        requests = [_requests([one for one in self._daemons if one.runs_on_new(template)]) for template in templates]
         # By now the daemons have dropped alternatives for the pools at the end, which those at the beginning notice.
-        self.ports = [_ports(daemon for daemon in daemons if daemon.runs_on_new(template)) for template in templates]
+        ports = [_ports(one for one in self._daemons if one.runs_on_new(template)) for template in templates]
+        whole = zip(templates, requests, ports, strict=True)
+        return [[DaemonGroup(template.types, own, taking)] for template, own, taking in whole]
+
+    def _by_type(self, template: Template) -> list[DaemonGroup]:
+        """Return the groups of types with the same daemons, by the names of these; those without daemons first."""
+        types: dict[str, int] = {}
+        daemons: dict[str, list[Daemon]] = {}
+        for index in bits_of(template.types):
+            own = [daemon for daemon in self._daemons if daemon.runs_on_new(template, index)]
+            key = ",".join(sorted(daemon.key for daemon in own))
+            types[key] = types.get(key, 0) | 1 << index
+            daemons.setdefault(key, own)
+        return [
+            DaemonGroup(types[key], _requests(daemons[key]) if daemons[key] else {}, _ports(daemons[key]))
+            for key in sorted(types)
+        ]
 
     def on(self, state: StateNode) -> Amounts:
         """Return what the daemons of a present node request together."""
@@ -156,7 +189,7 @@ def _requests(daemons: Sequence[Daemon]) -> Amounts:
 
 
 def _ports(daemons: Iterable[Daemon]) -> Mapping[str, tuple[HostPort, ...]]:
-    """Return the host ports of daemons; of those made of templates only the last one's count, as upstream."""
+    """Return the host ports of daemons; of those without names only the last one's count, as upstream."""
     return {daemon.key: daemon.ports for daemon in daemons}
 
 
@@ -221,6 +254,12 @@ class Scheduler:
         self._claims: list[InFlight] = []
         self._made = 0
         self._relaxed: dict[str, bool] = {}
+        self._spared: frozenset[str] = frozenset()
+        self._exempt: Collection[str] = ()
+
+    def spare(self, nodes: frozenset[str], exempt: Collection[str]) -> None:
+        """Add no pods to some nodes, but those of the UIDs that are exempt."""
+        self._spared, self._exempt = nodes, exempt
 
     def solve(self, entrants: Sequence[Entrant]) -> PassResult:
         """Find places, until a round over the pods that are left finds none."""
@@ -260,6 +299,8 @@ class Scheduler:
         groups = self._topology.concerning(entrant)
         for index in self._existing.candidates(entrant):
             node = self._existing.nodes[index]
+            if node.state.name in self._spared and entrant.uid not in self._exempt:
+                continue
             requirements = node.can_take(entrant, groups, self._topology, self._known)
             if requirements is not None:
                 self._existing.take(index, entrant, requirements, self._topology)
@@ -302,8 +343,7 @@ class Scheduler:
                 template,
                 f"hostname-placeholder-{self._made:04d}",
                 types,
-                daemon_requests=self._daemons.requests[index],
-                daemon_ports=self._daemons.ports[index],
+                daemons=self._daemons.groups[index],
                 shared=self._shared,
             )
             fit = claim.can_take(entrant, groups, relaxes_min_values=self._rules.relaxes_min_values)

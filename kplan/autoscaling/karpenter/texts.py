@@ -45,7 +45,8 @@ class NoInstanceType(msgspec.Struct, frozen=True):
     fits_and_is_offered: bool
     lacking: dict[str, int]  #: labels with too few values, where only these are the reason
     requirements: Requirements
-    requests: Amounts  #: of daemons and the pod
+    requests: Amounts  #: of the least of daemons, and the pod
+    most_requests: Amounts
     pod_requests: Amounts
 
 
@@ -160,9 +161,9 @@ class Texts:
         return f"unsatisfiable topology constraint for {refusal.kind.value}, key={refusal.key} ({named}"
 
     def _no_type(self, refusal: NoInstanceType) -> str:
-        particulars = (
-            f"requirements={self.requirements(refusal.requirements)}, resources={_concise(texts_of(refusal.requests))}"
-        )
+        least, most = (_concise(texts_of(amounts)) for amounts in (refusal.requests, refusal.most_requests))
+        resources = least if least == most else f"min={least}, max={most}"
+        particulars = f"requirements={self.requirements(refusal.requirements)}, resources={resources}"
         if refusal.lacking:
             labels = " ".join(sorted(refusal.lacking))
             return f"minValues requirement is not met for label(s) (label(s)=[{labels}]), {particulars}"

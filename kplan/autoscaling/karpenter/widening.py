@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_of
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
@@ -32,11 +31,10 @@ class Widening:
     Parameters
     ----------
     prepared : the cluster; is not changed
-    entries : the catalogue
     """
 
-    def __init__(self, prepared: Prepared, entries: Sequence[InstanceTypeEntry]) -> None:
-        self._prepared, self._entries = prepared, entries
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
         self._left = MOST_TRIED
         self._n_waiting = _n_waiting(provision(prepared))
 
@@ -70,7 +68,7 @@ class Widening:
         snapshot = self._prepared.snapshot
         pools = tuple(pool if other.metadata.name == pool.metadata.name else other for other in snapshot.node_pools)
         other = dataclasses.replace(snapshot, node_pools=pools)
-        provisioned = provision(Prepared(other, self._entries, self._prepared.options, self._prepared.now))
+        provisioned = provision(self._prepared.of(other))
         if _n_waiting(provisioned) >= self._n_waiting:
             return []
         return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]

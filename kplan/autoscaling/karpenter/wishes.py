@@ -24,7 +24,7 @@ from kplan.api.affinity import (
 from kplan.api.core import Pod, PodSpec
 from kplan.api.time import to_micros
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Toleration
-from kplan.autoscaling.karpenter.pods import PodFacts, has_resource_claims, host_ports
+from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import CPU, MEMORY
@@ -178,7 +178,7 @@ class Entrant:
         self.ports = host_ports(pod)
         self.volumes = facts.volumes(pod)
         self.alternatives = alternatives
-        self.has_claims = has_resource_claims(pod)
+        self.has_claims = facts.uses_claims(pod)
         self.first_wishes = wishes_of(pod.spec)
         self.wish(self.first_wishes)
 

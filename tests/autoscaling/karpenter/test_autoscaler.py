@@ -61,7 +61,10 @@ def node_pool(**disruption: Any) -> dict[str, Any]:
 
 
 def report(*objects: dict[str, Any], types: Any = TYPES, **options: Any) -> NodesReport:
-    karpenter = kplan.Karpenter(instance_types=types, options=options)
+    return report_of(kplan.Karpenter(instance_types=types, options=options), *objects)
+
+
+def report_of(karpenter: kplan.Karpenter, *objects: dict[str, Any]) -> NodesReport:
     return kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=karpenter, now=NOW).nodes()
 
 
@@ -167,6 +170,59 @@ def test_pools_of_another_provider_are_passed_over(
     assert ignored.object != chosen
 
 
+def deployment(image: str = "", **labels: str) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "controller", "image": image}]}}
+    return head("Deployment", name="karpenter", namespace="kube-system", labels=labels) | {
+        "spec": {"template": template}
+    }
+
+
+@pytest.mark.parametrize(
+    ("objects", "version", "warns"),
+    [
+        ([], "1.14", False),
+        ([deployment(**{"app.kubernetes.io/version": "1.13.2"})], "1.13", False),
+        ([deployment("public.ecr.aws:443/karpenter/controller:v1.13.0@sha256:ab")], "1.13", False),
+        ([deployment("public.ecr.aws:443/karpenter/controller")], "1.14", False),
+        ([deployment(**{"app.kubernetes.io/version": "1.15.0"})], "1.14", True),
+        ([deployment(**{"app.kubernetes.io/version": "0.37.0"})], "1.13", True),
+    ],
+)
+def test_the_release_that_the_cluster_runs_decides(objects: list[dict[str, Any]], version: str, *, warns: bool) -> None:
+    found = report(node_pool(), *objects, pod("one", "1"))
+
+    assert found.autoscaler.version == version
+    assert any(warning.code == "KarpenterVersion" for warning in found.warnings) is warns
+
+
+def test_a_release_may_be_named() -> None:
+    karpenter = kplan.Karpenter(instance_types=TYPES, version="v1.13.4")
+    with pytest.raises(kplan.UsageError, match=r"1\.12.*not known"):
+        report_of(kplan.Karpenter(instance_types=TYPES, version="1.12"), node_pool())
+
+    assert report_of(karpenter, node_pool()).autoscaler.version == "1.13"
+
+
+def test_a_node_whose_pods_cost_nothing_is_taken_for_empty() -> None:
+    cheap = pod("web", "3", "n1")
+    cheap["metadata"]["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": "-134217728"}
+
+    found = report(node_pool(), *machine("n1"), cheap)
+
+    assert [removed.reason for removed in found.removes] == ["Empty"]
+    (warning,) = (one for one in found.warnings if one.code == "TakenForEmpty")
+    assert "default/web" in warning.message
+
+
+def test_a_move_that_saves_too_little_is_not_made_in_balance() -> None:
+    busy = [pod(f"web-{number}", "500m", "n1") for number in range(7)]
+    objects = [node_pool(consolidationPolicy="Balanced"), *machine("n1"), *machine("n2"), pod("other", "3800m", "n2")]
+
+    stay = report(*objects, *busy, types=TYPES[1:2]).stays["n1"]
+
+    assert "would save too little for what it disrupts: score" in stay.message
+
+
 def test_empty_nodes_go() -> None:
     found = report(node_pool(), *machine("n1"), *machine("n2"), pod("web", "3", "n2"))
 
@@ -195,7 +251,7 @@ BUDGET = head("PodDisruptionBudget", name="web", namespace="default") | {
         ([node_pool(), BUDGET], "DisruptionBlocked", "Pdb prevents pod evictions (PodDisruptionBudget=[default/web])"),
         ([node_pool(budgets=[{"nodes": "0"}])], "DisruptionBlocked", "No allowed disruptions for disruption reason"),
         ([node_pool(consolidateAfter="Never")], "Unconsolidatable", 'NodePool "general" has consolidation disabled'),
-        ([node_pool(consolidationPolicy="WhenEmpty")], "Unconsolidatable", "has non-empty consolidation disabled"),
+        ([node_pool(consolidationPolicy="WhenEmpty")], "Unconsolidatable", "policy WhenEmpty, but node is not empty"),
         ([node_pool(consolidateAfter="24h")], "Unconsolidatable", "consolidateAfter has not passed"),
     ],
 )

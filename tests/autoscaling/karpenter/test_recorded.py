@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.api.quantity import parse
-from tests.recorded import read_lines
+from tests.recorded import read_lines, sample
 
 HERE = Path(__file__).parent
 _ONE_OF = 12
@@ -15,16 +15,26 @@ _RANDOM = "*"
 
 
 def cases(kind: str) -> list[Any]:
-    return [pytest.param(case, id=case["name"]) for case in read_lines(HERE / f"{kind}.jsonl.xz", _ONE_OF)]
+    """Return cases of all releases: what 1.14 answers otherwise, and what it was asked besides, has its own file."""
+    older = read_lines(HERE / f"{kind}.jsonl.xz")
+    later = {case["name"]: case for case in read_lines(HERE / f"{kind}-1.14.jsonl.xz")}
+    newer = [case | later.pop(case["name"], {}) for case in older] + list(later.values())
+    versions = (("1.13", older), ("1.14", newer))
+    return [
+        pytest.param(case | {"version": version}, id=f"{version}-{case['name']}")
+        for version, known in versions
+        for case in sample(known, _ONE_OF)
+    ]
 
 
 def decided(case: dict[str, Any]) -> dict[str, Any]:
     options = dict(case["options"])
     now = options.pop("now")
-    karpenter = kplan.Karpenter(instance_types=case["instanceTypes"], options=options)
+    karpenter = kplan.Karpenter(instance_types=case["instanceTypes"], options=options, version=case["version"])
     planner = kplan.Planner(kplan.load_snapshot(case["objects"]), autoscaler=karpenter, now=now)
     detail = planner.nodes(full=True).to_dict()["detail"]
     assert isinstance(detail, dict)
+    assert detail["version"] == case["version"]
     return detail
 
 
@@ -48,15 +58,18 @@ def claim(node: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def claims(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    return sorted(map(claim, answer["nodeClaims"]), key=lambda node: sorted(node["pods"]))
+def claims(answer: dict[str, Any], version: str) -> list[dict[str, Any]]:
+    nodes = sorted(map(claim, answer["nodeClaims"]), key=lambda node: sorted(node["pods"]))
+    if version != "1.13":  # of which only the set was recorded where the answer is that of 1.13
+        nodes = [node | {"instanceTypes": sorted(node["instanceTypes"])} for node in nodes]
+    return nodes
 
 
 @pytest.mark.parametrize("case", cases("provisioning"))
 def test_pending_pods_get_the_nodes_that_karpenter_makes(case: dict[str, Any]) -> None:
     made, expected = decided(case)["provisioning"], case["expect"]
 
-    assert claims(made) == claims(expected)
+    assert claims(made, case["version"]) == claims(expected, case["version"])
     assert made["existing"] == expected["existing"]
     assert {pod: len(why) for pod, why in made["errors"].items()} == {
         pod: len(why) for pod, why in expected["errors"].items()
@@ -88,7 +101,8 @@ def test_nodes_go_and_stay_as_with_karpenter(case: dict[str, Any]) -> None:
         )
         assert own["budgets"] == outcome["budgets"]
         assert commands(own) == commands(outcome)
-        assert events(own) == events(outcome)
+        if "texts" not in case:
+            assert events(own) == events(outcome)
 
 
 def events(outcome: dict[str, Any]) -> dict[str, list[str]]:

@@ -101,7 +101,10 @@ def test_the_whole_decision_is_there_for_those_who_want_it() -> None:
             ["--node-groups", GROUPS, "--autoscaler", "karpenter"],
             "--node-groups is for --autoscaler cluster-autoscaler",
         ),
-        (["--node-groups", GROUPS, "--instance-types", "a.yaml"], "and --instance-types for Karpenter"),
+        (
+            ["--node-groups", GROUPS, "--instance-types", "a.yaml"],
+            "and --instance-types for Karpenter",
+        ),
     ],
 )
 def test_mistakes_are_told(arguments: list[str], words: str) -> None:
@@ -155,7 +158,7 @@ def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
 
     assert shown.exit_code == 0
     assert "1 node added, 1 removed, 1 pending pod not helped, 4 nodes stay" in shown.stdout
-    assert "Decided as karpenter 1.13 does; instance types from fixtures/karpenter/instance-types.yaml." in shown.stdout
+    assert "Decided as karpenter 1.14 does; instance types from fixtures/karpenter/instance-types.yaml." in shown.stdout
     # Nodes of one reason are told apart by what Karpenter writes about them.
     assert "1 node: Pdb prevents pod evictions (PodDisruptionBudget=[shop/ledger])" in shown.stdout
     assert '1 node: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation' in shown.stdout

@@ -17,15 +17,24 @@ from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER, NodeClaim, NodePool
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions, spared_nodes
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL
-from kplan.autoscaling.karpenter.pods import Budgets, disruption_cost, is_disruptable, is_reschedulable
+from kplan.autoscaling.karpenter.pods import (
+    NODE_COST,
+    Budgets,
+    disruption_cost,
+    is_disruptable,
+    is_reschedulable,
+    move_cost,
+)
 from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.releases import Release
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"
 CANDIDATE = "ConsolidationCandidate"
 REJECTED = "ConsolidationRejected"
+APPROVED = "ConsolidationApproved"
 
 
 class Event(NamedTuple):
@@ -83,7 +92,7 @@ def _target(state: StateNode) -> str:
     return f"nodeclaim/{state.name}" if state.node is None else f"node/{state.node.metadata.name}"
 
 
-_UNDERUTILIZED = "WhenEmptyOrUnderutilized"
+_UNDERUTILIZED, _EMPTY = "WhenEmptyOrUnderutilized", "WhenEmpty"
 _VALIDATION_DELAY = 15 * 10**6
 """A command is looked at again after so many microseconds."""
 
@@ -94,6 +103,9 @@ class Candidate(msgspec.Struct, frozen=True):
     Attributes
     ----------
     cost : of its pods, and of its remaining lifetime
+    move_cost : of draining it and evicting `pods`
+    price : what it costs; None if unknown
+    rank : those of the lowest rank go first
     pods : those that need a place elsewhere
     type_index : the number of its instance type; None if the catalogue does not have it
     """
@@ -104,6 +116,10 @@ class Candidate(msgspec.Struct, frozen=True):
     columns: Columns
     type_index: int | None
     cost: float
+    move_cost: float
+    price: float | None
+    rank: float
+    is_empty: bool
     pods: tuple[Pod, ...]
     condition: ClaimState
 
@@ -127,7 +143,7 @@ class Candidate(msgspec.Struct, frozen=True):
         """Its capacity type; empty if its labels do not tell."""
         return self.state.labels.get(CAPACITY_TYPE, "")
 
-    def price(self) -> float | None:
+    def lowest_price(self) -> float | None:
         """Return the lowest price of an offering, available or not, that its labels allow; None for none."""
         return self.columns.node_price(self.state.labels)
 
@@ -136,10 +152,9 @@ def price_of(candidates: Iterable[Candidate]) -> float:
     """Return the price of several nodes; 0 where that of any is unknown."""
     total = 0.0
     for candidate in candidates:
-        price = candidate.price()
-        if price is None:
+        if candidate.price is None:
             return 0.0
-        total += price
+        total += candidate.price
     return total
 
 
@@ -154,6 +169,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     conditions: Mapping[str, ClaimState]
     events: Events
     now: int  #: microseconds since 1970
+    is_eventual: bool = False  #: pods do not block nodes whose claims have a termination grace period
 
     @cached_property
     def budgets(self) -> Budgets:
@@ -164,35 +180,48 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """Return the question at the moment when a command is looked at again."""
         return Question(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
 
-    def candidates(self, concerns: Filter, *, is_eventual: bool = False) -> list[Candidate]:
-        """Return the nodes that a method may disrupt, by name.
+    @cached_property
+    def every(self) -> list[Candidate]:
+        """The nodes that nothing blocks, by name."""
+        return [one for one in map(self._candidate, self.prepared.state.nodes) if one is not None]
 
-        With `is_eventual`, pods do not block nodes whose claims have a termination grace period.
-        """
-        candidates = (self._candidate(state, is_eventual=is_eventual) for state in self.prepared.state.nodes)
-        return [one for one in candidates if one is not None and concerns(one, self.events)]
+    @cached_property
+    def spared(self) -> frozenset[str]:
+        """The nodes to which consolidation moves no pods."""
+        return spared_nodes(self.prepared, self.now)
 
-    def _candidate(self, state: StateNode, *, is_eventual: bool) -> Candidate | None:
+    def candidates(self, concerns: Filter) -> list[Candidate]:
+        """Return the nodes that a method may disrupt, by name."""
+        return [one for one in self.every if concerns(one, self.events)]
+
+    def _candidate(self, state: StateNode) -> Candidate | None:
         prepared, claim = self.prepared, state.claim
         if claim is None:
             return None
         blocked, pod = _why_blocked(state), ""
         if not blocked and not (state.pool in prepared.pools and prepared.columns[state.pool].types):
             blocked = f"NodePool not found (NodePool={state.pool})"
-        if not blocked and not (is_eventual and claim.spec.termination_grace_period is not None):
+        if not blocked and not (self.is_eventual and claim.spec.termination_grace_period is not None):
             blocked, pod = _why_held(state, self.budgets, self.now)
         if blocked:
             self.events.note(state, BLOCKED, blocked, pod=pod)
             return None
-        columns = prepared.columns[state.pool]
+        columns, release = prepared.columns[state.pool], prepared.release
+        pods = tuple(pod for pod in state.pods if is_reschedulable(pod))
+        cost, moving = disruption_cost(state.pods, claim, self.now), move_cost(pods)
+        price = columns.listed_price(state.labels) if release.prices_by_zone else columns.node_price(state.labels)
         return Candidate(
             state=state,
             claim=claim,
             pool=prepared.pools[state.pool],
             columns=columns,
             type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
-            cost=disruption_cost(state.pods, claim, self.now),
-            pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
+            cost=cost,
+            move_cost=moving,
+            price=price,
+            rank=-(price or 0.0) / moving if release.ranks_by_savings else cost,
+            is_empty=moving <= NODE_COST if release.empties_costless else not pods,
+            pods=pods,
             condition=self.conditions.get(claim.metadata.name, ClaimState()),
         )
 
@@ -245,7 +274,7 @@ def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
     """Tell whether a node may go because it is empty."""
     if candidate.is_static or not has_consolidation(candidate, events):
         return False
-    return not candidate.pods and candidate.condition.is_consolidatable
+    return candidate.is_empty and candidate.condition.is_consolidatable
 
 
 def concerns_static_drift(candidate: Candidate, _events: Events) -> bool:
@@ -258,23 +287,35 @@ def concerns_drift(candidate: Candidate, _events: Events) -> bool:
     return not candidate.is_static and candidate.condition.is_drifted
 
 
-def concerns_consolidation(candidate: Candidate, events: Events) -> bool:
-    """Tell whether a node may be removed or replaced to save money."""
-    if candidate.is_static:
-        return False
+def concerns_consolidation(release: Release) -> Filter:
+    """Return what tells whether a node may be removed or replaced to save money."""
+
+    def concerns(candidate: Candidate, events: Events) -> bool:
+        if candidate.is_static:
+            return False
+        why = _why_unpriced(candidate)
+        if why:
+            events.note(candidate.state, UNCONSOLIDATABLE, why)
+            return False
+        if not has_consolidation(candidate, events):
+            return False
+        if release.empties_costless and candidate.is_empty:
+            return False
+        policy = candidate.pool.spec.disruption.consolidation_policy
+        if policy == _EMPTY if release.balances else policy != _UNDERUTILIZED:
+            why = "consolidation policy WhenEmpty, but node is not empty"
+            why = why if release.balances else "non-empty consolidation disabled"
+            events.note(candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has {why}')
+            return False
+        return candidate.condition.is_consolidatable
+
+    return concerns
+
+
+def _why_unpriced(candidate: Candidate) -> str:
+    """Return why the price of a node cannot be compared; empty if it can."""
     labels = candidate.state.labels
     if candidate.type_index is None:
-        events.note(candidate.state, UNCONSOLIDATABLE, f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found')
-        return False
-    for key in (CAPACITY_TYPE, ZONE):
-        if key not in labels:
-            events.note(candidate.state, UNCONSOLIDATABLE, f'Node does not have label "{key}"')
-            return False
-    if not has_consolidation(candidate, events):
-        return False
-    if candidate.pool.spec.disruption.consolidation_policy != _UNDERUTILIZED:
-        events.note(
-            candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has non-empty consolidation disabled'
-        )
-        return False
-    return candidate.condition.is_consolidatable
+        return f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found'
+    missing = next((key for key in (CAPACITY_TYPE, ZONE) if key not in labels), None)
+    return "" if missing is None else f'Node does not have label "{missing}"'

@@ -35,6 +35,7 @@ class Command(msgspec.Struct, frozen=True):
     Attributes
     ----------
     existing : node -> the pods that go there
+    saves_by_requirements : a new node costs what the cheapest offering does that it may have; else that its type has
     consolidates : whether it is to save money, so that savings are told
     """
 
@@ -42,6 +43,7 @@ class Command(msgspec.Struct, frozen=True):
     replacements: tuple[Planned, ...] = ()
     existing: Mapping[str, tuple[Pod, ...]] = {}
     consolidates: bool = True
+    saves_by_requirements: bool = True
 
     @property
     def decision(self) -> Literal["delete", "replace"]:
@@ -54,8 +56,11 @@ class Command(msgspec.Struct, frozen=True):
         price = price_of(self.candidates)
         for node in self.replacements:
             if node.types:
-                offerings = node.template.columns.types[node.types[0]].offerings
-                price -= min((offering.price for offering in offerings), default=0.0)
+                columns, first = node.template.columns, node.types[0]
+                offerings = columns.offerings_of(first, available=False)
+                if self.saves_by_requirements:
+                    offerings = columns.offerings_of(first, node.requirements)
+                price -= min((columns.offerings[number].price for number in offerings), default=0.0)
         return price
 
     def text_for(self, candidate: Candidate) -> str:
@@ -74,7 +79,9 @@ class Command(msgspec.Struct, frozen=True):
             events.propose(candidate.state, self.text_for(candidate), self.savings)
 
 
-def simulate_without(question: Question, candidates: Sequence[Candidate]) -> Simulated | None:
+def simulate_without(
+    question: Question, candidates: Sequence[Candidate], *, consolidates: bool = True
+) -> Simulated | None:
     """Run a pass without some nodes, with their pods; None where there is no pool that gets nodes.
 
     The errors are those of pods other than pending ones.
@@ -84,7 +91,8 @@ def simulate_without(question: Question, candidates: Sequence[Candidate]) -> Sim
     states = [state for state in prepared.state.active if state.name not in names]
     leaving = leaving_pods(prepared, budgets)
     moving = [pod for candidate in candidates for pod in candidate.pods if budgets.lets_move(pod)]
-    result = prepared.simulate([*prepared.pending, *moving, *leaving], states, is_strict=False)
+    spared = question.spared if consolidates else frozenset()
+    result = prepared.simulate([*prepared.pending, *moving, *leaving], states, is_strict=False, spared=spared)
     if result is None:
         return None
     errors = dict(result.errors)
@@ -109,6 +117,7 @@ def first_unplaced(prepared: Prepared, simulated: Simulated) -> tuple[str, str]:
 
 def consolidation(question: Question, candidates: Sequence[Candidate]) -> Command | None:
     """Return how to do without some nodes, or with a cheaper one; None if neither is possible."""
+    by_requirements = question.prepared.release.saves_by_requirements
     result = simulate_without(question, candidates)
     if result is None:
         return None
@@ -117,14 +126,14 @@ def consolidation(question: Question, candidates: Sequence[Candidate]) -> Comman
         _keep(question, candidates, NO_PLACE, pod, particulars)
         return None
     if not result.nodes:
-        return Command(tuple(candidates), (), result.existing)
+        return Command(tuple(candidates), (), result.existing, saves_by_requirements=by_requirements)
     if len(result.nodes) > 1:
         _keep(question, candidates, f"Can't remove without creating {len(result.nodes)} candidates")
         return None
     replacement = _replacement(question, candidates, result.nodes[0])
     if replacement is None:
         return None
-    command = Command(tuple(candidates), (replacement,), result.existing)
+    command = Command(tuple(candidates), (replacement,), result.existing, saves_by_requirements=by_requirements)
     command.propose(question.events)
     return command
 
@@ -208,7 +217,7 @@ def without_same_types(command: Command) -> Command | None:
             continue
         name = candidate.columns.types[candidate.type_index].name
         present.add(name)
-        price = candidate.price()
+        price = candidate.lowest_price()
         if price is not None and price < lowest.get(name, _UNPRICED):
             lowest[name] = price
     shared = [columns.types[index].name for index in node.types if columns.types[index].name in present]

@@ -103,6 +103,27 @@ def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
     return (now - _moment(since)) * 1000 >= duration
 
 
+def spared_nodes(prepared: Prepared, now: int) -> frozenset[str]:
+    """Return the nodes to which consolidation moves no pods: their pools' consolidateAfter has not passed yet.
+
+    Upstream: utils/disruption/disruption.go IsUnderConsolidateAfter.
+    """
+    if not prepared.release.spares_young:
+        return frozenset()
+    pools = {template.name: template.pool for template in prepared.templates}
+    return frozenset(
+        state.name
+        for state in prepared.state.active
+        if state.claim is not None and state.pool in pools and _is_young(pools[state.pool], state.claim, now)
+    )
+
+
+def _is_young(pool: NodePool, claim: NodeClaim, now: int) -> bool:
+    is_waiting = pool.spec.disruption.consolidate_after not in (None, NEVER)
+    is_initialized = is_true(claim.status.conditions, "Initialized")
+    return is_waiting and is_initialized and not _is_consolidatable(pool, claim, now)
+
+
 def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     """Return in what a node differs from its pool, in Karpenter's word; empty for nothing."""
     if _differs(pool.metadata.annotations, claim.metadata.annotations):

@@ -15,7 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.disruption.balance import Balance, Score, are_enough
 from kplan.autoscaling.karpenter.disruption.candidates import (
+    APPROVED,
     BLOCKED,
     CANDIDATE,
     REJECTED,
@@ -41,6 +43,7 @@ from kplan.autoscaling.karpenter.disruption.commands import (
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.releases import Release
 from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
 from kplan.autoscaling.seam import Stay
 from kplan.preemption.go_sort import go_sorted
@@ -74,21 +77,21 @@ class Method(msgspec.Struct, frozen=True):
 
     name: str
     reason: str
-    concerns: Filter
+    concerns: Callable[[Release], Filter]
     compute: Compute
     is_eventual: bool = False
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
         """Return what the method does."""
-        cluster = Question(prepared, conditions, Events(), prepared.now)
-        candidates = cluster.candidates(self.concerns, is_eventual=self.is_eventual)
+        cluster = Question(prepared, conditions, Events(), prepared.now, self.is_eventual)
+        candidates = cluster.candidates(self.concerns(prepared.release))
         allowed = cluster.allowed(self.reason)
         commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
         return Outcome(tuple(candidates), allowed, tuple(commands), cluster.events)
 
 
-def _cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return go_sorted(candidates, (candidate.cost for candidate in candidates))
+def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return go_sorted(candidates, (candidate.rank for candidate in candidates))
 
 
 def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
@@ -100,7 +103,7 @@ def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
 
 
 def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    empty = [one for one in _cheapest_first(candidates) if not one.pods and _takes_one(allowed, one)]
+    empty = [one for one in _ranked(candidates) if one.is_empty and _takes_one(allowed, one)]
     if not empty:
         return []
     later, names = cluster.later(), {candidate.name for candidate in empty}
@@ -139,7 +142,7 @@ def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidat
 
 def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
     """Return how to replace a node that has drifted; None where its pods find no place."""
-    simulated = simulate_without(cluster, [candidate])
+    simulated = simulate_without(cluster, [candidate], consolidates=False)
     if simulated is None:
         return None
     if simulated.errors:
@@ -150,7 +153,7 @@ def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
 
 
 def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    disruptable = [one for one in _cheapest_first(candidates) if one.pods and _takes_one(allowed, one)]
+    disruptable = [one for one in _ranked(candidates) if not one.is_empty and _takes_one(allowed, one)]
     command = _longest_prefix(cluster, disruptable)
     # That it is not valid any more is not told: upstream has lost the command by then.
     return [] if command is None or _why_invalid(cluster, command) else [command]
@@ -159,26 +162,37 @@ def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Can
 def _longest_prefix(cluster: Question, candidates: list[Candidate]) -> Command | None:
     """Search for the most nodes, from the cheapest on, that can be consolidated together."""
     best: Command | None = None
+    balance, approved = Balance(cluster), dict[str, Score]()
     low, high = 1, min(len(candidates) - 1, _MOST_TOGETHER)
     while low <= high:
         middle = (low + high) // 2
         command = consolidation(cluster, candidates[: middle + 1])
         if command is not None and command.replacements:
             command = without_same_types(command)
-        if command is not None:
-            best, low = command, middle + 1
+        scores = {} if command is None else dict(balance.scores(command))
+        if command is not None and are_enough(scores):
+            best, approved, low = command, scores, middle + 1
         else:
             high = middle - 1
+    for pool, score in approved.items():
+        cluster.events.add(Event(f"nodepool/{pool}", APPROVED, score.text))
     return best
 
 
 def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    for candidate in _in_turns(_cheapest_first(candidates)):
-        if not allowed.get(candidate.pool_name, 0) or not candidate.pods:
+    balance = Balance(cluster)
+    for candidate in _in_turns(_ranked(candidates)):
+        if not allowed.get(candidate.pool_name, 0) or candidate.is_empty or not balance.may_pass(candidate):
             continue
         command = consolidation(cluster, [candidate])
-        if command is not None:
-            return [command] if is_still_valid(cluster, command) else []
+        if command is None:
+            continue
+        scores = balance.scores(command)
+        if not are_enough(scores):
+            continue
+        for score in scores.values():
+            cluster.events.note(candidate.state, APPROVED, score.text)
+        return [command] if is_still_valid(cluster, command) else []
     return []
 
 
@@ -202,7 +216,8 @@ def is_still_valid(cluster: Question, command: Command) -> bool:
 
 def _why_invalid(cluster: Question, command: Command) -> str:
     later, names = cluster.later(), {candidate.name for candidate in command.candidates}
-    current = [one for one in later.candidates(concerns_consolidation) if one.name in names]
+    concerns = concerns_consolidation(cluster.prepared.release)
+    current = [one for one in later.candidates(concerns) if one.name in names]
     if len(current) != len(names):
         return "churn"
     allowed = later.allowed(UNDERUTILIZED)
@@ -215,10 +230,15 @@ def _why_invalid(cluster: Question, command: Command) -> str:
     return "" if all(set(old.type_names) <= set(new.type_names) for old, new in pairs) else "scheduling"
 
 
+def _always(concerns: Filter) -> Callable[[Release], Filter]:
+    """Return a test that is the same in all releases."""
+    return lambda _: concerns
+
+
 METHODS: tuple[Method, ...] = (
-    Method("emptiness", EMPTY, concerns_emptiness, _emptiness),
-    Method("staticDrift", DRIFTED, concerns_static_drift, _static_drift, is_eventual=True),
-    Method("drift", DRIFTED, concerns_drift, _drift, is_eventual=True),
+    Method("emptiness", EMPTY, _always(concerns_emptiness), _emptiness),
+    Method("staticDrift", DRIFTED, _always(concerns_static_drift), _static_drift, is_eventual=True),
+    Method("drift", DRIFTED, _always(concerns_drift), _drift, is_eventual=True),
     Method("multi", UNDERUTILIZED, concerns_consolidation, _multi_node),
     Method("single", UNDERUTILIZED, concerns_consolidation, _single_node),
 )
@@ -226,7 +246,7 @@ METHODS: tuple[Method, ...] = (
 
 
 _MOST_ALONE = 100
-_SECOND_WORDS = (CANDIDATE, REJECTED)
+_SECOND_WORDS = (APPROVED, CANDIDATE, REJECTED)
 
 
 def stays(
@@ -284,7 +304,7 @@ def _by_budget(state: StateNode, outcomes: Mapping[str, Outcome], candidate: Can
 
 def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
     """Return why Karpenter could not do without a node; where it could, that another one comes first."""
-    if not candidate.pods:
+    if candidate.is_empty:
         return None
     question = Question(prepared, {}, Events(), prepared.now)
     command = consolidation(question, [candidate])
@@ -293,6 +313,11 @@ def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
         return _stay(candidate.state, telling[0])
     if command is None:
         return None
+    scores = Balance(question).scores(command)
+    if not are_enough(scores):
+        (score,) = scores.values()
+        message = f"{command.text_for(candidate)} would save too little for what it disrupts: {score.text}"
+        return Stay(node=candidate.name, reason=UNCONSOLIDATABLE, message=message)
     message = f"{command.text_for(candidate)} is possible, but Karpenter disrupts other nodes first"
     return Stay(node=candidate.name, reason=CANDIDATE, message=message)
 
