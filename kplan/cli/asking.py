@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from kplan.effects.subject import Subject
 T = TypeVar("T")
 _MOST = 512
+_ADDRESS = re.compile(r"([a-z]+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?")
+
+
+def _checked_address(address: str) -> str:
+    """Return the address of a Dask scheduler; raises UsageError for what is none, even if the option has no effect."""
+    if address and _ADDRESS.fullmatch(address) is None:
+        raise UsageError(f"--dask {address}: is no address", hint="write host and port, such as tcp://10.0.0.1:8786")
+    return address
 
 
 @options
@@ -37,10 +46,12 @@ class SweepFlags:
         min=1,
         max=_MOST,
     )
-    dask: str = flag("--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.")
+    dask: str = flag(
+        "--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.", callback=_checked_address
+    )
 
     def check(self) -> None:
-        """Refuse options that contradict each other, and an address that is none, even where no question is sent."""
+        """Refuse options that contradict each other, and a Dask cluster that does not answer."""
         if self.workers is not None and self.dask:
             raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
         if self.dask:

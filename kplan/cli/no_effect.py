@@ -53,7 +53,7 @@ RULES = (
     ),
     Rule(
         ("workers", "dask"),
-        lambda options: not any(options.get(name) for name in _SWEEPS),
+        lambda options: not _SWEEPS.keys().isdisjoint(options) and not any(options.get(name) for name in _SWEEPS),
         lambda options: (
             "there is only one question, "
             f"{' or '.join(option for name, option in _SWEEPS.items() if name in options)} would make many of it"

@@ -6,7 +6,8 @@ answers one question at a time, because a planner is not safe for threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
@@ -20,6 +21,11 @@ T = TypeVar("T")
 _CONNECT_SECONDS = 20
 """How long the cluster may take to accept the connection."""
 
+_RESTART_SECONDS = 10
+"""How long a cluster may be without a worker, as when another one takes the place of the last that was lost."""
+
+_RUNNING = "running"
+
 _planner_lock = Lock()
 
 
@@ -27,6 +33,12 @@ def _version() -> str:
     # By name, because the package itself offers sweeps: the two modules would import each other.
     version: str = import_module("kplan").__version__
     return version
+
+
+def check_address(address: str) -> None:
+    """Raise UsageError as `ask_dask` does, before there are questions."""
+    with _connected(address) as client:
+        _check_versions(client)
 
 
 def ask_dask(
@@ -41,49 +53,63 @@ def ask_dask(
     KplanError
         The error of a question without an answer, or an error when workers keep getting lost, or the scheduler.
     """
-    client = _connected(address)
     answers: dict[int, T] = {}
-    try:
-        with client:
-            _check_versions(client)
-            for _ in range(1 + MAX_LOSSES):
-                remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
-                if not remaining:
-                    break
+    loss: OSError | None = None
+    with _connected(address) as client:
+        for _ in range(1 + MAX_LOSSES):
+            remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
+            if not remaining:
+                break
+            if client.status != _RUNNING:
+                loss = loss or OSError("the connection to its scheduler is lost")
+                break
+            try:
+                _check_versions(client)
                 _ask(client, planner, remaining, answers, lambda: report(len(answers), len(questions)))
-    except OSError as error:
-        # What the connection raises when its other end is gone, and Dask has waited for it to come back.
-        if len(answers) < len(questions):
-            hint = "does its scheduler still run? --workers N answers on this machine"
-            raise KplanError(f"the Dask cluster at {address} is gone: {error}", hint=hint) from None
+            except OSError as error:
+                # The other end of a connection is gone: that of a worker that was being set up, or of the scheduler.
+                loss = error
     if len(answers) < len(questions):
+        if loss is not None:
+            hint = "does its scheduler still run? --workers N answers on this machine"
+            raise KplanError(f"the Dask cluster at {address} is gone: {loss}", hint=hint)
         raise KplanError("workers of the Dask cluster keep getting lost", hint="do they have enough memory?")
     return [answers[index] for index in range(len(questions))]
 
 
-def check_address(address: str) -> None:
-    """Raise UsageError where Dask is not installed, or no cluster answers at an address."""
-    _connected(address).close()
-
-
-def _connected(address: str) -> Any:
-    """Return a client of a cluster; raises UsageError as `check_address`."""
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
         raise UsageError("Dask is not installed", hint="pip install 'kplan[dask]'") from None
     try:
-        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"no Dask cluster at {address}: {error}", hint="such as tcp://10.0.0.1:8786") from None
+    with client:
+        yield client
 
 
 def _check_versions(client: Any) -> None:
-    """Refuse a cluster without workers, and workers with another version of kplan."""
-    try:
-        versions: dict[str, str] = client.run(_version)
-    except Exception as error:  # noqa: BLE001 - whatever a worker without kplan raises
-        raise UsageError(f"the Dask workers cannot run kplan: {error}", hint=f"install kplan {_version()}") from None
+    """Refuse a cluster without workers, and workers with another version of kplan.
+
+    A worker that is lost meanwhile is passed over, and one that takes its place is waited for.
+    """
+    versions: dict[str, str] = {}
+    for _ in range(1 + MAX_LOSSES):
+        try:
+            client.wait_for_workers(1, timeout=_RESTART_SECONDS)
+        except TimeoutError:
+            break
+        results: dict[str, str | Exception] = client.run(_version, on_error="return")
+        for result in results.values():
+            if isinstance(result, Exception) and not isinstance(result, OSError):
+                hint = f"install kplan {_version()}"
+                raise UsageError(f"the Dask workers cannot run kplan: {result}", hint=hint)
+        versions = {worker: result for worker, result in results.items() if isinstance(result, str)}
+        if versions:
+            break
     if not versions:
         raise UsageError("the Dask cluster has no workers", hint="start some: dask worker ADDRESS --nthreads 1")
     others = {worker: version for worker, version in versions.items() if version != _version()}

@@ -66,6 +66,10 @@ def test_nothing_is_told_where_nothing_is_to_be_told_and_of_what_does_something(
     assert "no effect" not in invoke(*PLACE, *useful).stderr
 
 
+def test_workers_of_a_command_that_always_asks_much_do_something() -> None:
+    assert "no effect" not in invoke("check", "--workers", "2").stderr
+
+
 def test_an_environment_tells_of_no_option() -> None:
     assert "no effect" not in invoke(*PLACE, KUBECONFIG="/no/such").stderr
 

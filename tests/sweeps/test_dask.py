@@ -1,10 +1,13 @@
 """Sweeps on a real Dask cluster, of which a worker dies."""
 
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from kplan.cli.asking import SweepFlags
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
 from kplan.sweeps import ask_all
+from tests.cli.commands import refused
 from tests.sweeps.test_sweep import Dying, plain, timeless
 
 # Dask leaves sockets and event loops to the garbage collector when a worker dies.
@@ -52,6 +56,46 @@ def test_a_sweep_survives_the_loss_of_a_worker_with_the_same_answers(address: st
         kplan.sweep(planner, [questions[0], methodcaller("drain", ["nowhere"])], dask=address)
 
 
+class DyingAtSetup(Planner):
+    """Ends the first worker that gets it."""
+
+    marker = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt_once, (self.marker, super().__reduce__())
+
+
+def _rebuilt_once(marker: str, pickled: tuple[Any, ...]) -> Any:
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os._exit(1)
+    return pickled[0](Planner, *pickled[1][1:])
+
+
+def test_a_worker_that_is_lost_while_it_is_set_up_is_replaced(address: str, tmp_path: Path) -> None:
+    planner = DyingAtSetup(kplan.load_snapshot("demo"))
+    planner.marker = str(tmp_path / "died")
+    questions = [methodcaller("place", "shop/voucher-api")] * 3
+
+    answers = kplan.sweep(planner, questions, dask=address)
+
+    assert Path(planner.marker).exists()
+    assert timeless(answers) == plain(Planner(kplan.load_snapshot("demo")), questions)
+
+
+def test_workers_that_are_lost_before_they_are_asked_are_replaced(address: str) -> None:
+    """The scheduler does not know yet that they are gone."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(address, set_as_default=False) as client:
+        processes = client.run(os.getpid)
+    for process in processes.values():
+        os.kill(process, signal.SIGKILL)
+    planner = Planner(kplan.load_snapshot("demo"))
+    questions = [methodcaller("place", "shop/voucher-api")]
+
+    assert timeless(kplan.sweep(planner, questions, dask=address)) == plain(planner, questions)
+
+
 def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planner = Planner(kplan.load_snapshot("demo"))
     monkeypatch.setattr(kplan, "__version__", "0.0.0")
@@ -66,6 +110,18 @@ def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(UsageError, match="no Dask cluster at"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "localhost", "tcp://10.0.0.1", "tcp://no host:1", ":8786"])
+@pytest.mark.parametrize("command", [("plan",), ("plan", "--runs", "9"), ("check",), ("drain", "--each")])
+def test_what_is_no_address_is_refused_whatever_is_asked(command: tuple[str, ...], address: str) -> None:
+    assert f"--dask {address}: is no address" in refused(*command, "--dask", address)
+
+
+@pytest.mark.parametrize("command", [("plan", "--runs", "9"), ("check",), ("drain", "--each")])
+def test_an_address_where_nothing_answers_is_refused(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.sweeps.dask._CONNECT_SECONDS", 0.2)
+    assert "no Dask cluster at tcp://[::1]:9: " in refused(*command, "--dask", "tcp://[::1]:9")
 
 
 def test_a_cluster_that_is_lost_on_the_way_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
