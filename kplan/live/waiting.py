@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -16,6 +17,9 @@ import urllib3
 T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 20
+
+_LOOKS_UP = 0.2
+"""Seconds after which a thread that waits looks whether a signal has come."""
 
 
 class OutOfTimeError(Exception):
@@ -41,11 +45,7 @@ def in_time(seconds: float | None, task: Callable[[], T]) -> T:
         return task()
     done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
     _start(lambda: done.put(_run(task)))
-    try:
-        ended = done.get(timeout=min(seconds, threading.TIMEOUT_MAX))
-    except queue.Empty:
-        raise OutOfTimeError from None
-    return ended.result()
+    return _next(done, time.monotonic() + min(seconds, threading.TIMEOUT_MAX)).result()
 
 
 def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
@@ -69,9 +69,20 @@ def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T
         _start(work)
     try:
         for _ in tasks:
-            yield done.get().result()
+            yield _next(done, math.inf).result()
     finally:
         waiting.clear()
+
+
+def _next(done: queue.SimpleQueue[Future[T]], deadline: float) -> Future[T]:
+    """Return what has ended next, or raise OutOfTimeError.
+
+    It looks up now and then: a signal that comes just before the main thread waits, or to another thread, wakes nobody.
+    """
+    while (left := deadline - time.monotonic()) > 0:
+        with suppress(queue.Empty):
+            return done.get(timeout=min(left, _LOOKS_UP))
+    raise OutOfTimeError
 
 
 def _start(work: Callable[[], object]) -> None:

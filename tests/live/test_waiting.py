@@ -1,4 +1,6 @@
+import signal
 import threading
+import time
 from functools import partial
 
 import pytest
@@ -60,3 +62,33 @@ def test_leaving_early_waits_for_nobody() -> None:
 
 def test_nothing_to_do_is_nothing_done() -> None:
     assert list(side_by_side([], 4)) == []
+
+
+def test_a_signal_that_another_thread_gets_ends_the_waiting() -> None:
+    """The system chooses the thread, and a lock on which the main one waits is woken by its own signals only."""
+
+    class InterruptedWaitError(Exception):
+        pass
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise InterruptedWaitError
+
+    def signal_itself() -> None:
+        time.sleep(0.2)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    released, ended = threading.Event(), threading.Event()
+
+    def answer() -> None:
+        released.wait(5)
+        ended.set()
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    threading.Thread(target=signal_itself).start()
+    try:
+        with pytest.raises(InterruptedWaitError):
+            list(side_by_side([answer], 1))
+        assert not ended.is_set()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        released.set()
