@@ -789,7 +789,7 @@ complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subc
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l quiet -s q -d 'Print no progress and no warnings on standard error'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -s h -l help -d 'Show this message and exit'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l help-all -d 'Show all options and exit'
-complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from check' -l output -s o -x -a 'table json yaml junit github sarif codequality' -d 'Output format'
+complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from check' -l output -s o -x -a 'table json yaml junit github sarif codequality' -d 'Output format: table, json, yaml, junit, github, sarif or codequality'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from check' -l snapshot -s s -r -F -d 'Cluster from a file, a directory or -'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from check' -l kubeconfig -r -F -d 'Path of the kubeconfig'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from check' -l context -x -a '(__kplan_names contexts)' -d 'Context of the kubeconfig'

@@ -151,7 +151,11 @@ def show(
 def check(
     file: FileArgument = "",
     *,
-    output: CheckFormat = flag("--output -o", "Output format.", default=CheckFormat.TABLE),
+    output: CheckFormat = flag(
+        "--output -o FORMAT",
+        "Output format: table, json, yaml, junit, github, sarif or codequality.",
+        default=CheckFormat.TABLE,
+    ),
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
