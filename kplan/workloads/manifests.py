@@ -215,7 +215,7 @@ class _Reader(msgspec.Struct):
 
     def _keep(self, read: _Read) -> None:
         """Keep an object, in place of an earlier one that it updates."""
-        metadata, item = read.content["metadata"], read.item
+        metadata, item = read.content.get("metadata") or {}, read.item
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         if not name:
             self.read["", "", str(len(self.read))] = read

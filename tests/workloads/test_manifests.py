@@ -1,5 +1,6 @@
 """Workloads become the pods that their controllers would create."""
 
+import contextlib
 import io
 from typing import Any
 
@@ -8,7 +9,8 @@ import yaml
 
 import kplan
 from kplan.api.core import PersistentVolumeClaim
-from kplan.errors import ManifestError
+from kplan.api.kinds import KINDS
+from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests, load_manifests
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
@@ -269,3 +271,10 @@ def test_where_the_snapshot_holds_accounts_a_pod_without_its_account_is_forbidde
     assert _refusals(_pod("a", serviceAccountName="robot"), held=(*others, _account("robot"))) == [""]
     assert _refusals(_pod("a", serviceAccountName="robot"), _account("robot"), held=others) == [""]
     assert _refusals(_pod("a"), held=others) == [""]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_an_object_without_metadata_is_no_error_of_kplan(kind: Any) -> None:
+    written = {"apiVersion": kind.api_version, "kind": kind.name}
+    with contextlib.suppress(KplanError):
+        load(written, workload("Deployment"))
