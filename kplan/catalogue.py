@@ -36,7 +36,6 @@ class Home(NamedTuple):
     without_tool: tuple[str, ...] = ()
 
     def module(self, name: str) -> str:
-        """Return a module of the folder."""
         return f"kplan.questions.{self.name}.{name}"
 
 

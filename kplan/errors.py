@@ -58,7 +58,6 @@ class Problem:
     wants_quotes: bool = False  #: the hint is to put quotes around the value; a file shows how that is written
 
     def below(self, path: str) -> Problem:
-        """Return the problem of a part as that of the whole, which has the part at a JSON path."""
         return replace(self, json_path=path + self.json_path.removeprefix("$"))
 
     def __str__(self) -> str:

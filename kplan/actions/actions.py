@@ -109,7 +109,6 @@ _REPLACED, _STOPPED, _GIVEN_UP = 1, 2, 6
 
 
 def kind_of(act: Act) -> Kind:
-    """Return the kind of an action."""
     return _KIND_OF_REMEDY[type(act.remedy)] if isinstance(act, Patch) else _KIND_OF_ACT[type(act)]
 
 
@@ -141,7 +140,6 @@ def _disturbance(act: Act) -> int:
 
 
 def new_nodes(acts: Iterable[Act]) -> int:
-    """Return how many nodes actions add."""
     return sum(act.nodes for act in acts if isinstance(act, NewNodes))
 
 

@@ -201,7 +201,6 @@ class Playing:
         return self._bases[acts]
 
     def _names_of(self, act: NewNodes, acts: Acts) -> list[str]:
-        """Return the names of the new nodes of one of some actions."""
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
         return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]

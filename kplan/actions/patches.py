@@ -66,7 +66,6 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any]:
-    """Return the tolerations of the template, with those replaced or added that differ in the pods."""
     gone = [toleration for toleration in before.tolerations if toleration not in after.tolerations]
     added = [toleration for toleration in after.tolerations if toleration not in before.tolerations]
     remaining = [toleration for toleration in template.tolerations if toleration not in gone]
@@ -86,7 +85,6 @@ def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
 
 
 def _with_nulls(before: Any, after: Any) -> Any:
-    """Return a value with null for the fields of maps that are no more."""
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return after
     gone: dict[str, Any] = {key: None for key in before if key not in after}

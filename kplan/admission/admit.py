@@ -140,7 +140,6 @@ class Admitter:
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
 
     def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
-        """Yield the pod after each plugin."""
         for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
             pod = limitranger.apply_defaults(pod, limit_range)
             metadata = limit_range.metadata

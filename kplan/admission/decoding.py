@@ -41,7 +41,6 @@ class Field(NamedTuple):
 
     @property
     def is_struct(self) -> bool:
-        """Whether the value is an object with fields of its own."""
         return len(self.kind) > 1
 
     def inner(self) -> Field:
@@ -94,7 +93,6 @@ def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
 
 @cache
 def fields_of(struct: str) -> dict[str, Field]:
-    """Return the fields of a struct in the newest release."""
     table = _table()
     short = go_name(struct)
     codes = msgspec.json.decode(table.types.get(struct, b"{}"), type=dict[str, str])
@@ -357,7 +355,6 @@ def _is_stored_empty(field: Field) -> bool:
 
 
 def _zero(field: Field) -> Any:
-    """Return the zero value that a null element of a list or map becomes."""
     if field.outer:
         return [] if field.outer[0] == "[" else {}
     return {} if field.is_struct else {"s": "", "b": False, "i": 0, "l": 0, "n": 0, "q": "0", "x": 0}.get(field.kind)
@@ -384,7 +381,6 @@ def _json_kind(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    """Return the JSON text of a key or date that YAML does not read as text."""
     if isinstance(key, str):
         return key
     return "null" if key is None else str(key).lower() if isinstance(key, bool) else str(key)

@@ -140,7 +140,6 @@ def _without(value: Any, disabled: frozenset[Field]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step, ...]:
-    """List the fields of a struct that are disabled, or may contain disabled fields."""
     names = {name for struct, name in disabled if struct is cls}
     emptied = [field for field in msgspec.structs.fields(cls) if field.name in names] if names else []
     looked_into = [

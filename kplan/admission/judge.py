@@ -154,8 +154,6 @@ def _resources(resources: Object) -> None:
 
 
 def _pulled(image: str, policy: str) -> Callable[[Object], None]:
-    """Return what fills in the pull policy of an image, from the names of both fields."""
-
     def fill_in(obj: Object) -> None:
         if not obj.get(policy):
             obj[policy] = pull_policy(obj.get(image, ""))
@@ -276,7 +274,6 @@ _UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 
 
 def default_workload(obj: Object, kind: str) -> Object:
-    """Fill in the defaults of a workload."""
     if kind == "Job":
         return default_job(obj)
     complete(obj, f"V1{kind}")

@@ -82,7 +82,6 @@ def _refuse(problems: Iterable[str]) -> None:
 
 
 def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
-    """Return the limit ranges of a pod's or claim's namespace."""
     return [entry for entry in limit_ranges if entry.metadata.namespace == obj.metadata.namespace]
 
 

@@ -378,7 +378,6 @@ def violations(policy: Policy, pod: Object) -> str:
 
 
 def _in_force(checks: tuple[Check, ...], minor: int) -> dict[str, Check]:
-    """Return the revision of each check that is in force in a minor, by name."""
     newest: dict[str, Check] = {}
     for check in checks:
         if check.since <= minor:

@@ -101,7 +101,6 @@ class QuotaLedger:
             used.update(new)
 
     def release(self, item: Pod | PersistentVolumeClaim) -> None:
-        """Subtract the usage of a pod or claim that is gone."""
         quotas = [entry for entry in self._quotas.get(item.metadata.namespace, ()) if _matches(entry[0], item)]
         usage = usage_of(item) if quotas else {}
         for _, hard, used in quotas:
@@ -266,7 +265,6 @@ _SCOPES: dict[str, Callable[[Pod], bool]] = {
 
 
 def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
-    """Return the usage of a snapshot's objects, for a quota without status."""
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
     # A quota with scopes does not count objects of other kinds than pods and claims.

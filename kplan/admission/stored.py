@@ -325,7 +325,6 @@ def _annotate(obj: Object, before: Object) -> None:
 
 
 def _merge_label_keys(obj: Object, minor: int) -> None:
-    """Merge matchLabelKeys and mismatchLabelKeys into their label selectors."""
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
     for path in _TERM_PATHS:
         for term in reached(spec, path):

@@ -93,7 +93,6 @@ def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
 
 
 def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield fields that stay as they are, with what they hold before and after."""
     if isinstance(before, RuntimeClass):
         yield "handler", before.handler, after.handler
     if isinstance(before, CSIStorageCapacity):

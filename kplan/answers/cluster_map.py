@@ -65,7 +65,6 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
 
 
 def _pod_groups(before: Cluster, after: Cluster) -> tuple[GroupOnMap, ...]:
-    """Return where the pods of groups run before and after, by the groups' names."""
     on: dict[Key, tuple[Counter[str], Counter[str]]] = {}
     infos, names = after.pods.infos, after.nodes.names
     for pod, info in enumerate(infos):

@@ -33,7 +33,6 @@ def added_node(new: NewNode) -> AddedNode:
 
 
 def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
-    """Return decisions that say what the node of each pod is, where that is a new one."""
     by_name = {new.node.metadata.name: new for new in adds}
     if not by_name:
         return tuple(placements)
@@ -49,7 +48,6 @@ def _with_new_node(placement: PodPlacement, new: NewNode | None) -> PodPlacement
 
 
 def before_growth(before: Cluster, after: Cluster) -> Cluster:
-    """Return the cluster before an answer with the nodes of the cluster after it: those that are new are absent."""
     more = len(after) - len(before)
     if not more:
         return before

@@ -19,7 +19,6 @@ class PickledAsQuestion:
         self.__dict__["_call"] = planner, method, arguments  # answers are frozen
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Return the question, where it is known."""
         return super().__reduce_ex__(protocol) if self._call is None else (_ask, self._call)
 
 

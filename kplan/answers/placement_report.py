@@ -106,7 +106,6 @@ def _end_of(placement: Placement) -> Hashable:
 
 
 def _outlined(placement: Placement, alike: PodPlacement | None) -> PodPlacement:
-    """Return the outline of a placement, with the diagnosis of a replica with the same outcome."""
     outline = placement.to_outline()
     if alike is None or placement.outcome is Outcome.SCHEDULED:
         return outline

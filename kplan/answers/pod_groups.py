@@ -125,8 +125,6 @@ def member_placement(
 def _live_placement(
     session: Session, result: CycleResult, replicas: Replicas, decisions: object, origins: Mapping[int, Origin]
 ) -> Placement:
-    """Return the placement of a live decision, which holds what keeps it so."""
-
     def explain_nodes(nodes: NodesShown, _live: object = decisions) -> Explanation:
         return explain(result, session.cluster.nodes.names, nodes)
 
@@ -134,7 +132,6 @@ def _live_placement(
 
 
 def groups_of_members(groups: Iterable[GroupPlan]) -> dict[str, str]:
-    """Return NAMESPACE/NAME of the members of groups -> their group as PodGroup/NAMESPACE/NAME."""
     return {pod: object_name("PodGroup", group.namespace, group.name) for group in groups for pod in group.members}
 
 

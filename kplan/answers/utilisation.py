@@ -64,12 +64,10 @@ def groups(nodes: NodeTable, label: str) -> dict[str, RowArray]:
 
 
 def pool_label(nodes: NodeTable) -> str | None:
-    """Return the label that holds the names of node pools, if any."""
     return next((label for label in POOL_LABELS if nodes.label(label).present.any()), None)
 
 
 def largest_fits(before: Cluster, after: Cluster) -> tuple[LargestFit, ...]:
-    """Return for each resource the largest request that fits on one node, before and after."""
     return tuple(
         LargestFit(resource=resource, before=then, after=now)
         for (resource, then), now in zip(largest(before).items(), largest(after).values(), strict=True)
@@ -134,7 +132,6 @@ def utilisation(before: Cluster, after: Cluster) -> Utilisation:
 
 
 def _by_node(before: Cluster, after: Cluster) -> dict[str, dict[str, Usage]]:
-    """Return the usage of each node, without resources that it does not offer."""
     nodes = after.nodes
     usages: dict[str, dict[str, Usage]] = {name: {} for name in nodes.names}
     for resource in resources_of(nodes):

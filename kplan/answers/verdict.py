@@ -133,7 +133,6 @@ def judge(
 
 
 def _of_group(group: GroupPlan) -> Iterator[Happened]:
-    """Yield what a group does that evicts others as a whole."""
     name = object_name("PodGroup", group.namespace, group.name)
     if group.state == "Preempts":
         yield Happened(PREEMPTION, Counted(name, "Preemption"))

@@ -143,7 +143,6 @@ class CompiledTerm(NamedTuple):
     errors: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Tell whether all expressions of the term hold for the node."""
         if self.errors or (self.labels is not None and not self.labels.matches(labels)):
             return False
         if self.fields is None or not node_name:

@@ -226,7 +226,6 @@ def _choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[Any, ...]:
 
 
 def _zero(type_info: inspect.Type) -> Any:
-    """Return the zero value that a null in a map or list means."""
     kind = _alternatives(type_info).others[0]
     if isinstance(kind, inspect.StructType | inspect.DictType):
         return {}

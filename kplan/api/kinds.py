@@ -140,12 +140,10 @@ DAEMON_SET = "DaemonSet"
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:
-    """Return the kind of this group and name, whatever the version, or None if scheduling does not read it."""
     return _BY_NAME.get((split_api_version(api_version)[0], kind))
 
 
 def type_of(obj: msgspec.Struct) -> Kind:
-    """Return the kind of an object, by its struct."""
     return _BY_TYPE[type(obj)]
 
 

@@ -166,7 +166,6 @@ def selector_from_map(labels: Mapping[str, str]) -> Selector:
 
 
 def selector_of(requirements: Iterable[Requirement]) -> Selector:
-    """Return the canonical selector of these requirements."""
     return Selector(tuple(sorted(set(requirements))))
 
 

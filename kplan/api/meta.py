@@ -41,7 +41,6 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 
 def structs_in(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs among types."""
     return (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
 
 
@@ -127,7 +126,6 @@ class TypedObjectReference(KubeStruct, frozen=True):
 
 
 def controller_of(metadata: PlainMeta) -> OwnerReference | None:
-    """Return the owner that is the controller, or None."""
     for owner in metadata.owner_references:
         if owner.controller:
             return owner

@@ -103,13 +103,11 @@ def peak_totals(
 
 
 def add_resources(total: dict[str, Quantity], amounts: ResourceList) -> None:
-    """Add amounts to a running total, in place."""
     for name, amount in amounts.items():
         total[name] = total[name].plus(parse(amount)) if name in total else parse(amount)
 
 
 def parsed(amounts: ResourceList) -> dict[str, Quantity]:
-    """Return amounts as exact quantities."""
     return {name: parse(amount) for name, amount in amounts.items()}
 
 

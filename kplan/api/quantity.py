@@ -197,7 +197,6 @@ def _decimal_exponent(suffix: str) -> tuple[int, Format]:
 
 
 def _divide_away(number: int, divisor: int) -> int:
-    """Divide and round away from zero."""
     return -(-number // divisor) if number > 0 else number // divisor
 
 

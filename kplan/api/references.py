@@ -50,7 +50,6 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def as_controller(self) -> OwnerReference:
-        """The reference to it in what it controls."""
         return OwnerReference(
             api_version=self.api_version, kind=self.kind, name=self.name, uid=self.uid, controller=True
         )
@@ -72,7 +71,6 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def short(self) -> str:
-        """KIND/NAME."""
         return f"{self.kind}/{self.name}"
 
 

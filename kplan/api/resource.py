@@ -219,7 +219,6 @@ class DeviceClass(ApiObject, frozen=True):
 
 
 def _move_to(request: DeviceRequest, target: str, shape: type[ExactDeviceRequest]) -> None:
-    """Move the fields of a v1beta1 request to where v1 has them."""
     flat = {name: getattr(request, name) for name in shape.__struct_fields__}
     fields = {name: value for name, value in flat.items() if value is not UNSET}
     if any(fields.values()) or fields.get("admin_access") is not None:

@@ -46,18 +46,18 @@ class AnyTaint(Protocol):
     """A mark on a node or on a device."""
 
     @property
-    def key(self) -> str: ...  # noqa: D102 - as in Taint
+    def key(self) -> str: ...
     @property
-    def value(self) -> str: ...  # noqa: D102 - as in Taint
+    def value(self) -> str: ...
     @property
-    def effect(self) -> str: ...  # noqa: D102 - as in Taint
+    def effect(self) -> str: ...
 
 
 class AnyToleration(AnyTaint, Protocol):
     """A toleration of marks on nodes or on devices."""
 
     @property
-    def operator(self) -> str: ...  # noqa: D102 - as in Toleration
+    def operator(self) -> str: ...
 
 
 T = TypeVar("T", bound=AnyTaint)
@@ -123,7 +123,6 @@ class Tolerations:
                     self._below[scope] = min(bound, self._below.get(scope, bound))
 
     def tolerate(self, taint: AnyTaint) -> bool:
-        """Tell whether any of them tolerates the taint."""
         key, value, effect = taint.key, taint.value, taint.effect
         scopes = ((key, effect), (key, ""), ("", effect), ("", ""))
         if not self._exists.isdisjoint(scopes) or not self._equal.isdisjoint([(*scope, value) for scope in scopes]):

@@ -194,7 +194,6 @@ class NewNodes:
 
     @property
     def n_daemons(self) -> int:
-        """The number of daemon pods on each node."""
         return len(self._daemons)
 
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
@@ -325,7 +324,6 @@ class _Search:
         )
 
     def price(self, mix: Mix) -> Decimal:
-        """Return the price of a mix."""
         return sum((n * shape.price for n, shape in zip(mix, self._shapes, strict=True)), Decimal(0))
 
     def order(self, mix: Mix) -> tuple[Decimal, int, Mix]:
@@ -421,7 +419,6 @@ class _Search:
         return sum(mix) <= MAX_NODES and self._fits(mix) >= self._wanted
 
     def _fits(self, mix: Mix) -> int:
-        """Return how many replicas fit in the cluster with the nodes of a mix."""
         if mix not in self._known:
             self.n_tried += 1
             nodes, pods = [], []

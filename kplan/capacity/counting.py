@@ -53,7 +53,6 @@ class Template(msgspec.Struct, frozen=True):
         return len(self.replicas) // (self.group_size or 1)
 
     def replica(self, index: int) -> PodInfo | None:
-        """Return the pod of the replica with this index, or None when there are no more."""
         if not self.are_distinct:
             return self.replicas[0]
         return self.replicas[index] if index < len(self.replicas) else None

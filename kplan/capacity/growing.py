@@ -77,7 +77,6 @@ def fill_growing(
 
 
 def _waits(fit: Fit) -> bool:
-    """Return whether a replica waits for a node."""
     return fit.stop is not None and fit.stop.outcome is Outcome.UNSCHEDULABLE
 
 
@@ -89,7 +88,6 @@ def _without(template: Template, n: int) -> Template:
 
 
 def _replica(template: Template, number: int) -> Pod | None:
-    """Return a replica as an object of its own."""
     info = template.replica(number)
     if info is None:
         return None
@@ -109,7 +107,6 @@ def _running(templates: Sequence[Template], fit: Fit, names: Sequence[str]) -> I
 
 
 def _running_in_groups(session: Session, n_before: int) -> Iterator[Pod]:
-    """Yield the pods of the groups that were placed since."""
     cluster = session.cluster
     for row in range(n_before, len(cluster.pods.infos)):
         place, info = cluster.node_of[row], cluster.pods.infos[row]
@@ -118,7 +115,6 @@ def _running_in_groups(session: Session, n_before: int) -> Iterator[Pod]:
 
 
 def _on(node: str, pod: Pod) -> Pod:
-    """Return a pod as it runs on a node."""
     spec = structs.replace(pod.spec, node_name=node)
     return structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase="Running"))
 

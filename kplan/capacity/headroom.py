@@ -160,7 +160,6 @@ def base_of_manifests(
 
 
 def _key(template: Template) -> str:
-    """Return the workload of a template as KIND/NAMESPACE/NAME."""
     origin = template.origin
     return template.name if origin is None else origin.key_in(template.replicas[0].namespace)
 
@@ -224,7 +223,6 @@ def alone(
 
 
 def _with_new_nodes(base: Base, room: WorkloadHeadroom) -> WorkloadHeadroom:
-    """Return the room for a workload, with that on the nodes that an autoscaler adds where it is too little."""
     number = room.wanted or 0
     is_full = room.stop is not None and room.stop.outcome is Outcome.UNSCHEDULABLE
     if base.followed is None or room.fits >= number or not is_full:

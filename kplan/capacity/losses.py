@@ -290,7 +290,6 @@ class _Trials:
         return self._infos[pod]
 
     def _left(self, loss: Lost) -> NodeTable:
-        """Return the remaining nodes."""
         nodes = self._base.session.cluster.nodes.nodes
         if loss not in self._tables:
             if len(self._tables) >= _MOST_TABLES:

@@ -75,7 +75,6 @@ def shrink_report(
 
 
 def _without(prices: Mapping[str, float], gone: Sequence[str]) -> NodePrices:
-    """Return the price of nodes, with and without those that go."""
     if not prices:
         return NodePrices(before=None, after=None)
     total = sum(prices.values())

@@ -191,7 +191,6 @@ def _in_group(pod: Pod, name: str) -> Pod:
 
 
 def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
-    """Return a pod of a further group, with claims of its own."""
     metadata = replace(pod.metadata, name=f"{pod.metadata.name}-copy-{number}", uid="")
     copied = with_uid(replace(pod, metadata=metadata, status=replace(pod.status, resource_claim_statuses=())))
     return _with_claims(copied, _stateful_set(pod, snapshot), snapshot)
@@ -235,7 +234,6 @@ def most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> 
 
 
 def _has_own_claims(pod: Pod, snapshot: Snapshot) -> bool:
-    """Return whether each replica has its own claims, or reserves a shared one under its own name."""
     return (
         any(volume.ephemeral is not None for volume in pod.spec.volumes)
         or bool(pod.spec.resource_claims)
@@ -244,7 +242,6 @@ def _has_own_claims(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def _stateful_set(pod: Pod, snapshot: Snapshot) -> StatefulSet | None:
-    """Return the stateful set of a pod, if it has volume claim templates."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "StatefulSet":
         return None
@@ -277,7 +274,6 @@ def _make_more(first: Pod, n: int, snapshot: Snapshot) -> tuple[list[Pod], list[
 
 
 def _under_free_name(pod: Pod, snapshot: Snapshot) -> Pod:
-    """Return the replica that stands for all, with a name that no pod of the cluster has."""
     if pod.metadata.key not in snapshot.pod_by_key:
         return pod
     return with_uid(_renumbered(pod, next(_free_numbers(pod, snapshot))))
@@ -397,7 +393,6 @@ def _owner(base: Base, key: str) -> Owner:
 
 
 def _maker(deployment: DeploymentState) -> Owner:
-    """Return the replica set of the deployment's current template, or the one that would be created."""
     if deployment.current is not None:
         return deployment.current
     labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
@@ -433,7 +428,6 @@ def _running(owner: Owner) -> int:
 
 
 def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
-    """Return the cron job of each job whose cron job is in the snapshot."""
     known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.objects.cron_jobs}
     cron_job_of = {}
     for job in base.objects.jobs:

@@ -200,7 +200,6 @@ class Pieces:
         )
 
     def _operand(self, node: Node) -> Reader:
-        """Return the reader of the value of a node that depends on no variable of a macro."""
         if node.kind == "constant":
             return _Fixed(node.constant())
         rewritten = self._rewrite(node)
@@ -338,7 +337,6 @@ def _few(items: Value) -> Value:
 
 
 def _precomputed(reader: Reader) -> _Fixed:
-    """Return the result of a reader that reads nothing of a device."""
     try:
         return _Fixed(reader(cast("DeviceView", None)))
     except (CelError, CostLimitError) as error:
@@ -545,12 +543,10 @@ def _literal_problems(call: Node) -> Iterator[str]:
 
 
 def _mixed(types: list[str]) -> Iterator[str]:
-    """Yield the problem of a list or map whose elements are not all of the same type."""
     other = next((name for name in types if name != types[0]), None)
     if other is not None:
         yield f"expected type '{types[0]}' but found '{other}'"
 
 
 def _inner(optional: str) -> str:
-    """Return the type of the value of an optional element."""
     return optional.removeprefix("optional_type(").removesuffix(")")

@@ -216,7 +216,6 @@ class _Signature(msgspec.Struct):
 
 
 def _by_name() -> Iterator[tuple[str, Callable[..., Value]]]:
-    """Yield the functions that kplan computes, each with the types of all its signatures."""
     signatures = [(_Signature.read(text), compute) for text, compute in _COMPUTED.items()]
     for signature, compute in signatures:
         alike = [other.accepted() for other, _ in signatures if other.name == signature.name]

@@ -206,7 +206,6 @@ def _dns_1035_problems(text: str) -> list[str]:
 
 
 def _as_prefix(check: _Check) -> _Check:
-    """Return the check for a prefix, to which text is appended, so that it may end in a dash."""
     return lambda text: check(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 

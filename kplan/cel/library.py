@@ -63,12 +63,10 @@ def name(identifier: str) -> Node:
 
 
 def call(function: str, *arguments: Node) -> Node:
-    """Return the node of a call."""
     return Node(0, "call", function, arguments)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and all below it."""
     yield node
     for part in node.parts:
         yield from walk(part)
@@ -180,7 +178,6 @@ def _int(fields: _Fields, number: int) -> int:
 
 
 def _packed(fields: _Fields, number: int) -> Iterator[int]:
-    """Yield the integers of a repeated field, packed or not."""
     for value in fields.get(number, ()):
         if isinstance(value, int):
             yield value
@@ -256,14 +253,12 @@ def size(root: Node) -> int:
 
 
 def free_variables(node: Node) -> set[str]:
-    """Return the macro variables that a node reads and does not bind."""
     nodes = list(walk(node))
     names = {node.name for node in nodes if node.kind == "name" and node.name.startswith("$")}
     return names - {variable for node in nodes if node.kind == "loop" for variable in node.variables}
 
 
 def adds_to(result: str, node: Node) -> bool:
-    """Whether a node adds an element to the result of a macro."""
     return node.name in {"_+_", "cel.@mapInsert"} and node.parts[0].kind == "name" and node.parts[0].name == result
 
 
@@ -451,7 +446,6 @@ _WORDS = tuple(
 
 
 def without_status(message: str) -> str:
-    """Return a message of the library without its status codes."""
     return _STATUS.sub("", message)
 
 

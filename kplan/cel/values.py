@@ -50,7 +50,6 @@ class CostLimitError(Exception):
 
 
 def too_costly() -> CostLimitError:
-    """Return the error of an evaluation that costs too much."""
     return CostLimitError("operation cancelled: actual cost limit exceeded")
 
 
@@ -112,7 +111,6 @@ class Semver(msgspec.Struct, frozen=True):
         return cls.parse(".".join(parts + ["0"] * (3 - len(parts))))
 
     def compare(self, other: Semver) -> int:
-        """Return -1, 0 or 1, by the precedence of semver 2.0.0."""
         own, others = self._precedence(), other._precedence()
         return (own > others) - (own < others)
 
@@ -153,7 +151,6 @@ def _name_of(kind: type) -> str:
 
 
 def no_such_overload(function: str, *values: Value) -> CelError:
-    """Return the error of a function that does not accept values of these types."""
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 

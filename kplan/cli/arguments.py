@@ -186,7 +186,6 @@ class NodeChoiceFlags:
 
 
 def pool_labels(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the label that holds the names of node pools, if any."""
     present = {key for node in snapshot.nodes for key in node.metadata.labels}
     return tuple(label for label in POOL_LABELS if label in present)[:1]
 

@@ -75,7 +75,6 @@ class QuickConversion:
 
 
 def _expected_number(text: str, param: Any) -> str:
-    """Return what an option expects in place of a text."""
     least, most = param.min, param.max
     bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
     return f"expected a whole number{bounds}, got {text[:_MOST_SHOWN]!r}"
@@ -232,7 +231,6 @@ def _print_error(error: Exception) -> None:
 
 
 def _has_no_directory() -> bool:
-    """Tell whether the working directory was removed."""
     try:
         Path.cwd()
     except OSError:

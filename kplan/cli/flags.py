@@ -199,7 +199,6 @@ class SavedOutputFlags(OutputFlags, _SaveFlags):
     """Options about the output of a command whose report can be saved at once."""
 
     def reports(self) -> list[str]:
-        """Return the further reports, with the one that is saved."""
         return [*super().reports(), *([f"json={self.save}"] if self.save else [])]
 
 

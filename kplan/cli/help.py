@@ -66,7 +66,6 @@ class KplanCommand(TyperCommand):
         return parameters
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: what the command does, examples, arguments, options."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_epilog(ctx, formatter)

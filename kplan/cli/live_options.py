@@ -125,7 +125,6 @@ def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
 
 
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
-    """Print the snapshot's warnings on standard error."""
     for warning in () if quiet else snapshot.warnings:
         say(f"warning: {warning.object}: {warning.message}")
 

@@ -65,7 +65,6 @@ class TimelineFlags:
 
     @property
     def has_clock(self) -> bool:
-        """Whether the question has a clock."""
         return self.timeline or bool(self.runs_for)
 
     def clock(self) -> Clock | None:

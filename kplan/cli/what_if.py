@@ -50,11 +50,9 @@ class ChangedClusterFlags(ClusterFlags):
 
     @property
     def is_changed(self) -> bool:
-        """Whether an option changes the cluster."""
         return self.settle or any(getattr(self, name) for name in _NAMES)
 
     def unchanged(self, snapshot: str) -> ChangedClusterFlags:
-        """Return the flags for the file of another cluster, without changes."""
         nothing = dict.fromkeys(_NAMES)
         return replace(self, snapshot=snapshot, settle=False, **nothing)  # type: ignore[arg-type] # none of each
 

@@ -106,7 +106,6 @@ class Showing(msgspec.Struct, frozen=True):
         }
 
     def tell_no_effect(self, parameter: str, because: str) -> None:
-        """Tell that a parameter of the question has no effect, to who wants to know."""
         if self.on_no_effect is not None:
             self.on_no_effect(parameter, because)
 

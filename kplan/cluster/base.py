@@ -459,7 +459,6 @@ class Base:
         return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
 
     def pending(self) -> QuestionPods:
-        """Return all pending pods of the snapshot."""
         return self._all_pending
 
     @cached_property
@@ -486,7 +485,6 @@ class Base:
         return [infos[row].key for row in self.pending().rows]
 
     def info_of(self, question: QuestionPods, row: int) -> PodInfo:
-        """Return a pod of the snapshot or of a question."""
         infos = self.session.cluster.pods.infos
         return infos[row] if row < len(infos) else question.added[row - len(infos)]
 

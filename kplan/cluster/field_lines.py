@@ -126,7 +126,6 @@ def _line_of(workload: ManifestWorkload, path: str) -> int | None:
 
 
 def _depth(value: object, steps: Sequence[Step]) -> int:
-    """Return how many steps of a path exist in a value."""
     for depth, step in enumerate(steps):
         is_there = step in value if isinstance(value, dict) else isinstance(step, int) and step < _length(value)
         if not is_there:

@@ -96,7 +96,6 @@ class Growth(msgspec.Struct):
 
     @property
     def all_warnings(self) -> Iterator[InputWarning]:
-        """The warnings of the whole course."""
         yield from self.warnings
         if self.is_stopped:
             message = f"it was still adding nodes after {MOST_LOOKS} looks; what it does then is not followed"
@@ -176,7 +175,6 @@ def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
 
 
 def _with_cordon(node: Node) -> Node:
-    """Return a node with the taint that the node controller gives a cordoned one."""
     taints = node.spec.taints
     if not node.spec.unschedulable or any(taint.key == UNSCHEDULABLE for taint in taints):
         return node

@@ -59,7 +59,6 @@ def with_whole_groups(warnings: Iterable[InputWarning]) -> tuple[InputWarning, .
 
 
 def in_whole_groups(make_context: Callable[[], Context]) -> Context:
-    """Return the context of an answer that tries whole groups."""
     context = make_context()
     return replace(context, warnings=with_whole_groups(context.warnings))
 

@@ -156,7 +156,6 @@ def args_type(name: str, release: Release) -> type[PluginArgs] | None:
 
 
 def default_args(name: str, release: Release) -> PluginArgs:
-    """Return the default arguments of a plugin."""
     return defaulted(ARGS_TYPES[name](), release)
 
 

@@ -86,7 +86,6 @@ class Problems:
         self.add(path, f"Duplicate value: {go_value(value)}", hint)
 
     def unsupported(self, path: str, value: object, supported: Iterable[str], hint: str = "") -> None:
-        """Record a value that is not supported."""
         words = ", ".join(go_value(word) for word in supported)
         self.add(path, f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
 
@@ -116,7 +115,6 @@ def _paths(value: object, path: str) -> Iterator[str]:
 
 
 def _place(path: str, order: Mapping[str, int]) -> int:
-    """Return the position of a path, or of its nearest parent in the document."""
     while path and path not in order:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return order.get(path, 0)
@@ -193,7 +191,6 @@ def _config_map(value: dict[str, object], problems: Problems) -> bool:
 
 
 def _configuration_keys(value: dict[str, object]) -> list[str]:
-    """Return the keys of a ConfigMap whose texts hold a configuration."""
     return [key for key, text in _object(value.get("data")).items() if _holds_configuration(text)]
 
 
@@ -287,5 +284,4 @@ def _listed(value: object) -> list[object]:
 
 
 def _words(container: dict[str, object]) -> list[str]:
-    """Return the words of a container's command line."""
     return [str(word) for key in ("command", "args") for word in _listed(container.get(key))]

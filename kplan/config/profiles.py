@@ -59,7 +59,6 @@ def default_sets(release: Release) -> dict[str, PointSet]:
 
 
 def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> dict[str, PointSet]:
-    """Merge a profile's own sets into the default ones, extension point by extension point."""
     nothing = PointSet()
     return {
         point: _merge_set(default.get(point, nothing), custom.get(point, nothing)) for point in (MULTI_POINT, *_POINTS)
@@ -255,7 +254,6 @@ def _refuse_removed(name: str, path: str, problems: Problems) -> None:
 
 
 def _refuse_newer(point: str, entry: Entry, problems: Problems) -> None:
-    """Record a plugin that is newer than the minor that reads the file."""
     since = in_tree_since(entry.name)
     if since and entry.name not in problems.release.implements:
         kind = UPSTREAM_POINT_NAMES.get(point, "Plugin")
@@ -275,7 +273,6 @@ def _distinct_names(drafts: list[_Draft], problems: Problems) -> None:
 
 
 def _common_queue_sort(drafts: list[_Draft], problems: Problems) -> None:
-    """Record profiles whose queue sort differs: all profiles share one queue."""
     own = [draft.sets["queue_sort"] for draft in drafts]
     if len(own[0].enabled) > 1:
         place = child(drafts[0].path, "plugins", "queueSort", "enabled")

@@ -285,7 +285,6 @@ def _decode_scalar(value: object, kind: typing.Any) -> object:
 
 
 def _zero(kind: typing.Any) -> object:
-    """Return Go's zero value of a type."""
     if type(None) in typing.get_args(kind) or kind is object:
         return None
     if typing.get_origin(kind) is typing.Annotated:

@@ -125,7 +125,6 @@ class Explanation(msgspec.Struct, frozen=True):
         return replace(self.of_nodes(shown_nodes), rejection_summary=summary)
 
     def of_nodes(self, names: Iterable[str]) -> Explanation:
-        """Return the explanation of nodes with these names only."""
         shown_nodes = set(names)
         return replace(
             self,

@@ -104,7 +104,6 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
 
 
 def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim]:
-    """Yield the claims because of which the pod fits on no node."""
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
@@ -193,7 +192,6 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
 
 
 def resources_of(nodes: NodeTable) -> set[str]:
-    """Return the resources that nodes offer."""
     return {name for node in nodes.nodes for name in node.status.allocatable}
 
 

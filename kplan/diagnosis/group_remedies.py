@@ -91,7 +91,6 @@ class _Search:
         yield self._priority(group)
 
     def _offer(self, remedy: R, runs: int, of: int = 0) -> Iterator[R]:
-        """Yield a remedy with the number of members that run with it, if these are more than without it."""
         of = of or self._of
         if runs > self._before:
             yield replace(remedy, helps=r.Helped(runs, of) if of > 1 else UNSET)
@@ -150,7 +149,6 @@ class _Search:
             yield from self._offer(r.LowerMinCount(change=change, then=None), runs)
 
     def _members(self, group: PodGroup) -> Iterator[r.Remedy]:
-        """Create the pods of a gang that are missing."""
         gang = group.spec.scheduling_policy.gang
         missing = 0 if gang is None else gang.min_count - len(self._live.pod_groups.members(self._trials.key))
         if missing <= 0:

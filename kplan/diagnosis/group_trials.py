@@ -86,7 +86,6 @@ class GroupTrials:
         return self.live.pod_groups.groups.get(self.key)
 
     def runs(self, change: GroupChange) -> int:
-        """Return how many of the pending members run with a change."""
         return self.end(change).runs
 
     def end(self, change: GroupChange) -> GroupEnd:

@@ -170,7 +170,6 @@ def suggested_topology_key(key: str, nodes: NodeTable) -> str:
 
 
 def required_together(pod: Pod) -> Sequence[PodAffinityTerm]:
-    """Return the required terms of the pod's affinity to other pods."""
     affinity = pod.spec.affinity
     rules = None if affinity is None else affinity.pod_affinity
     return () if rules is None else rules.required_during_scheduling_ignored_during_execution
@@ -191,7 +190,6 @@ def suggested_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | Mea
 
 
 def _running(session: Session, term: AffinityTerm) -> bool:
-    """Return whether a pod that a term matches has a node."""
     pods, labels_of = session.cluster.pods, session.listers.namespace_labels
     return any(
         term.matches(pods.infos[row].namespace, pods.infos[row].labels, labels_of(pods.infos[row].namespace))
@@ -217,7 +215,6 @@ def _other_namespaces(session: Session, term: AffinityTerm) -> list[str]:
 
 
 def _suggested_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterator[MeantLabel]:
-    """Yield the label of running pods that is nearest to one of the term that no pod has."""
     for key, value in _wanted(term):
         pods = session.cluster.pods
         values = pods.label_values(key)
@@ -234,7 +231,6 @@ def _suggested_labels(session: Session, index: int, term: PodAffinityTerm) -> It
 
 
 def _wanted(term: PodAffinityTerm) -> Iterable[tuple[str, str]]:
-    """Yield the labels with one value that a term wants."""
     selector = term.label_selector
     if selector is None:
         return

@@ -28,7 +28,6 @@ class NearMisses:
 
     @cached_property
     def _n_rejecting(self) -> Int64Array:
-        """The number of plugins that reject each position."""
         total = np.zeros(len(self.rows), np.int64)
         for verdict in self.verdicts.values():
             total += verdict.bits != 0
@@ -48,7 +47,6 @@ class NearMisses:
         return {name for name, verdict in self.verdicts.items() if verdict.bits.any()}
 
     def details_at(self, plugin: str, position: int) -> Iterator[Detail]:
-        """Yield the details of all reasons for which a plugin rejects a position."""
         for reason in self.verdicts[plugin].reasons_at(position):
             yield from () if reason.details is None else reason.details(position)
 

@@ -28,7 +28,6 @@ class Replicas(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Number of wanted replicas."""
         return len(self.placed) + self.pending
 
 

@@ -171,7 +171,6 @@ def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in o
 
 
 def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
-    """Join the groups of nodes with taints that people set, whatever the taints are."""
     tainted = [group for group in groups if _is_set_by_people(group)]
     if len(tainted) < _FEWEST_TOGETHER:
         return list(groups)

@@ -58,7 +58,6 @@ class Trials:
         return self.info.pod
 
     def fork(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
-        """Return a fork of the session, in which the pod is not nominated to a node."""
         session = self.live.fork(listers, nodes)
         session.nominator.drop(self.row)
         for plugin in preemptors(session):
@@ -145,7 +144,6 @@ class Trials:
         return self.node_for(self.pod, self.fork(listers))
 
     def without_taints(self, row: int, keys: Collection[str]) -> Session:
-        """Return a fork of the session in which a node does not have the taints with these keys."""
         return self.fork(nodes=without_taints(self.live, [row], keys))
 
     def moved(self, other: int) -> tuple[str, str] | None:

@@ -85,7 +85,6 @@ def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
 
 
 def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
-    """Return the pod with tolerations for taints."""
     added = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
@@ -152,14 +151,12 @@ def relaxed_terms(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Po
 
 
 def with_toleration(pod: Pod, index: int, toleration: Toleration) -> Pod:
-    """Return the pod with one of its tolerations replaced."""
     tolerations = list(pod.spec.tolerations)
     tolerations[index] = toleration
     return replace(pod, spec=replace(pod.spec, tolerations=tuple(tolerations)))
 
 
 def with_term(pod: Pod, index: int, term: PodAffinityTerm) -> Pod:
-    """Return the pod with one of the required terms of its affinity to other pods replaced."""
     affinity = pod.spec.affinity
     rules = affinity.pod_affinity if affinity is not None else None
     if affinity is None or rules is None:

@@ -140,7 +140,6 @@ class Verdict(Document, frozen=True, kw_only=True):
 
 
 def to_json(document: Document) -> str:
-    """Return a document as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 

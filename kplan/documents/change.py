@@ -172,7 +172,6 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
 
     @property
     def is_failed_job(self) -> bool:
-        """Whether it is a job that has failed, so that it wants no pods any more."""
         return self.kind == "Job" and self.state is WorkloadState.STUCK and not self.desired and bool(self.because)
 
 

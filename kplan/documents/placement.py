@@ -119,7 +119,6 @@ class Origin(Document, frozen=True):
     line: Positive | UnsetType = UNSET
 
     def key_in(self, namespace: str) -> str:
-        """Return KIND/NAMESPACE/NAME."""
         return object_name(self.kind, namespace, self.name)
 
 

@@ -69,7 +69,6 @@ class PodChange(Document, frozen=True, kw_only=True):
 
     @property
     def key(self) -> PodKey:
-        """The pod before the plan."""
         return PodKey.parse(self.pod)
 
     @property

@@ -29,13 +29,11 @@ Complete = Callable[[dict[str, Any], type[msgspec.Struct] | None], dict[str, Any
 
 
 def struct_of(kind: str) -> type[Head]:
-    """Return the struct of a kind of document."""
     struct: type[Head] = getattr(import_module(KINDS[kind]), kind)
     return struct
 
 
 def report_struct(kind: str) -> type[Report]:
-    """Return the struct of a kind of report."""
     struct: type[Report] = getattr(import_module(REPORTS[kind]), kind)
     return struct
 
@@ -74,7 +72,6 @@ def schema_text(kind: str) -> str:
 
 
 def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:
-    """Return all structs that a type consists of."""
     structs: set[type[msgspec.Struct]] = set()
     waiting = [kind]
     while waiting:
@@ -108,7 +105,6 @@ def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> d
 
 
 def describe(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
-    """Add to the properties of a schema what the docstring of its struct says of them."""
     described = descriptions(struct)
     for field in msgspec.structs.fields(struct):
         if field.name in described:

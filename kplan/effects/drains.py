@@ -151,7 +151,6 @@ def empty(
 
 
 def _why(work: Drain, name: str) -> str:
-    """Return why a node is not drained."""
     if not work.waits_at:
         return "is not drained, because a node before it cannot be emptied"
     pods = work.leaving([name])

@@ -37,7 +37,6 @@ def group_plans(
 
 
 def pending_in_groups(simulation: Simulation) -> dict[str, str]:
-    """Return NAMESPACE/NAME of the pending pods of groups -> their group as PodGroup/NAMESPACE/NAME."""
     if not simulation.groups.is_on:
         return {}
     keys = {pod.key: simulation.groups.key_of(row) for row, pod in simulation.pods.items() if not pod.node}

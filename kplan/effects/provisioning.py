@@ -40,7 +40,6 @@ def home_of(new: NewNode) -> str:
 
 
 def joining(new: NewNode) -> Joining:
-    """Return a node of an autoscaler as one that joins."""
     return Joining(new.node, new.daemons, home_of(new))
 
 
@@ -80,7 +79,6 @@ class NodesInTime:
         return False
 
     def remove_too(self, simulation: Simulation) -> None:
-        """Have it look for nodes to remove, too, from now on."""
         self._removes = True
         self._post(simulation, self.growth.autoscaler.wait, is_idle=False)
 
@@ -148,7 +146,6 @@ class NodesInTime:
         return self._watch.look(cluster, frozenset(self._leaving), removes=removes, has_changed=has_changed)
 
     def _cluster(self, simulation: Simulation) -> PreparedCluster:
-        """Return the cluster as the autoscaler sees it now."""
         current = _as_waiting(simulation, self._snapshot)
         self._read_pod_events(simulation)
         claims = tuple(map(self._with_pod_event, current.node_claims))
@@ -187,7 +184,6 @@ class NodesInTime:
         self._unneeded = unneeded
 
     def _request(self, simulation: Simulation, new: NewNode) -> None:
-        """Have a node come."""
         name = new.node.metadata.name
         simulation.log_node(StepEvent.REQUESTED, name, home_of(new))
         self._coming.add(name)

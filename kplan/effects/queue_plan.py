@@ -303,7 +303,6 @@ class QueuePlan(PickledAsQuestion, Answer):
 
     @property
     def queue(self) -> tuple[QueueEntry, ...]:
-        """The queue at the start."""
         return queue_entries(self.course.simulation.session, self.course.queue)
 
 

@@ -157,7 +157,6 @@ def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
 
 
 def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
-    """Return the warnings about a change and about what its report leaves out."""
     return (*change.warnings, *_left_out(change))
 
 

@@ -118,12 +118,10 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
 
 
 def followed(simulation: Simulation, after: Snapshot, change: ClusterChange) -> Followed:
-    """Return the changed cluster at the end of a simulation, with the time then."""
     return Followed(after, change, int(simulation.now * 1_000_000))
 
 
 def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
-    """Return the snapshot with the numbers of replicas that autoscalers have set, because of their bounds."""
     for key in simulation.bounds:
         state = simulation.workloads.find(key)
         if not isinstance(state, DeploymentState | StatefulSetState):
@@ -151,7 +149,6 @@ def _with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) ->
 
 
 def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas: int) -> dict[str, dict[str, Any]]:
-    """Return the scaled workloads with all their fields as they were read, which manifests are compared with."""
     contents = {}
     for key in keys:
         content = snapshot.whole.get(key)

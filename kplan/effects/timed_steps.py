@@ -316,7 +316,6 @@ def _tainted(at: float, change: Mapping[str, Any]) -> Tainted:
 
 
 def _taint(text: str, hint: str) -> Taint | TaintName:
-    """Read a taint that is added, or the name of one that is removed."""
     head, _, effect = text.removesuffix("-").partition(":")
     key, _, value = head.partition("=")
     is_removed = text.endswith("-")

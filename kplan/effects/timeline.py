@@ -240,7 +240,6 @@ class _Course:
         )
 
     def apply(self, workload: WrittenWorkload) -> None:
-        """Apply an object now."""
         if workload.type is CronJob and self._runs_cron_jobs:
             return
         update = compared(self._base, workload, self._snapshot, self._autoscalers)

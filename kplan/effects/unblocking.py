@@ -161,7 +161,6 @@ def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
 
 
 def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
-    """Return whether the rollout completes with another strategy, in the same change of all manifests."""
     if change.retry is None:
         return False
     updates = tuple(replace(entry.update, obj=obj) if entry is applied else entry.update for entry in change.applied)

@@ -53,7 +53,6 @@ def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
 
 
 def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
-    """Return the workloads as in the manifests, with their namespaces, names and numbers of replicas."""
     workloads: list[WrittenWorkload] = []
     for workload in manifests.workloads:
         target = workload_type(workload.item.api_version, workload.kind)

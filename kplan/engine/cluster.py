@@ -55,7 +55,6 @@ class NodePods:
         return grown
 
     def append(self, row: int, pod: int) -> None:
-        """Add a pod to a node."""
         pods = self._changing(row)
         if row in self._places:
             self._places[row][pod] = len(pods)
@@ -83,7 +82,6 @@ class NodePods:
         self._places.pop(row, None)
 
     def _changing(self, row: int) -> list[int]:
-        """Return the pods of a node for writing."""
         if self._own_lists is not None and row not in self._own_lists:
             self.lists[row] = self.lists[row].copy()
             self._own_lists.add(row)
@@ -352,7 +350,6 @@ class Cluster:
         return self._node_rows[: len(self.node_of)]
 
     def bind(self, pod: int, row: int) -> None:
-        """Bind a pod to a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
         self._node_pods.append(row, pod)

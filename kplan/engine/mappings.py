@@ -37,12 +37,10 @@ class Overlay(Generic[K, V]):
         return value
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, or None."""
         own = self._own
         return own[key] if key in own else self._below.get(key)
 
     def pop(self, key: K) -> V | None:
-        """Remove a key and return its value, or None."""
         value = self.get(key)
         self._own[key] = None
         return value
@@ -68,11 +66,9 @@ class Recent(Generic[Kept]):
         return len(self._values)
 
     def values(self) -> Iterable[Kept]:
-        """Return all values."""
         return self._values.values()
 
     def find(self, key: Hashable) -> Kept | None:
-        """Return the value of a key, or None when it is missing."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)

@@ -44,13 +44,11 @@ class LabelColumn:
 
     @cached_property
     def present(self) -> BoolArray:
-        """Which nodes have the label."""
         present: BoolArray = self.codes != ABSENT
         return present
 
     @cached_property
     def is_everywhere(self) -> bool:
-        """Whether all nodes have the label."""
         return bool(self.present.all())
 
     @cached_property
@@ -198,7 +196,6 @@ class NodeTable:
 
     @cached_property
     def resources(self) -> frozenset[str]:
-        """Names of all counted resources that some node lists as allocatable."""
         return frozenset(name for node in self.nodes for name in node.status.allocatable if is_counted(name))
 
     @cached_property

@@ -59,7 +59,6 @@ class ByLabels(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
-        """Sort pods by the codes of their sets of labels."""
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(n_sets + 1))
         sorted_namespaces = np.append(namespace_codes[order], SEVERAL)

@@ -29,7 +29,6 @@ START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
 
 
 def has_ports(pod: Pod) -> bool:
-    """Whether a container of a pod lists any port."""
     spec = pod.spec
     for container in spec.containers:
         if container.ports:
@@ -107,7 +106,6 @@ class LabelSets:
         return code
 
     def values(self, key: str) -> list[str]:
-        """Return the values that a label has in any of the sets."""
         return list(self._posted().get(key, {}))
 
     def mask(self, selector: Selector) -> BoolArray:
@@ -273,7 +271,6 @@ class PodTable:
         return rearranged
 
     def label_values(self, key: str) -> list[str]:
-        """Return the values that a label has on any pod."""
         return self._label_sets.values(key)
 
     def add(self, info: PodInfo) -> int:
@@ -399,12 +396,10 @@ class PodTable:
 
     @property
     def n_host_ports(self) -> Int64Array:
-        """How many host ports each pod uses."""
         return self.derived(HOST_PORTS)
 
     @property
     def n_storage_volumes(self) -> Int64Array:
-        """How many volumes each pod has that storage plugins read."""
         return self.derived(STORAGE)
 
     @property
@@ -537,7 +532,6 @@ class PodTable:
         return matches
 
     def matches(self, match: PodMatch, row: int) -> bool:
-        """Return whether a pod matches."""
         info = self.infos[row]
         if match.skip_terminating and info.is_terminating:
             return False

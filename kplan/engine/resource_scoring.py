@@ -138,7 +138,6 @@ class Capacities(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
-        """Return the capacities for allocatable amounts and the weight of each resource."""
         present = allocatable != 0
         is_complete = bool(present.all())
         counted = np.asarray(weights, np.int64)[:, None]
@@ -156,7 +155,6 @@ class Capacities(msgspec.Struct, frozen=True):
         )
 
     def take(self, nodes: NodeView) -> Capacities:
-        """Return the columns of the nodes of a view."""
         pick = nodes.pick
         if pick is None:
             return self
@@ -232,7 +230,6 @@ class ScoredRequest(msgspec.Struct, frozen=True):
     use_requested: bool
 
     def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:
-        """Return the allocation on the nodes of a view, without the pod or with it."""
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
         has_devices = bool(self.devices) and device_totals is not None
         for k, name in enumerate(self.names):

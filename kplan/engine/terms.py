@@ -104,7 +104,6 @@ class TermIndex:
             self.groups[self.group_id(*key)].change(row, sign)
 
     def add(self, terms: PodAffinityTerms, rows: Sequence[int]) -> None:
-        """Count a pod with these terms on each of some nodes."""
         for key in pod_terms(terms):
             group = self.groups[self.group_id(*key)]
             for row in rows:

@@ -70,7 +70,6 @@ class Verdicts(msgspec.Struct, frozen=True):
 
     @staticmethod
     def where(rejected: BoolArray, reason: Reason) -> Verdicts:
-        """Return verdicts with a single reason."""
         return Verdicts(rejected.astype(np.uint32), (reason,))
 
     @staticmethod
@@ -120,12 +119,10 @@ class Verdicts(msgspec.Struct, frozen=True):
         )
 
     def reasons_at(self, position: int) -> list[Reason]:
-        """Return the reasons that hold at a position."""
         bits = int(self.bits[position])
         return [reason for k, reason in enumerate(self.reasons) if bits >> k & 1]
 
     def code_at(self, position: int) -> Code:
-        """Return the code at a rejected position."""
         code = max(reason.code for reason in self.reasons_at(position))
         if self.unresolvable is not None and self.unresolvable[position]:
             code = max(code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

@@ -85,7 +85,6 @@ class NodeView:
         return self.pick.start if self.pick.__class__ is slice and self._delta is None else None
 
     def row(self, position: int) -> int:
-        """Return the node row at a position."""
         return position if self.rows is None else int(self.rows[position])
 
     def at(self, position: int) -> NodeView:
@@ -116,16 +115,13 @@ class NodeView:
         return per_slot.take(self.take(column.slots), 0)
 
     def allocatable(self, resource: str) -> Int64Array:
-        """Return each node's allocatable amount of a resource."""
         return self.take(self.cluster.nodes.allocatable(resource))
 
     def requested(self, resource: str) -> Int64Array:
-        """Return how much of a resource the pods of each node request."""
         return self._sum(resource, self.cluster.requested(resource))
 
     @property
     def pod_count(self) -> Int64Array:
-        """Number of pods of each node."""
         return self._sum(POD_COUNT, self.cluster.pod_count)
 
     @property
@@ -154,7 +150,6 @@ class NodeView:
         return sums + changes
 
     def _pod_values(self, key: str, pods: RowArray) -> Int64Array:
-        """Return what some pods add to the sum of a key."""
         return np.ones(len(pods), np.int64) if key == POD_COUNT else self.cluster.pods.derived(key)[pods]
 
     @property
@@ -261,7 +256,6 @@ class ChangingView(NodeView):
         self._change(changes, 1)
 
     def remove_again(self, changes: RowArray) -> None:
-        """Remove restored pods from their nodes again."""
         self.is_removed[changes] = True
         self._change(changes, -1)
 

@@ -114,7 +114,6 @@ def try_nominated(
 
 
 def keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
-    """Add the status of a rejected nominated node to the outcome of a search that did not evaluate that node."""
     for row, status in rejected.items():
         is_not_evaluated = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
         if is_not_evaluated or outcome.position(row) is None:
@@ -271,7 +270,6 @@ def _run_cycle(
     looks_for_victims: bool,
     among: BoolArray | None = None,
 ) -> int | None:
-    """Find the node of a pod, or else look for victims."""
     entry = framework.unshared if cycle.pod.names_nodes else framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
     cycle.skipped_filters = pre_filter.skipped

@@ -27,7 +27,6 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(plugin: str, verdicts: Verdicts, position: int) -> NodeStatus:
-        """Return the status of a node that a plugin's verdicts reject."""
         return NodeStatus(verdicts.code_at(position), plugin, tuple(verdicts.reasons_at(position)), position)
 
     @property
@@ -277,6 +276,5 @@ def no_nodes_left(named: set[str]) -> Status:
 
 
 def absent_status(named: frozenset[str]) -> NodeStatus:
-    """Return the status of nodes that PreFilter did not name."""
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     return NodeStatus(code, "", (Reason(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(named))}]", code),))

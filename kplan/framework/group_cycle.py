@@ -138,7 +138,6 @@ class Member(msgspec.Struct):
 
     @property
     def fits(self) -> bool:
-        """Whether the member fits without preemption."""
         return self.row is not None and not self.preempts
 
 
@@ -456,7 +455,6 @@ def _turn_down(result: CycleResult, status: Status) -> None:
 
 
 def _revert(session: Session, member: Member) -> None:
-    """Take a member off the node on which it counted as placed."""
     framework, cycle = member.result.framework, member.result.cycle
     if member.row is None or framework is None or cycle is None:
         return

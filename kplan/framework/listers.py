@@ -86,7 +86,6 @@ class Listers:
 
     @cached_property
     def namespaces(self) -> dict[str, Namespace]:
-        """Namespaces by name."""
         return by_name(self.snapshot.namespaces)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
@@ -96,7 +95,6 @@ class Listers:
 
     @cached_property
     def services_by_namespace(self) -> dict[str, list[Service]]:
-        """Services of each namespace that has any."""
         services: dict[str, list[Service]] = {}
         for service in self.snapshot.services:
             services.setdefault(service.metadata.namespace, []).append(service)
@@ -119,7 +117,6 @@ class Listers:
 
     @cached_property
     def persistent_volumes(self) -> dict[str, PersistentVolume]:
-        """Volumes by name."""
         return by_name(self.snapshot.persistent_volumes)
 
     @cached_property
@@ -129,22 +126,18 @@ class Listers:
 
     @cached_property
     def storage_classes(self) -> dict[str, StorageClass]:
-        """Storage classes by name."""
         return by_name(self.snapshot.storage_classes)
 
     @cached_property
     def csi_nodes(self) -> dict[str, CSINode]:
-        """CSI nodes by name."""
         return by_name(self.snapshot.csi_nodes)
 
     @cached_property
     def csi_drivers(self) -> dict[str, CSIDriver]:
-        """CSI drivers by name."""
         return by_name(self.snapshot.csi_drivers)
 
     @cached_property
     def volume_attachments(self) -> tuple[VolumeAttachment, ...]:
-        """All volume attachments."""
         return self.snapshot.volume_attachments
 
     @cached_property

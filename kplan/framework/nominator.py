@@ -40,7 +40,6 @@ class Nominator:
                 del self._pods_by_row[row]
 
     def row_of(self, pod: int) -> int | None:
-        """Return the node to which a pod is nominated, or None."""
         return self._row_by_pod.get(pod)
 
     def pods_for(self, row: int) -> tuple[int, ...]:

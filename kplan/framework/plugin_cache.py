@@ -166,7 +166,6 @@ class PluginCache:
         return outcome
 
     def pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
-        """Return the result of one plugin, from the cache if it is there."""
         name, cached = plugin.name, entry.pre_filters
         if name in cached.results:
             # Only now: a plugin that the loop does not reach has no state.

@@ -68,12 +68,10 @@ class PodGroups:
             self._members.setdefault(key, {})[pod] = None
 
     def add(self, pod: int) -> None:
-        """Add a pod that arrives."""
         self._read()
         self._note(pod)
 
     def remove(self, pods: Iterable[int]) -> None:
-        """Remove pods that have left, or have yet to arrive."""
         self._read()
         for pod in pods:
             key = group_of(self._cluster.pods.infos[pod])
@@ -81,16 +79,13 @@ class PodGroups:
                 self._members.get(key, {}).pop(pod, None)
 
     def members(self, key: Key) -> list[int]:
-        """Return the known pods of a group."""
         self._read()
         return list(self._members.get(key, ()))
 
     def scheduled(self, key: Key) -> list[int]:
-        """Return the pods of a group that have a node."""
         return [pod for pod in self.members(key) if self._cluster.node_of[pod] != NOWHERE]
 
     def unscheduled(self, key: Key) -> list[int]:
-        """Return the pods of a group that have no node."""
         return [pod for pod in self.members(key) if self._cluster.node_of[pod] == NOWHERE]
 
     def scheduled_before(self, key: Key) -> int:

@@ -51,7 +51,6 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether the code is SUCCESS."""
         return self.code is StatusCode.SUCCESS
 
     @property
@@ -88,12 +87,10 @@ class PluginError(Exception):
 
     @staticmethod
     def in_score(plugin: str, text: str) -> PluginError:
-        """Return the error of a plugin that failed in Score."""
         return PluginError(f'running Score plugins: plugin "{plugin}" failed with: {text}')
 
     @staticmethod
     def invalid_score(plugin: str, score: int) -> PluginError:
-        """Return the error of a plugin whose score is not between 0 and 100."""
         text = (
             f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, 100] after normalizing'
         )

@@ -168,7 +168,6 @@ class Session:
         return handle.session_state(PodGroups, self.cluster, self.listers)
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
-        """Return the framework of the profile that a pod names, or None."""
         return self.frameworks.get(pod.pod.spec.scheduler_name)
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -215,7 +214,6 @@ class Session:
                 self.nominator.nominate(pod, row)
 
     def bind(self, pod: int, row: int) -> None:
-        """Bind a pod to a node, which ends its nomination."""
         self.cluster.bind(pod, row)
         self.nominator.drop(pod)
 

@@ -58,7 +58,6 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
     _skips: dict[tuple[str, ...], frozenset[str]] = {}
 
     def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
-        """Cache a plugin's result and the states it wrote."""
         self.results[name] = result
         self.states[name] = states
 

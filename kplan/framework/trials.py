@@ -100,7 +100,6 @@ class Trials:
             self._nominated.restore(self._shared(changes))
 
     def remove_again(self, changes: RowArray) -> None:
-        """Remove pods again that were put back."""
         self.view.remove_again(changes)
         if self._nominated is not None:
             self._nominated.remove_again(self._shared(changes))

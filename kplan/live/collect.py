@@ -230,7 +230,6 @@ class _Collector:
         return _Collected(resource, tuple(objects))
 
     def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
-        """Read the namespaces of the options one by one, where listing all of them is forbidden."""
         objects: list[Any] = []
         for namespace in self._options.namespaces:
             path = f"{resource.path(version)}/{namespace}"

@@ -204,7 +204,6 @@ class Value:
 
     @property
     def is_present(self) -> bool:
-        """Whether the value is present and not null."""
         return self._value is not None
 
     def text(self) -> str:
@@ -212,14 +211,12 @@ class Value:
         return str(self._as(str, "a string", ""))
 
     def integer(self) -> int:
-        """Return a 64-bit integer."""
         number = self._as(int, "an integer", 0)
         if isinstance(number, bool) or number not in _INT64:
             raise self._wrong("an integer of 64 bits")
         return int(number)
 
     def items(self) -> list[Value]:
-        """Return the values of a list."""
         items = self._as(list, "a list", [])
         return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
 

@@ -254,7 +254,6 @@ class Secrets:
 
     @classmethod
     def of(cls, user: AuthInfo, cluster: Cluster) -> Secrets:
-        """Return the secrets in the entries of a kubeconfig."""
         secrets = cls()
         for field in user.__struct_fields__:
             if field not in _KNOWN:
@@ -266,7 +265,6 @@ class Secrets:
         return secrets
 
     def add(self, *texts: str) -> None:
-        """Add secrets."""
         for text in texts:
             words = [word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH]
             self._texts.update(words)
@@ -274,13 +272,11 @@ class Secrets:
             self._pieces.update(piece for word in words if _is_made_by_chance(word) for piece in _pieces(word))
 
     def hide(self, text: str) -> str:
-        """Return a text with its secrets replaced."""
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
         return _TELLTALE.sub(_HIDDEN, self._without_pieces(text))
 
     def _without_pieces(self, text: str) -> str:
-        """Return a text without what is a part of a secret, such as the halves of one that is broken in two."""
         if not self._pieces:
             return text
         pieces, end = [], 0

@@ -168,7 +168,6 @@ def _read_head(body: bytes, path: str) -> _Head:
 
 
 def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the objects without earlier ones of the same namespace and name."""
     return tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
 
 
@@ -206,7 +205,6 @@ def _check_sizes(body: bytes, path: str) -> None:
 
 
 def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
-    """Yield the objects that match their kind."""
     for item in items:
         with contextlib.suppress(DecodeError):
             yield decode(item, kind)
@@ -355,7 +353,6 @@ def _ask_root(reader: Reader, root: str) -> tuple[str, _AggregatedList]:
 
 
 def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the resources of each version of a group that kplan can read."""
     served: dict[tuple[str, str], frozenset[str]] = {}
     ours = [resource for resource in resources if resource.kind.group == group]
     versions = dict.fromkeys(version for resource in ours for version in resource.kind.versions)

@@ -72,7 +72,6 @@ class Transport:
         return self._access.server
 
     def close(self) -> None:
-        """Close all connections."""
         self._pool.clear()
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:

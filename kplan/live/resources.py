@@ -65,7 +65,6 @@ class Resource(msgspec.Struct, frozen=True):
     selector: str  #: field selector that excludes objects that scheduling does not count
 
     def path(self, version: str, namespace: str = "") -> str:
-        """Return the path of the list, in one namespace or in the whole cluster."""
         group, plural = self.kind.group, self.kind.resource
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"

@@ -50,7 +50,6 @@ class PlainAnswer(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(changes: Iterable[PodChange], steps: int) -> PlainAnswer:
-        """Return what changes say."""
         listed = list(changes)
         return PlainAnswer(
             steps,
@@ -97,7 +96,6 @@ def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settl
 
 
 def with_luck_in_queue(base: Base, plan: QueuePlan, queue: WorkedOff) -> QueuePlan:
-    """Return a worked-off queue whose report says what differs between draws of it."""
     return replace(plan, luck=partial(luck_of_queue, base, plan, queue))
 
 

@@ -146,7 +146,6 @@ def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]
 
 
 def wilson(hits: int, runs: int) -> Share:
-    """Return the share of runs, with Wilson's 95 % confidence interval of its probability."""
     share, square = hits / runs, _Z * _Z
     middle = (share + square / (2 * runs)) / (1 + square / runs)
     spread = _Z / (1 + square / runs) * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
@@ -180,7 +179,6 @@ def _spread(seconds: Mapping[float, int]) -> EndSpread:
 
 
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
-    """Count the runs that place all of these pods."""
     wanted = set(pods)
     return sum(
         outcome.runs

@@ -131,7 +131,6 @@ class GroupTally(msgspec.Struct):
     domains: Counter[str] = msgspec.field(default_factory=Counter)  #: value of its topology key -> runs
 
     def add(self, ending: GroupEnding, runs: int) -> None:
-        """Count how the group ends in some runs."""
         self.pods = max(self.pods, ending.pods)
         self.whole += runs if ending.is_whole else 0
         self.partial += runs if 0 < ending.placed < ending.pods else 0
@@ -139,7 +138,6 @@ class GroupTally(msgspec.Struct):
             self.domains[ending.domain] += runs
 
     def merge(self, other: GroupTally) -> None:
-        """Add the counts of other runs."""
         self.pods = max(self.pods, other.pods)
         self.whole += other.whole
         self.partial += other.partial
@@ -204,7 +202,6 @@ class Tally(msgspec.Struct):
 
     @staticmethod
     def of(pods: Iterable[DrawnPod]) -> Tally:
-        """Return the tally of no run about these pods."""
         known = {pod.key: pod for pod in pods}
         return Tally(known, counts={key: Counter() for key in known})
 
@@ -241,7 +238,6 @@ class Tally(msgspec.Struct):
         self._note_outcome(alike, OutcomeOdds(runs, first, ending))
 
     def merge(self, other: Tally) -> None:
-        """Add the counts of other runs."""
         self.branches += other.branches
         self.violations += other.violations
         for key, pod in other.pods.items():
@@ -416,11 +412,9 @@ class BranchRandom(random.Random):
         return fork.option
 
     def choice(self, seq: _Indexed[T_co]) -> T_co:
-        """Return a random element."""
         return seq[self.draw(len(seq))]
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
-        """Return a random number of a range."""
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[self.draw(len(numbers))]
 
@@ -527,7 +521,6 @@ def draw(
 
 
 def _carry_out(prepared: Prepared, generator: BranchRandom, tally: Tally, notify: Callable[[int], None]) -> None:
-    """Carry out all branches, one after the other."""
     done = 0
     while True:
         tally.add(prepared.carry_out(generator), len(generator.runs), int(generator.runs[0]))
@@ -568,7 +561,6 @@ def _parts(branches: Sequence[Branch]) -> list[tuple[Branch, ...]]:
 
 
 def zones_of(base: Base) -> Mapping[str, str]:
-    """Return the zone of every node that has one."""
     labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
     return {name: zone for name, zone in labels if zone}
 

@@ -34,7 +34,6 @@ class ImageLocality:
         self._with_volumes = handle.release.rules.scores_image_volumes
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the pod's images and how many containers it has."""
         spec = pod.pod.spec
         images = tuple([container.image for container in (*spec.init_containers, *spec.containers)])
         if not spec.volumes:

@@ -71,7 +71,6 @@ class NodeAffinity:
         self._adds_preferences = bool(preferred)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the pod's node selector and node affinity, encoded."""
         spec = pod.pod.spec
         node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
         return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None

@@ -64,7 +64,6 @@ class NodeDeclaredFeatures:
         pass
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the features that the pod needs."""
         return needed_features(pod.pod)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
@@ -93,7 +92,6 @@ class NodeDeclaredFeatures:
 
 
 def needed_features(pod: Pod) -> tuple[str, ...]:
-    """Return the features that a pod needs."""
     return tuple([feature for feature, is_needed in _NEEDED if is_needed(pod)])
 
 

@@ -29,7 +29,6 @@ class NodeName:
         pass
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the node that the pod names."""
         return pod.pod.spec.node_name
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:

@@ -48,7 +48,6 @@ class _PodsByPort:
         self._n_pods = 0
 
     def update(self, pods: PodTable) -> None:
-        """Add the new pods of a table to the index."""
         known, self._n_pods = self._n_pods, len(pods)
         for pod in (np.flatnonzero(pods.n_host_ports[known:]) + known).tolist():
             for port in pods.infos[pod].host_ports:
@@ -75,7 +74,6 @@ class NodePorts:
         self._conflicting: Recent[list[HostPort]] = Recent(MAX_CACHED)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the pod's host ports."""
         return pod.host_ports
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
@@ -99,7 +97,6 @@ class NodePorts:
         )
 
     def _conflicting_ports(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
-        """Return the ports of all pods that conflict with any of the wanted ports."""
         self._pods_by_port.update(pods)
         pods_of = self._pods_by_port.pods_of
         return self._conflicting.get(
@@ -131,7 +128,6 @@ class Ports:
             self._addresses.setdefault((protocol, number), set()).add(address)
 
     def conflict_with(self, port: HostPort) -> bool:
-        """Tell whether any of them cannot be in use on the same node as a port."""
         address, protocol, number = port
         addresses = self._addresses.get((protocol, number))
         return addresses is not None and (address == ANY_ADDRESS or address in addresses or ANY_ADDRESS in addresses)

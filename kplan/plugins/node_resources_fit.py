@@ -146,7 +146,6 @@ class NodeResourcesFit:
         return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, cycle.pod.scored_requests))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return the score of each node with the pod on it."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if nodes.rows is None and self._combine is least_allocated_score:
             scores = self._least_allocated_of_all(state.request, nodes.cluster)

@@ -159,7 +159,6 @@ def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:
 
 
 def _nodes_with_topology(nodes: NodeTable) -> BoolArray:
-    """Return which nodes have any of the topology labels."""
     return nodes.derived(
         "any volume topology", lambda: np.logical_or.reduce([nodes.label(key).present for key in _TOPOLOGY_LABELS])
     )

@@ -162,7 +162,6 @@ class DefaultPreemption:
         return "victims-are-leaving" if leaving else None
 
     def _obstacle_of_group(self, pod: PodInfo) -> Obstacle | None:
-        """Return why a pod of a group does not preempt on its own, or None."""
         key, release = group_of(pod), self._handle.release
         if key is None or not release.is_on(WORKLOAD_GATE):
             return None
@@ -324,7 +323,6 @@ def _raise_errors(run: DryRun) -> None:
 def _answer(
     extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun, pods_on: PodsOn
 ) -> dict[str, ExtenderVictims]:
-    """Return the candidates that an extender accepts, with their victims."""
     try:
         answer = dict(extender.preempt(cycle.pod.pod, victims, pods_on))
     except ExtenderError as error:

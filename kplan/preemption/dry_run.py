@@ -123,7 +123,6 @@ class Budgets:
         ]
 
     def forbids(self, pods: PodTable, pod: int) -> bool:
-        """Return whether a budget that counts a pod allows no disruption."""
         info = pods.infos[pod]
         return any(
             budget.allowed < 1 and pods.matches(budget.match, pod) and budget.covers(info) for budget in self._budgets

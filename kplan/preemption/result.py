@@ -85,7 +85,6 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         )
 
     def victims(self, index: int) -> list[int]:
-        """Return the victims of a candidate."""
         pods: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
         return pods
 
@@ -100,12 +99,10 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def priority_sum(self) -> Int64Array:
-        """Priorities of all victims of each candidate, each with PRIORITY_OFFSET added."""
         return np.add.reduceat(self._priorities + PRIORITY_OFFSET, self.bounds[:-1])
 
     @cached_property
     def n_victims(self) -> Int64Array:
-        """Number of victims of each candidate."""
         return np.diff(self.bounds).astype(np.int64)
 
     @cached_property
@@ -179,14 +176,12 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def nominated_row(self) -> int | None:
-        """Row of the nominated node, or None."""
         if self.candidates is None or self.chosen is None:
             return None
         return int(self.candidates.rows[self.chosen])
 
     @property
     def nominated_node(self) -> str | None:
-        """Name of the nominated node, or None."""
         row = self.nominated_row
         return None if row is None else self.names[row]
 
@@ -372,5 +367,4 @@ def _victim(info: PodInfo, *, is_violating: bool) -> Victim:
 
 
 def _as_reported(status: NodeStatus) -> NodeStatus:
-    """Return a status as the runtime reports it: an error's text names the plugin."""
     return replace(status, reasons=(Reason(status.error, Code.ERROR),)) if status.code is Code.ERROR else status

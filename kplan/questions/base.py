@@ -71,7 +71,6 @@ class Question(
         return self.answer_about(self.subject(base), showing)
 
     def subject(self, base: Base) -> Subject:
-        """Return what the question is about."""
         from kplan.effects.subject import Subject
 
         return Subject(base)

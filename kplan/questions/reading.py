@@ -24,7 +24,6 @@ QUESTION_KINDS = tuple(sorted(QUESTIONS))
 
 
 def question_schema(kind: str) -> dict[str, Any]:
-    """Return the schema of a kind of question."""
     return schema_of(question_type(kind), _completed)
 
 
@@ -86,7 +85,6 @@ def refuse(source: str, problems: list[Problem], missing: str, expected: str) ->
 
 
 def question_of(content: Any) -> tuple[Question | None, list[Problem]]:
-    """Return the question that a document holds, or None and what is wrong with it."""
     problems = list(_problems_of_head(content))
     if problems:
         return None, problems
@@ -109,7 +107,6 @@ def checked(question: Q) -> Q:
 
 
 def converted(content: dict[str, Any], struct: type[Question]) -> tuple[Question | None, list[Problem]]:
-    """Return a document as the struct of its question, or None and what is wrong with it."""
     problems = list(_unknown_fields(content, _type_info(struct), "$"))
     try:
         question = decode.convert(content, struct)

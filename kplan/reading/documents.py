@@ -76,7 +76,6 @@ def read_contents(
 
 
 def name_of(source: str | Path) -> str:
-    """Return the name of a source in messages."""
     return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 
@@ -140,7 +139,6 @@ class _Reader(msgspec.Struct, frozen=True):
     progress: Progress | None
 
     def file(self, path: Path | None) -> Iterator[Document]:
-        """Yield the documents of a file, or of standard input."""
         name = "standard input" if path is None else str(path)
         data = self._text(path, name)
         if data is None:
@@ -261,7 +259,6 @@ class EntryReader:
         self.problems: list[Problem] = []
 
     def wrong(self, field: str, message: str, hint: str) -> None:
-        """Note a problem of a field."""
         self.problems.append(Problem(message, json_path=f"{self.path}.{field}", hint=hint))
 
     def refuse_unknown(self, content: Mapping[str, Any], known: Iterable[str], words: str = "unknown field {}") -> None:

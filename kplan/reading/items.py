@@ -191,7 +191,6 @@ class Item(msgspec.Struct, frozen=True):
         return Source(self.path, self.document, self.line_of(path))
 
     def line_of(self, path: str) -> int:
-        """Return the line of a path in the object, or of its nearest parent."""
         return self.origin.lines.of(self.json_path + path.removeprefix("$"))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
@@ -327,7 +326,6 @@ def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:
 
 
 def too_large(json_path: str = "$") -> Problem:
-    """Return the problem of an object that is too large."""
     message = f"one object of more than {MAX_OBJECT >> 20} MiB"
     return Problem(message, json_path=json_path, hint="an API server stores 1.5 MiB at most; leave the object out")
 
@@ -427,7 +425,6 @@ def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
-    """Return the problem of a value that is not of the expected type."""
     try:
         return problem_of(as_builtins(content))
     except decode.DecodeError as error:
@@ -489,7 +486,6 @@ def _is_list(api_version: str, kind: str) -> bool:
 
 
 def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:
-    """Return the place of a list's elements, which are pods in a PodList where they have no kind."""
     return replace(place, api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
 
 

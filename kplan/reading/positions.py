@@ -76,7 +76,6 @@ def _unquoted(text: str) -> str:
 
 
 def path_of(steps: tuple[Step, ...]) -> str:
-    """Return a JSON path of its steps."""
     return "$" + "".join(
         f"[{step}]" if isinstance(step, int) else (f".{step}" if re.fullmatch(_PLAIN_KEY, step) else f"[{step!r}]")
         for step in steps
@@ -100,7 +99,6 @@ class JsonLines(Lines):
         self._below: dict[tuple[Step, ...], Any] = {}
 
     def of(self, path: str) -> int:
-        """Return the line of the value at the path."""
         steps = steps_of(path)
         value = self._known[()]
         assert value is not None  # noqa: S101 - the document itself is known
@@ -112,7 +110,6 @@ class JsonLines(Lines):
         return self._line_at(_address(value) - _address(self._text))
 
     def _line_at(self, offset: int) -> int:
-        """Count newlines from the nearest known position on."""
         before = bisect_right(self._offsets, offset) - 1
         line = self._lines[before] + bytes(self._text[self._offsets[before] : offset]).count(b"\n")
         if self._offsets[before] != offset:
@@ -140,7 +137,6 @@ class JsonLines(Lines):
 
 
 def _address(text: msgspec.Raw | memoryview) -> int:
-    """Return the memory address of a text: msgspec's raw values are views of the whole text."""
     import numpy as np
 
     return int(np.frombuffer(text, dtype=np.uint8).ctypes.data)
@@ -201,13 +197,11 @@ class Document:
         self.content = content  #: JSON text, or builtins from YAML
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the document without the file that its text may be a part of."""
         content = self.content.copy() if isinstance(self.content, msgspec.Raw) else self.content
         return Document, (self.file, self.number, self.line, content)
 
     @cached_property
     def lines(self) -> Lines:
-        """The line of each path in the document."""
         return JsonLines(self.content, self.line)
 
     def duplicates(self) -> tuple[Duplicate, ...]:
@@ -240,7 +234,6 @@ class Document:
         return as_builtins(self.content)
 
     def locate(self, problem: Problem) -> Problem:
-        """Return a problem of this document with file, document and line."""
         written = self.lines.written(problem.json_path) if problem.wants_quotes else ""
         hint = decode.in_quotes(decode.shortened(written)) if written else problem.hint
         line = self.lines.of(problem.json_path)

@@ -170,7 +170,6 @@ class Refused(Exception):  # noqa: N818 - says what happened, not that it is an 
 
 
 def key_text(value: Any, event: yaml.Event) -> str:
-    """Return the text of a key that is no text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and value < 1 << 63:
@@ -235,7 +234,6 @@ def _tagged(event: yaml.ScalarEvent) -> Any:
 
 @lru_cache(maxsize=1 << 14)
 def _plain(text: str) -> Any:
-    """Return the value of a plain scalar as go-yaml does for JSON."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -316,7 +314,6 @@ class YamlDocument(Document):
 
     @cached_property
     def lines(self) -> Lines:
-        """The line of each path in the document."""
         origin = self._origin
         text = origin.stream.piece(origin.start, origin.end)
         return YamlLines(text, origin.line, self.line, repeats_keys=bool(origin.repeated))

@@ -69,7 +69,6 @@ Block = Heading | Line | Table | Preformatted
 
 
 def line(*spans: Cell, indent: int = 1, is_item: bool = False) -> Line:
-    """Return a line of pieces."""
     return Line(spans, indent, is_item)
 
 
@@ -88,7 +87,6 @@ def spans_of(cells: Sequence[Cell]) -> list[Span]:
 
 
 def noted(table: Table) -> tuple[Cell, ...]:
-    """Return the note below a table as pieces."""
     return (Span(table.note, "dim"),) if isinstance(table.note, str) else table.note
 
 

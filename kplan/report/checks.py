@@ -93,7 +93,6 @@ def _finding(finding: InputWarning, file: str) -> Case:
 def configuration_cases(
     source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
 ) -> CaseReport:
-    """Return a case for each problem of a scheduler configuration, or one case for a valid one."""
     name = visible(source)
     if problems:
         return replace(

@@ -489,7 +489,6 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
 
 
 def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> list[str]:
-    """Return the nodes of a group that are shown: the closest, then by name."""
     rejections = placement.rejections
     known = [
         node

@@ -168,7 +168,6 @@ def _code(text: str) -> str:
 
 
 def _html(text: str) -> str:
-    """Return a text as HTML that mentions, links and refers as little."""
     return _by_words(
         _one_line(text),
         lambda part: escape(part, quote=False),

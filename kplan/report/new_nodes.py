@@ -41,7 +41,6 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
 
 
 def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
-    """Yield a case for each new node."""
     for new in adds:
         where = " ".join(text for text in (home_of(new), new.instance_type, new.zone, new.capacity_type) if text)
         message = f"added: {where}, for {count(len(new.pods), 'pod')}"
@@ -50,7 +49,6 @@ def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
 
 
 def new_node_text(node: NewNodeRef | AddedNode) -> str:
-    """Return in a few words what a new node is."""
     home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
     return ", ".join(text for text in (home, node.instance_type, node.zone) if text)
 
@@ -100,12 +98,10 @@ def price_text(price: float | None) -> str:
 
 
 def home_of(node: AddedNode) -> str:
-    """Return the pool, or the short name of the group, of a new node."""
     return node.pool or short_group_name(node.group or "") or _NONE
 
 
 def _kind(node: AddedNode) -> tuple[str, ...]:
-    """Return what nodes that share a row have in common."""
     return (home_of(node), node.instance_type, node.zone, node.capacity_type, price_text(node.price), *node.options)
 
 

@@ -125,7 +125,6 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def workload_name(placement: PodPlacement) -> str:
-    """Return the workload of a pod as KIND NAMESPACE/NAME, or the pod itself where it has none."""
     pod = placement.pod
     return f"{pod.origin.kind} {pod.namespace}/{pod.origin.name}" if pod.origin else pod.key
 
@@ -216,7 +215,6 @@ def common_suffix(names: Iterable[str]) -> str:
 
 
 def suffix_line(suffix: str) -> Iterator[Line]:
-    """Yield a line that says which suffix the node names of the table above have."""
     if suffix:
         yield Line((Span(f"node names without {suffix}", "dim"),))
 
@@ -321,7 +319,6 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
 
 
 def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
-    """Yield a case for each group."""
     for group in groups:
         name = object_name("PodGroup", group.namespace, group.name)
         counted = verdict.counted_of(name)
@@ -335,7 +332,6 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
 
 
 def _evicted_names(group: GroupPlan) -> list[str]:
-    """Return the groups and single pods that leave for a group, in words."""
     names = [f"group {one.key} ({count(one.pods, 'pod')})" for one in group.evicted_groups]
     n_single = len(group.evicted) - sum(one.pods for one in group.evicted_groups)
     if n_single:

@@ -135,7 +135,6 @@ _OTHER = Rule(
 
 
 def rule_of(name: str) -> Rule:
-    """Return what a rule means."""
     return _RULES.get(name, _OTHER)
 
 

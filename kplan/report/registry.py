@@ -38,7 +38,6 @@ PROGRAM_FORMATS = frozenset(_WRITERS)
 
 
 def view_of(kind: str) -> View[Any]:
-    """Return the view of a kind of document."""
     module, _, name = VIEWS[kind].partition(":")
     view: View[Any] = getattr(import_module(module), name or "VIEW")
     return view

@@ -74,7 +74,6 @@ def _helps(helps: r.Helped | UnsetType) -> str:
 
 
 def _within(budgets: Sequence[str]) -> str:
-    """Return which budgets count what a remedy evicts or deletes."""
     return f" (within {'budget' if len(budgets) == 1 else 'budgets'} {listing(budgets)})" if budgets else ""
 
 

@@ -140,7 +140,6 @@ def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
 
 
 def natural_width(table: Table) -> int:
-    """Return the width of a table without folded cells."""
     columns = zip(table.header, *table.rows, strict=True)
     widths = [max(len(plain(cell)) for cell in column) for column in columns]
     return len(_WIDTH_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)

@@ -103,13 +103,11 @@ def _over_time(timeline: Timeline, queue: QueueTimeline, usages: dict[str, Usage
 
 
 def _highest(points: Sequence[tuple[float, float]], start: float, end: float) -> float:
-    """Return the highest number of a line between two times."""
     before = [number for at, number in points if at <= start]
     return max([*before[-1:], *(number for at, number in points if start < at < end)], default=0.0)
 
 
 def _mean(points: Sequence[tuple[float, float]], start: float, end: float) -> float:
-    """Return the mean of a line between two times."""
     total, last, at_last = 0.0, 0.0, start
     for at, number in points:
         if at <= start:
@@ -126,7 +124,6 @@ _LONGEST = 3
 
 
 def end_sentence(timeline: Timeline) -> str:
-    """Return when it ends."""
     if timeline.stuck_at is not None:
         return f"stuck after {seconds_text(timeline.stuck_at)}"
     if not timeline.is_over and timeline.until is not None:

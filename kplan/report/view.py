@@ -134,7 +134,6 @@ class View(msgspec.Struct, Generic[R], frozen=True):
     has_bars: bool = False  #: pages draw the numbers of tables as bars
 
     def title(self, document: R) -> str:
-        """Return the document in one line."""
         command = self.command if isinstance(self.command, str) else self.command(document)
         answer = self.answer(document) if self.summary is None else self.summary(document)
         return f"kplan {command}: {answer if isinstance(answer, str) else plain(answer.spans)}"

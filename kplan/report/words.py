@@ -59,7 +59,6 @@ def points(number: int) -> str:
 
 
 def scored_by(plugin: str) -> str:
-    """Return the name of a plugin with what its score is about."""
     about = _ABOUT.get(plugin)
     return f"{plugin} ({about})" if about else plugin
 

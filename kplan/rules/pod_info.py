@@ -42,7 +42,6 @@ class AffinityTerm(msgspec.Struct, frozen=True):
     topology_key: str
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term matches a pod with these labels in this namespace."""
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(labels)
         return False
@@ -168,12 +167,10 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @property
     def namespace(self) -> str:
-        """The pod's namespace."""
         return self.pod.metadata.namespace
 
     @property
     def name(self) -> str:
-        """The pod's name."""
         return self.pod.metadata.name
 
     @property
@@ -190,12 +187,10 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The pod's labels."""
         return self.pod.metadata.labels
 
     @property
     def priority(self) -> int:
-        """The pod's priority, 0 where it has none."""
         return self.pod.spec.priority or 0
 
     @property
@@ -237,7 +232,6 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @property
     def resources(self) -> PodResources:
-        """The resources that the pod takes from its node."""
         if self.shared_resources is None:
             self.shared_resources = pod_resources(self.pod)
         return self.shared_resources
@@ -332,5 +326,4 @@ def read_by_volume_plugins(pod: PodInfo) -> Hashable:
 
 
 def read_by_taint_plugins(pod: PodInfo) -> Hashable:
-    """Return what plugins read of a pod that look at taints: its tolerations."""
     return pod.pod.spec.tolerations

@@ -60,12 +60,10 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume and the controller has finished binding it."""
     return bool(claim.spec.volume_name) and ANNOTATION_BIND_COMPLETED in claim.metadata.annotations
 
 
 def storage_kinds(volume: Volume) -> tuple[str, ...]:
-    """Return the storage sources of a volume of a pod: none if no storage plugin reads it."""
     return tuple(source for source in STORAGE_SOURCES if getattr(volume, source) is not None)
 
 
@@ -86,7 +84,6 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def claims_of(pod: Pod) -> list[str]:
-    """Return the names of the claims behind a pod's volumes."""
     return [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
 
 
@@ -139,7 +136,6 @@ MIGRATED = frozenset(plugin.name for plugin in PLUGINS if plugin.is_migrated)
 
 
 def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
-    """Return the plugin of an in-tree volume, or None for other volumes."""
     return next((plugin for plugin in PLUGINS if getattr(sources, plugin.source) is not None), None)
 
 
@@ -254,7 +250,6 @@ def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
-    """Whether the affinity names any value of a label."""
     return any(
         match_expression.values
         for term in _terms(affinity)

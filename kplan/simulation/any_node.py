@@ -93,7 +93,6 @@ def _fitting_alone(framework: Framework, cycle: CycleState) -> BoolArray | None:
 
 
 def _goes_to_cordoned(pod: PodInfo, framework: Framework) -> bool:
-    """Tell whether a pod may run on cordoned nodes."""
     is_checked = any(plugin.name == NodeUnschedulable.name for plugin in framework.filter_plugins)
     return not is_checked or not untolerated(pod.pod.spec.tolerations, (UNSCHEDULABLE_TAINT,))
 

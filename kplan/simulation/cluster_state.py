@@ -77,7 +77,6 @@ class ClusterState(Journal):
         return True
 
     def _pair(self, owner: Owner, pod: ObservedPod) -> None:
-        """Note in whose place a pod is created."""
         lost = self._lost.get(owner.workload.key, [])
         for position, gone in enumerate(lost):
             if (gone.index, gone.target) == (pod.index, pod.target):

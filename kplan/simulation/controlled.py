@@ -107,7 +107,6 @@ class Controlled(Lives):
             owner.complete()
 
     def _actions(self, owner: Owner) -> list[Action]:
-        """Return the next actions of a workload's controller."""
         if not isinstance(owner, JobState):
             return owner.actions(self.now)
         if self.durations is not None:
@@ -121,7 +120,6 @@ class Controlled(Lives):
         self.timers.post(at, lambda: self.enqueue(job), f"wait of {job.ref.key}", is_awaited=is_awaited)
 
     def _sync_job(self, job: JobState) -> list[Action]:
-        """Sync a job whose pods take time."""
         job.has_clock = True
         done = sync(job, self.now)
         for row in done.released:

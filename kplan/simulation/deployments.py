@@ -119,7 +119,6 @@ class DeploymentState(msgspec.Struct):
     progress: Progress = Progress()  #: how its rollout gets on, with a clock
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
-        """Add one of its replica sets."""
         self.sets[replica_set.ref.name] = replica_set
         for node, n in replica_set.related.items():
             self.related[node] = self.related.get(node, 0) + n
@@ -149,7 +148,6 @@ class DeploymentState(msgspec.Struct):
 
     @property
     def current(self) -> ReplicaSetState | None:
-        """The oldest replica set of the current template."""
         matching = [state for state in self.sets.values() if state.template == self.template]
         return min(matching, key=lambda state: state.age, default=None)
 

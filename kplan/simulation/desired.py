@@ -26,12 +26,10 @@ NO_PROGRESS_DEADLINE = 2**31 - 1
 
 
 def count(replicas: int | None) -> int:
-    """Return a number of replicas, with its default of one."""
     return 1 if replicas is None else replicas
 
 
 def wanted_deployment(obj: Deployment) -> WantedDeployment:
-    """Return what a deployment wants, with defaults."""
     strategy = obj.spec.strategy
     rolling = strategy.rolling_update
     surge = rolling.max_surge if rolling is not None else None
@@ -73,13 +71,11 @@ def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn
 
 
 def deletes_claims(obj: StatefulSet) -> bool:
-    """Tell whether claims of pods that are scaled away are deleted."""
     policy = obj.spec.persistent_volume_claim_retention_policy
     return policy is not None and policy.when_scaled == DELETE
 
 
 def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
-    """Return what a daemon set wants, with defaults."""
     strategy = obj.spec.update_strategy
     rolling = strategy.rolling_update
     surge = rolling.max_surge if rolling is not None else None
@@ -93,7 +89,6 @@ def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
 
 
 def wanted_job(obj: Job) -> WantedJob:
-    """Return what a job wants, with defaults."""
     spec, status = obj.spec, obj.status
     true = {condition.type for condition in status.conditions if condition.status == "True"}
     is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")

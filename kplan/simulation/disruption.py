@@ -73,7 +73,6 @@ class BudgetState(msgspec.Struct):
 
     @property
     def allowed(self) -> int:
-        """How many disruptions it allows now."""
         expected = self.expected
         return max(self.healthy - self.desired, 0) if expected else 0
 
@@ -83,14 +82,12 @@ class BudgetState(msgspec.Struct):
         return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned)
 
     def add(self, pod: ObservedPod, owner: str | None) -> None:
-        """Cover a pod."""
         self.pods[pod.row] = pod
         self.owner_of[pod.row] = owner
         self.n_owned[owner] += 1
         self.healthy += pod.is_ready
 
     def update(self, pod: ObservedPod) -> None:
-        """Take in the new state of a covered pod."""
         self.healthy += pod.is_ready - self.pods[pod.row].is_ready
         self.pods[pod.row] = pod
 
@@ -178,7 +175,6 @@ class Disruptions:
         self._moved.update(covering)
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
-        """Return the budgets that cover a pod."""
         return [self._own(index) for index in self._of.get(pod.row, ())]
 
     def trust_status(self) -> None:

@@ -66,7 +66,6 @@ class Times(msgspec.Struct, frozen=True):
     learned: Mapping[str, Duration] = {}
 
     def of(self, workload: str, assumed: Duration) -> Duration:
-        """Return the duration of a workload's pods."""
         seconds = self.set_to.get(workload, self.set_to.get(EACH))
         if seconds is not None:
             return Duration(seconds, Source.GIVEN)

@@ -70,7 +70,6 @@ class GroupTurns:
         return group_of(self._simulation.session.cluster.pods.infos[pod]) if self.is_on else None
 
     def rest(self, pod: int, key: Key) -> None:
-        """Have a pod wait for a turn of its group."""
         self._entered.setdefault(pod, len(self._entered))
         self._resting.setdefault(key, {})[pod] = None
 

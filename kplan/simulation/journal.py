@@ -146,7 +146,6 @@ class Journal:
         self._circles = Circles()
 
     def owner(self, row: int) -> Owner | None:
-        """Return the owner of a pod."""
         key = self._owner_of.get(row)
         return None if key is None else self.workloads.owner(key)
 
@@ -197,7 +196,6 @@ class Journal:
         return tuple(self.maker.warnings)
 
     def warn(self, warning: InputWarning) -> None:
-        """Add a warning."""
         self.maker.warnings[warning] = None
 
     def log(
@@ -234,5 +232,4 @@ class Journal:
             self.on_step(n)
 
     def log_node(self, event: StepEvent, name: str, because: str = "") -> None:
-        """Append a step about a node."""
         self.log(event, node=name, workload=f"Node/{name}", because=because)

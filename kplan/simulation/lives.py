@@ -319,7 +319,6 @@ class Lives(ClusterState):
             self.note_change()
 
     def _update(self, pod: ObservedPod) -> None:
-        """Show everybody the new state of an active pod."""
         self.pods[pod.row] = pod
         self.disruptions.settle(pod)
         owner = self.owner(pod.row)
@@ -440,7 +439,6 @@ class Lives(ClusterState):
 
 
 def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
-    """Return a pod with its deletion timestamp, which says when its grace period is over."""
     pod = info.pod
     conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
     metadata = replace(pod.metadata, deletion_timestamp=stamp(at))
@@ -468,6 +466,5 @@ def _is_marked(info: PodInfo) -> bool:
 
 
 def _has_elder(owner: DaemonSetState, pod: ObservedPod) -> bool:
-    """Tell whether an older pod of a daemon set is on the node of a pod of it."""
     pods = owner.by_node.get(pod.target, ())
     return any(elder.node == pod.node and elder.row != pod.row and elder.created <= pod.created for elder in pods)

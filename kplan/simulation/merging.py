@@ -108,7 +108,6 @@ def _replaced(live: Sequence[Plain], wanted: Sequence[Plain]) -> Plain:
 
 
 def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the values of an element's merge key."""
     return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
 
 

@@ -206,7 +206,6 @@ class NodeLifecycle:
     # What happens to their pods.
 
     def pod_bound(self, row: int) -> None:
-        """Note that a pod has come to a node."""
         if self._has_begun:
             self._evictions.pod_bound(row, self._no_execute(self._simulation.pods[row].node))
 
@@ -216,7 +215,6 @@ class NodeLifecycle:
             self._watch_collector(pod.node)
 
     def _collect_all(self, name: str) -> None:
-        """Collect the pods of a node that is not there any more."""
         for pod in [pod for pod in self._simulation.pods.values() if pod.node == name]:
             self._collect(pod, "its node is gone")
 
@@ -228,7 +226,6 @@ class NodeLifecycle:
             simulation.end(pod.row)
 
     def _watch_collector(self, name: str) -> None:
-        """Have the collector look at a node that is out of service."""
         if self._is_out_of_service(name) and not self._simulation.timers.has(f"collection on {name}"):
             at = self._simulation.now + COLLECTOR_SECONDS
             self._simulation.timers.post(at, partial(self._collect_terminating, name), f"collection on {name}")
@@ -283,7 +280,6 @@ class NodeLifecycle:
             self._taint_next(zone_name)
 
     def _lose_sight_of(self, name: str) -> None:
-        """Note that a node is not heard any more."""
         simulation = self._simulation
         was_ready = self._condition(name, READY) == _TRUE
         self._of(name).update(dict.fromkeys(_OF_KUBELET, _UNKNOWN))
@@ -335,7 +331,6 @@ class NodeLifecycle:
             self._simulation.timers.post(zone.next_at, partial(self._taint_next, zone_name), key)
 
     def _count(self) -> dict[str, ZoneCount]:
-        """Count the nodes of each zone."""
         counts: dict[str, ZoneCount] = {}
         for node in self._nodes():
             labels = node.metadata.labels
@@ -374,7 +369,6 @@ class NodeLifecycle:
     # What is known of a node.
 
     def _nodes(self) -> list[Node]:
-        """List the nodes that are there."""
         table = self._simulation.session.cluster.nodes
         return [node for row, node in enumerate(table.nodes) if table.absent is None or not table.absent[row]]
 
@@ -388,7 +382,6 @@ class NodeLifecycle:
         return table.nodes[table.row_of[name]]
 
     def _of(self, name: str) -> dict[str, str]:
-        """Return the conditions of a node, to change them."""
         if name not in self._conditions:
             conditions = self._node(name).status.conditions
             self._conditions[name] = {condition.type: condition.status for condition in conditions}
@@ -404,7 +397,6 @@ class NodeLifecycle:
         return [taint for taint in self._taints(name) if taint.effect == NO_EXECUTE]
 
     def _pods_on(self, name: str) -> list[ObservedPod]:
-        """List the pods of a node, by name."""
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
         rows = cluster.pods_on[cluster.nodes.row_of[name]]
         return sorted((pods[row] for row in rows if row in pods), key=lambda pod: pod.key)

@@ -40,7 +40,6 @@ class Joining(msgspec.Struct, frozen=True):
 
 
 def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
-    """Have nodes join."""
     session, nodes = simulation.session, [one.node for one in joining]
     for identity in sorted(session.grow(nodes)):
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
@@ -61,14 +60,12 @@ def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
 
 
 def comes_with_node(simulation: Simulation, pod: ObservedPod) -> bool:
-    """Return whether a pod is one of those that a node that has joined starts with."""
     row_of, n_joined = simulation.session.cluster.nodes.row_of, len(simulation.joined)
     is_there = bool(pod.target) and pod.node == pod.target
     return is_there and row_of[pod.node] >= len(row_of) - n_joined
 
 
 def _start(simulation: Simulation, pod: Pod) -> None:
-    """Have a pod run that no controller of the simulation makes, such as a static pod."""
     info = PodInfo(pod)
     if info.key in simulation.session.pod_ids:
         return

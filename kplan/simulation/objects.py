@@ -85,7 +85,6 @@ class Workloads:
         return self._owners[key]
 
     def deployment(self, key: str) -> DeploymentState | None:
-        """Return the state of a deployment."""
         deployment = self._deployments.get(key)
         if deployment is not None or self._original is None:
             return deployment
@@ -102,7 +101,6 @@ class Workloads:
         return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
 
     def find(self, key: str) -> Owner | DeploymentState | None:
-        """Return the state of a workload of any kind."""
         return self.deployment(key) or self.owner(key)
 
     def all(self, namespace: str = "") -> Iterator[Owner | DeploymentState]:
@@ -113,7 +111,6 @@ class Workloads:
                 yield state
 
     def daemon_sets(self) -> list[DaemonSetState]:
-        """Return the states of all daemon sets."""
         owners = (self.owner(key) for key in self.keys() if key.startswith("DaemonSet/"))
         return [owner for owner in owners if isinstance(owner, DaemonSetState)]
 
@@ -177,7 +174,6 @@ class Workloads:
         return state
 
     def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
-        """Add a replication controller."""
         ref, template = self._begin(obj)
         return self._own(
             ReplicaSetState(
@@ -191,7 +187,6 @@ class Workloads:
         )
 
     def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
-        """Add a stateful set."""
         ref, _ = self._begin(obj)
         selector = compiled(obj.spec.selector)
         known = self.revisions.of(ref, selector)
@@ -247,7 +242,6 @@ class Workloads:
         )
 
     def add_job(self, obj: Job) -> JobState:
-        """Add a job."""
         ref, template = self._begin(obj)
         return self._own(
             JobState(
@@ -343,7 +337,6 @@ class Workloads:
 
 
 def selector_of_controller(obj: ReplicationController) -> Selector | None:
-    """Return which pods a replication controller takes over."""
     template = obj.spec.template or PodTemplateSpec()
     return compiled(LabelSelector(match_labels=obj.spec.selector or template.metadata.labels))
 
@@ -356,7 +349,6 @@ def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str
 
 
 def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec:
-    """Return a deployment's template with the hash label that its controller adds to that of a replica set."""
     digest = obj.metadata.labels.get(TEMPLATE_HASH)
     if digest is None:
         return template
@@ -371,5 +363,4 @@ def _annotated(text: str) -> int | None:
 
 
 def _template_of(pod: Pod) -> PodTemplateSpec:
-    """Return a template for pods like this one, without its node."""
     return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))

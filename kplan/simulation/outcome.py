@@ -84,7 +84,6 @@ def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
 
 
 def workload_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
-    """Return how a workload has changed whose manifest was applied."""
     update = applied.update
     owner = applied.owner or simulation.workloads.find(update.key)
     change = _describe(simulation, update.key, owner, applied.change, applied.row)

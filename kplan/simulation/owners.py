@@ -68,7 +68,6 @@ class Owner(ABC):
         """Return the next actions of its controller."""
 
     def template_of(self, revision: str) -> PodTemplateSpec:
-        """Return the pod template of a revision."""
         return self.templates[revision]
 
     @property
@@ -92,7 +91,6 @@ class Owner(ABC):
         return self.desired
 
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
-        """Tell whether a pod is created from the current template."""
         return True
 
     @property
@@ -106,7 +104,6 @@ class Owner(ABC):
         return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_created >= MAX_REPLICAS)
 
     def join(self, pod: ObservedPod) -> None:
-        """Add a pod."""
         self.n_created += pod.is_new
         self.pods[pod.row] = pod
         self._count(pod, 1)
@@ -134,7 +131,6 @@ class Owner(ABC):
         self.keep(pod)
 
     def keep(self, pod: ObservedPod) -> None:
-        """Add a terminating pod."""
         self.terminating[pod.row] = pod
 
     def bury(self, pod: ObservedPod) -> None:
@@ -207,7 +203,6 @@ class DaemonSetState(Owner):
 
     @property
     def _has_ledger(self) -> bool:
-        """Whether the ledger is up to date with what is wanted."""
         return self.ledger is not None and self.ledger.wanted is self.wanted and self.ledger.nodes is self.nodes
 
     @property

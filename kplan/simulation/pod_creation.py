@@ -129,7 +129,6 @@ class PodMaker:
         return PodInfo(self._with_claims(pod)), refusal
 
     def leave_free(self, objects: Iterable[Any]) -> None:
-        """Note objects that are to come: no other pod gets a name that one of them sets."""
         for obj in objects:
             if isinstance(obj, Pod):
                 self._used_names.add(obj.metadata.key)
@@ -182,7 +181,6 @@ class PodMaker:
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
     def counts_quota(self, namespace: str) -> bool:
-        """Tell whether a namespace has quotas."""
         return namespace in self._has_quota
 
     def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
@@ -292,7 +290,6 @@ class PodMaker:
 
 
 def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str, str]:
-    """Return the labels of a pod of a stateful set."""
     return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
 
 
@@ -305,7 +302,6 @@ def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
 
 
 def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
-    """Warn of a revision whose template is not in the snapshot."""
     if revision not in owner.templates:
         message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
         yield InputWarning("UnknownRevision", owner.ref.key, message)

@@ -97,7 +97,6 @@ def _spread(pod: PodInfo, event: Event) -> bool:
 
 
 def _taints(pod: PodInfo, event: Event) -> bool:
-    """Wait for a node to lose the taints that the pod does not tolerate."""
     return isinstance(event, NodeChanged) and _repels(event.former, pod) and not _repels(event.node, pod)
 
 
@@ -328,7 +327,6 @@ class RetryQueue:
             del self._waiting[group]
 
     def _drop_stale(self) -> None:
-        """Drop heap entries of pods that have left the queue."""
         while self._active and self._is_stale(self._active[0][1]):
             heapq.heappop(self._active)
         while self._backoff and self._is_stale(self._backoff[0][2]):

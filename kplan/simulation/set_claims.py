@@ -25,7 +25,6 @@ from kplan.workloads.expansion import stateful_claims
 
 
 def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """Return the claim, unbound."""
     return claim
 
 
@@ -48,7 +47,6 @@ class SetClaims:
         self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = same
 
     def mounted(self, stateful_set: StatefulSet, pod: Pod) -> Pod:
-        """Return a pod with its claims as volumes, whether they exist or not."""
         return stateful_claims(stateful_set, pod, self._snapshot, self._claims)[0]
 
     def create(self, stateful_set: StatefulSet, pod: Pod) -> str:
@@ -97,7 +95,6 @@ class SetClaims:
                 self.remove(claim)
 
     def going(self, pod: Pod) -> list[PersistentVolumeClaim]:
-        """Return the claims of a pod that are being deleted."""
         if not pod.spec.volumes or not self._claims:
             return []
         claims = (self._claims.get((pod.metadata.namespace, name)) for name in claims_of(pod))

@@ -63,7 +63,6 @@ class TaintEvictions:
                 self._look(row, so_far, because=taint, since=max(begin, pod.created))
 
     def node_changed(self, node: str, taints: Sequence[Taint]) -> None:
-        """Note the NoExecute taints that a node has now."""
         for row in self._pods_on(node):
             self.pod_bound(row, taints)
 

@@ -61,7 +61,6 @@ class Templates:
             self.note_whole(template, written)
 
     def note_whole(self, template: PodTemplateSpec, written: Mapping[str, Any]) -> None:
-        """Remember a whole template."""
         self._whole[id(template.spec)] = (template.spec, written)
 
     def whole(self, template: PodTemplateSpec) -> WholeTemplate | None:
@@ -104,7 +103,6 @@ class Templates:
         return f"{ref.name}-{_safe(_fnv32(data.encode() + b'0'))}"
 
     def revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
-        """Return the name of the revision of a workload's template."""
         return f"{ref.name}-{self.digest(self.identity(ref.key, template))}"
 
     @staticmethod
@@ -268,13 +266,11 @@ def equal_revision(
 
 
 def _is_of(ref: WorkloadRef, obj: ControllerRevision) -> bool:
-    """Tell whether a revision belongs to this workload, rather than to an earlier one of its name."""
     owner = controller_of(obj.metadata)
     return owner is not None and (not owner.uid or not ref.uid or owner.uid == ref.uid)
 
 
 def _template_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the pod template in a revision as it was read."""
     content: Any = whole
     for field in ("data", "spec", "template"):
         content = content.get(field) or {}

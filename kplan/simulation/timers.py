@@ -56,11 +56,9 @@ class Timers:
         return self._n_idle == len(self._timers)
 
     def has(self, key: str) -> bool:
-        """Tell whether a timer with this key is posted."""
         return key in self._number_of
 
     def cancel(self, key: str) -> None:
-        """Remove the timer with this key, if there is one."""
         number = self._number_of.pop(key, None)
         if number is not None:
             self._n_idle -= self._timers.pop(number).is_idle

@@ -88,7 +88,6 @@ def _json(value: Any) -> str:
 
 
 def _fixed(spec: Plain) -> Any:
-    """Return the fields of a pod's spec that may not change."""
     fixed = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
     for group in ("containers", "initContainers"):
         for container in fixed.get(group, ()):

@@ -55,7 +55,6 @@ class GoHeap:
         return any(own == item for _, own in self._keys)
 
     def push(self, key: Any, item: int) -> None:
-        """Add an item."""
         self._keys.append((key, item))
         self._up(len(self._keys) - 1)
 
@@ -69,7 +68,6 @@ class GoHeap:
         return self._keys[0][0]
 
     def discard(self, item: int) -> None:
-        """Remove an item, if it is here."""
         for index, (_, own) in enumerate(self._keys):
             if own == item:
                 self._remove(index)

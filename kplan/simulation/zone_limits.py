@@ -39,7 +39,6 @@ class ZoneCount(msgspec.Struct):
 
     @property
     def state(self) -> ZoneState:
-        """How the zone is."""
         if not self.ready and self.not_ready:
             return ZoneState.FULL
         is_partial = self.not_ready > _FEW and self.not_ready / (self.ready + self.not_ready) >= _MOST_OF_ZONE

@@ -193,7 +193,6 @@ class SnapshotBuilder:
         self.problems.append(place.locate(problem, name))
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
-        """Fill in the priority of a pod without a uid."""
         if pod.spec.priority is not None:
             return pod
         resolved = resolve_priority(pod.spec.priority_class_name, classes)
@@ -218,7 +217,6 @@ class SnapshotBuilder:
 
 
 def _versions(pods: Mapping[str, core.Pod]) -> dict[str, int]:
-    """Return the resource versions of pods, which grow with every change, where they are numbers."""
     return {
         key: int(version)
         for key, pod in pods.items()

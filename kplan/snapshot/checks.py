@@ -87,7 +87,6 @@ class QuantityCheck:
         self._known: dict[type, Callable[[Any], bool]] = {core.Pod: self._is_known_pod, core.Node: self._is_known_node}
 
     def are_good(self, objects: Sequence[msgspec.Struct]) -> bool:
-        """Tell whether nothing is wrong with the quantities of objects of one kind."""
         is_known = self._known.get(type(objects[0]))
         return not any(map(self._problems, objects if is_known is None else filterfalse(is_known, objects)))
 

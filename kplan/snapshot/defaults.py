@@ -75,7 +75,6 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 
 
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
-    """Return the spec with the defaults of pods and templates."""
     return replace(
         spec,
         overhead=_round_up(spec.overhead),
@@ -260,7 +259,6 @@ def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
 
 
 def _complete_node_pool(pool: provisioning.NodePool) -> provisioning.NodePool:
-    """Fill in the defaults of Karpenter's CRD."""
     spec, template, disruption = pool.spec, pool.spec.template, pool.spec.disruption
     budgets = (provisioning.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets
     own = _filled(disruption, consolidate_after="0s", consolidation_policy="WhenEmptyOrUnderutilized")

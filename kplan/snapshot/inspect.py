@@ -68,7 +68,6 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
-    """Return counts of the nodes."""
     nodes = snapshot.nodes
     zones = Counter(node.metadata.labels.get(ZONE, "") for node in nodes)
     versions = Counter(node.status.node_info.kubelet_version for node in nodes)
@@ -84,7 +83,6 @@ def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
 
 
 def overview_of_pods(snapshot: Snapshot) -> PodOverview:
-    """Return counts of the pods."""
     states = Counter(map(_state, snapshot.pods))
     schedulers = Counter(pod.spec.scheduler_name for pod in snapshot.pods)
     counts = {state: states[state] for state in _STATES}

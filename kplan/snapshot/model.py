@@ -112,7 +112,6 @@ class Snapshot:
         return (self.from_server or bool(self.objects(attribute))) and not is_missing
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
-        """Return the objects of a kind, by the name of its attribute."""
         objects: tuple[msgspec.Struct, ...] = getattr(self, attribute)
         return objects
 
@@ -122,7 +121,6 @@ class Snapshot:
 
     @cached_property
     def node_by_name(self) -> Mapping[str, core.Node]:
-        """Nodes by name."""
         return {node.metadata.name: node for node in self.nodes}
 
     @cached_property

@@ -114,7 +114,6 @@ class Pseudonyms:
         return name
 
     def known(self, domain: str, name: str) -> bool:
-        """Tell whether the domain has the name."""
         return name in self._names.get(domain, ())
 
     def seal(self) -> None:
@@ -127,11 +126,9 @@ class Pseudonyms:
         self.is_sealed = True
 
     def derive(self, domain: str, name: str, pseudonym: str) -> None:
-        """Set the pseudonym of a name that is composed of other names."""
         self._pseudonyms[domain][name] = pseudonym
 
     def table(self, domain: str) -> dict[str, str]:
-        """Return the pseudonyms of a domain by name."""
         return dict(self._pseudonyms.get(domain, {}))
 
     def originals(self) -> dict[str, str]:
@@ -242,5 +239,4 @@ class Words:
         return name
 
     def uid(self, uid: str) -> str:
-        """Redact a UID."""
         return self._pseudonyms.of(UID, uid)

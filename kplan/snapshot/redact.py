@@ -117,7 +117,6 @@ def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudony
 
 
 def _without_namespaces(kind: MissingKind) -> MissingKind:
-    """Return a kind that is missing, without the names of namespaces."""
     names = ", ".join(kind.namespaces or ())
     # A file may give any other reason, with any names in it.
     known = {FORBIDDEN: FORBIDDEN} | {
@@ -148,7 +147,6 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
 
 
 def _typed_annotations(struct: type) -> frozenset[str]:
-    """Return the annotations of a kind of metadata that are a struct, each text of which has a rule of its own."""
     fields = inspect.type_info(struct).fields  # type: ignore[attr-defined]  # a StructType, since it is of a struct
     return frozenset(
         field.name for field in fields if field.name == "annotations" and isinstance(field.type, inspect.StructType)

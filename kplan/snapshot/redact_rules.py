@@ -91,7 +91,6 @@ def _address(_words: Words, address: str) -> str:
 
 
 def _revision(words: Words, revision: str) -> str:
-    """Redact the name of a revision as the value of its pods' label."""
     return words.value("controller-revision-hash", revision) if revision else ""
 
 
@@ -279,7 +278,6 @@ RULES: dict[tuple[type, str], Rule] = {
 
 
 def _by_kind(words: Words, reference: Any) -> dict[str, Any]:
-    """Redact a reference that names its kind, which a volume's claimRef may leave out."""
     is_claim = isinstance(reference, meta.TypedObjectReference) and not reference.kind
     return _identity(words, "PersistentVolumeClaim" if is_claim else reference.kind, reference)
 
@@ -294,7 +292,6 @@ def _identity(words: Words, kind: str, reference: Any) -> dict[str, Any]:
 
 
 def _by_key(words: Words, holder: Any) -> dict[str, Any]:
-    """Redact the value of a key, or its values, of which comparisons keep numbers."""
     if getattr(holder, "operator", "") in {"Gt", "Lt", "Gte", "Lte"}:
         words.note_comparison(holder.key)
     if hasattr(holder, "value"):

@@ -63,7 +63,6 @@ class Admitting:
         self._makers_refused: dict[int, str] = {}
 
     def admit(self, pod: ManifestPod) -> Admission:
-        """Put one pod through admission."""
         refused = self.refusal_of(pod.workload) or self._refusal_of_maker(pod.workload)
         if refused:
             return Admission(pod.pod, (), refused)
@@ -122,7 +121,6 @@ class Admitting:
         return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
-        """Put a pod of a workload through admission."""
         whole = self._whole(workload)
         is_first = whole.errors is None
         admission = self._admitter.admit(pod, whole)
@@ -197,7 +195,6 @@ def admit_manifests(
 
 
 def origin_of(workload: ManifestWorkload) -> Origin:
-    """Return the place of a workload or pod in its manifest."""
     item = workload.item
     return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
 

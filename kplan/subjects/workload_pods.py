@@ -35,7 +35,6 @@ def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> Not
 
 
 def has_ended(pod: Pod) -> UsageError | None:
-    """Return the error for a pod that has ended, or None for one that has not."""
     how = _HOW.get(pod.status.phase)
     if how is None:
         return None
@@ -46,7 +45,6 @@ def has_ended(pod: Pod) -> UsageError | None:
 
 
 def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
-    """Return the error for nodes that do not exist."""
     unknown = list(names)
     hint = did_you_mean(unknown, known) or "kubectl get nodes lists those that there are"
     return NotFoundError(f"the snapshot has no node {', '.join(unknown)}", hint=hint)
@@ -70,7 +68,6 @@ def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
 
 
 def _nearest(namespace: str, name: str, candidates: Sequence[str]) -> list[str]:
-    """Return the names nearest to one of a namespace, which is part of what may be misspelt only if it is unknown."""
     prefix = f"{namespace}/" if namespace else ""
     own = [candidate.removeprefix(prefix) for candidate in candidates if candidate.startswith(prefix)]
     if not own:

@@ -114,7 +114,6 @@ def _cores() -> int:
 
 
 def _saves_time(seconds: float, n_answered: int, n_questions: int) -> bool:
-    """Return whether the remaining questions take so long one by one that starting processes saves time."""
     if not n_answered or seconds <= _TRIAL_SECONDS:
         return False
     return seconds / n_answered * (n_questions - n_answered) > _MIN_SECONDS_LEFT

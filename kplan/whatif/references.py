@@ -36,7 +36,6 @@ class Reference(msgspec.Struct, frozen=True):
         return self.labels is None and not any(letter in self.namespace + self.name for letter in _GLOB)
 
     def is_in(self, snapshot: Snapshot) -> bool:
-        """Return whether a snapshot has such an object."""
         held: tuple[Any, ...] = snapshot.objects(self.kind.attribute)
         return any(_is_meant(self, obj) for obj in held)
 

@@ -213,7 +213,6 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
         return _TEMPLATE_PATH.get(self.kind, ".spec.template")
 
     def locate(self, error: FieldError) -> Problem:
-        """Return a validation error of a pod as a problem in the template."""
         below = self.template_path.removeprefix(".")
         return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
 
@@ -231,7 +230,6 @@ class ManifestPod(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of the workload, or Pod."""
         return self.workload.kind
 
     @property
@@ -382,7 +380,6 @@ def not_placed(item: Item, templates: list[PodTemplateAt]) -> InputWarning:
 
 
 def placed_as_deployment(item: Item) -> InputWarning:
-    """Return the warning about an object whose pods are placed as those of a Deployment."""
     message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
     return InputWarning("PlacedAsDeployment", _name(item), message)
 

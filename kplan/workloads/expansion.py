@@ -134,7 +134,6 @@ _ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", oper
 
 
 def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
-    """Return the pod that a controller creates from a template."""
     owners = () if owner is None else (owner,)
     metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
     return Pod(metadata=metadata, spec=template.spec)
@@ -160,7 +159,6 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], 
 
 
 def with_tolerations(pod: Pod) -> Pod:
-    """Return the pod with the tolerations that the controller adds to every daemon pod."""
     added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if pod.spec.host_network else _ALWAYS_TOLERATED
     own = pod.spec.tolerations
     return replace(
@@ -183,7 +181,6 @@ def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[
 
 
 def runs_on(template: PodTemplateSpec, node: Node) -> bool:
-    """Tell whether a node needs a pod of a template."""
     return next(eligibilities(template, (node,)))[0]
 
 
@@ -196,7 +193,6 @@ def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
 
 
 def _selection(pod: Pod) -> Callable[[Node], bool]:
-    """Return what tells whether a pod is for a node by its name and selectors."""
     spec = pod.spec
     required = required_node_affinity(spec.affinity)
     selector = None if required is None else compile_node_selector(required)
@@ -289,7 +285,6 @@ class PodNames:
         self._numbers: dict[str, int] = {}
 
     def take(self, pods: Iterable[Pod]) -> None:
-        """Note pods whose names their manifest sets, so that none of these is drawn."""
         self._taken.update(pod.metadata.key for pod in pods)
 
     def draw(self, namespace: str, name: str) -> str:
@@ -438,7 +433,6 @@ def _template_hash(template: PodTemplateSpec) -> str:
 
 
 def _ordinals(obj: StatefulSet, n: int) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and the names of the pods of a stateful set."""
     first = obj.spec.ordinals.start if obj.spec.ordinals is not None else 0
     return ((ordinal, f"{obj.metadata.name}-{ordinal}") for ordinal in range(first, first + n))
 
@@ -478,7 +472,6 @@ def _with_index(pod: Pod, index: int) -> Pod:
 
 
 def with_job(obj: CronJob, job: Job) -> CronJob:
-    """Return the cron job of the name of a job, whose runs are this job."""
     template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
     metadata = replace(obj.metadata, name=job.metadata.name)
     return replace(obj, metadata=metadata, spec=replace(obj.spec, job_template=template))

@@ -126,7 +126,6 @@ def load_manifests(
 
 
 def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
-    """Yield a warning for each workload whose number of replicas an autoscaler changes."""
     own = [obj for obj in reader.objects if isinstance(obj, HorizontalPodAutoscaler)]
     scalers = Autoscalers((*reader.snapshot.horizontal_pod_autoscalers, *own))
     for workload in reader.workloads:
@@ -337,7 +336,6 @@ def job_of_run(cron_job: Object, name: str) -> Object:
 
 
 def _sample(template: Object, obj: Any, pods: Sequence[Pod]) -> Pod:
-    """Return a pod of a template without what its controller adds."""
     name = pods[0].metadata.name if pods else f"{obj.metadata.name}-0"
     return template_pod(decode.convert(template, PodTemplateSpec), name, obj.metadata.namespace, None)
 

@@ -62,7 +62,6 @@ class _NoLines(Lines):
     """The lines of an object that comes from no file."""
 
     def of(self, path: str) -> int:  # noqa: ARG002 - as every Lines
-        """Return 0: there is no line."""
         return 0
 
 
@@ -70,12 +69,10 @@ class _PlainObject(Document):
     """An object that comes from no file."""
 
     def locate(self, problem: Problem) -> Problem:
-        """Return the problem with the position of the object in the argument list."""
         return Problem(problem.message, path=self.file, json_path=problem.json_path, hint=problem.hint)
 
     @property
     def lines(self) -> Lines:
-        """No lines."""
         return _NoLines()
 
     def duplicates(self) -> tuple[()]:
@@ -192,7 +189,6 @@ class Sources(msgspec.Struct):
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether there is a file of this name, which may be longer than names may be."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -47,7 +47,6 @@ FIRST_WITH_RECREATE = 37
 
 
 def _something(called: str) -> Check:
-    """Return the check that a selector selects something."""
     words = f"empty selector is invalid for {called}"
 
     def check(selector: Object, path: str) -> Errors:
@@ -65,7 +64,6 @@ def label_match_errors(spec: Object, path: str) -> Errors:
 
 
 def _template(owner: str, unreadable: str = "invalid label selector") -> Check:
-    """Return the check of a template, which is left out where the selector is invalid."""
     check = rules(
         label_match_errors,
         field("template", template_errors, absent={}),

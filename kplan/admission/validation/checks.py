@@ -67,7 +67,6 @@ def aggregate(errors: Iterable[FieldError | str]) -> str:
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """Return an error for a required field that is missing."""
     return FieldError(path, "Required value", "", detail)
 
 
@@ -77,12 +76,10 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    """Return an error for an invalid value."""
     return FieldError(path, "Invalid value", _shown(value), detail)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """Return an error for a duplicate value."""
     return FieldError(path, "Duplicate value", _shown(value))
 
 
@@ -92,7 +89,6 @@ def not_found(path: str, value: Any, detail: str = "") -> FieldError:
 
 
 def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
-    """Return an error for a value that is not allowed."""
     detail = f"supported values: {', '.join(map(quoted, allowed))}"
     return FieldError(path, "Unsupported value", _shown(value), detail)
 
@@ -169,7 +165,6 @@ def reached(obj: Object, path: str) -> Iterator[Any]:
 
 
 def rules(*checks: Check) -> Check:
-    """Return several checks of the same value as one."""
     if len(checks) == 1:
         return checks[0]
     return lambda value, path: [error for check in checks for error in check(value, path)]
@@ -219,18 +214,15 @@ def enum(key: str, *allowed: str) -> Check:
 
 
 def in_list(*checks: Check) -> Check:
-    """Return the checks of the items of a list."""
     inner = rules(*checks)
     return lambda items, path: [error for index, item in enumerate(items) for error in inner(item, f"{path}[{index}]")]
 
 
 def items(keys: str, *checks: Check) -> Check:
-    """Return the checks of the items of lists in fields."""
     return field(keys, in_list(*checks))
 
 
 def one_of(*allowed: str) -> Check:
-    """Return the check that a value is one of several."""
     return lambda value, path: () if value in allowed else [not_supported(path, value, allowed)]
 
 
@@ -251,7 +243,6 @@ def must(holds: Callable[[Any], object], words: str) -> Check:
 
 
 def between(low: int, high: int) -> Check:
-    """Return the check of a number between two others, both inclusive."""
     return must(lambda number: low <= number <= high, inclusive(low, high))
 
 

@@ -304,7 +304,6 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 def container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
-    """Return what is wrong with the containers of a pod."""
     containers, path, is_new = spec.get("containers", []), f"{path}.containers", unique()
     if not containers:
         yield required(path)
@@ -351,7 +350,6 @@ def _only_sidecar_errors(container: Object, path: str) -> Errors:
 
 
 def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
-    """Return what is wrong with the ephemeral containers of a pod."""
     others = {
         container.get("name", "") for group in ("containers", "initContainers") for container in spec.get(group, [])
     }
@@ -415,7 +413,6 @@ def _common_errors(container: Object, pod: Surroundings, path: str) -> Errors:
 
 
 def _host_port_errors(containers: list[Object], path: str) -> Errors:
-    """Return an error for every host port that an earlier container uses."""
     is_new = unique()
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports", [])):

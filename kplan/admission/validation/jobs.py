@@ -228,7 +228,6 @@ class _UnreadableJob(ValueError):  # noqa: N818 - becomes a field error
 
 
 def success_policy_errors(spec: Object, path: str) -> Errors:
-    """Return what is wrong with the success policy in the spec of a job."""
     if "successPolicy" not in spec:
         return
     rules, path = spec["successPolicy"].get("rules", []), f"{path}.successPolicy"

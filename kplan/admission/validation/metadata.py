@@ -49,12 +49,10 @@ _MOST_SUBDOMAIN = 253
 
 
 def dns_label(value: str) -> list[str]:
-    """Return what is wrong with a DNS label."""
     return _in_characters(dns_label_problems(value))
 
 
 def dns_subdomain(value: str) -> list[str]:
-    """Return what is wrong with a DNS subdomain."""
     return _in_characters(dns_subdomain_problems(value))
 
 
@@ -64,7 +62,6 @@ def _in_characters(problems: Sequence[str]) -> list[str]:
 
 
 def regex_error(message: str, expression: str, *examples: str) -> str:
-    """Return the message about a text that does not match a regular expression."""
     if not examples:
         return f"{message} (regex used for validation is '{expression}')"
     shown = " or ".join(f"'{example}', " for example in examples)
@@ -72,7 +69,6 @@ def regex_error(message: str, expression: str, *examples: str) -> str:
 
 
 def port_number(value: int) -> list[str]:
-    """Return what is wrong with a port number."""
     return [] if 1 <= value <= _MOST_PORT else [inclusive(1, _MOST_PORT)]
 
 
@@ -148,7 +144,6 @@ def subdomain_with_underscore(value: str) -> list[str]:
 
 
 def port(value: int | str) -> list[str]:
-    """Return what is wrong with the name or number of a port."""
     return port_name(value) if isinstance(value, str) else port_number(value)
 
 
@@ -234,7 +229,6 @@ def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_nam
 
 
 def of_kind(meta: Check, *spec: Check) -> Check:
-    """Return the checks of the metadata and of the spec of objects of a kind."""
     return rules(meta, field("spec", *spec, absent={}))
 
 

@@ -154,7 +154,6 @@ toleration_errors = in_list(
 
 
 def _unique_errors(constraints: list[Object], index: int, path: str) -> Errors:
-    """Return an error where a later constraint has the same key and action."""
     pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in constraints]
     if pairs[index] in pairs[index + 1 :]:
         yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
@@ -185,7 +184,6 @@ _SPREAD = (
 
 
 def spread_errors(constraints: list[Object], path: str) -> Errors:
-    """Return what is wrong with topology spread constraints."""
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         yield from _SPREAD[0](constraint, at)

@@ -182,7 +182,6 @@ _template_metadata = rules(field("labels", label_errors), field("annotations", a
 
 
 def template_errors(template: Object, path: str) -> Errors:
-    """Return what is wrong with a pod template."""
     meta, spec = template.get("metadata", {}), template.get("spec", {})
     annotations = meta.get("annotations", {})
     yield from _template_metadata(meta, path)

@@ -50,7 +50,6 @@ _HIGHEST = 1_000_000_000
 
 
 def _both_errors(spec: Object, path: str) -> Errors:
-    """Return an error that shows the whole budget: the fields of the struct by their names in Go."""
     if "minAvailable" in spec and "maxUnavailable" in spec:
         spec = spec | {"selector": shown_selector(spec["selector"]) if "selector" in spec else None}
         shown = go_struct(spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
@@ -285,7 +284,6 @@ def _one_member(*names: str) -> Check:
 
 
 def _limited(most: int, *checks: Check) -> Check:
-    """Return the checks of the items of a list, which are made only if it is not too long."""
     is_short, of_items = at_most_items(most), in_list(*checks)
 
     def check(listed: list[Object], path: str) -> Errors:

@@ -218,7 +218,6 @@ _container_rest = rules(_seccomp, _escalation_errors, _windows, _app_armor)
 
 
 def security_errors(context: Object, path: str, *, host_users: bool) -> Errors:
-    """Return what is wrong with the security context of a container."""
     yield from _container(context, path)
     if host_users and context.get("procMount") == "Unmasked":
         yield invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`")

@@ -59,7 +59,6 @@ def is_headless(spec: Object) -> bool:
 
 
 def family_of(address: str) -> str:
-    """Return the family of an address."""
     return IPV6 if ":" in address else IPV4
 
 

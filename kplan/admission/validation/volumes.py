@@ -137,7 +137,6 @@ _token_path = needed("path", unreserved)
 
 
 def _projected_errors(volume: Object, path: str) -> Errors:
-    """Return what is wrong with a projected volume."""
     yield from field("defaultMode", file_mode)(volume, path)
     targets: set[str] = set()
     for index, source in enumerate(volume.get("sources", [])):
@@ -175,7 +174,6 @@ _byte = between(0, _BYTE)
 
 
 def _disk(name: str) -> Check:
-    """Return the check of a disk that may be partitioned."""
     in_range = must(lambda partition: 0 <= partition <= _BYTE, inclusive(1, _BYTE))
     return rules(needed(name), field("partition", in_range))
 
@@ -186,7 +184,6 @@ _most_driver = at_most_bytes(63)
 
 
 def _driver(name: str, path: str) -> Errors:
-    """Return what is wrong with the name of a CSI driver."""
     yield from _most_driver(name, path)
     yield from (invalid(path, name, problem) for problem in dns_subdomain(name.lower()))
 
@@ -213,14 +210,12 @@ _iscsi = rules(
 
 
 def _iscsi_name_errors(source: Object, name: str, path: str) -> Errors:
-    """Return an error for a volume whose name is too long for its initiator."""
     if len(f"{name}:{source.get('targetPortal', '')}".encode()) > 64:
         words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
         yield invalid(f"{path}.name", name, f"{words} iscsi.initiatorName is specified.")
 
 
 def _flocker(source: Object, path: str) -> Errors:
-    """Check a Flocker data set."""
     name, uid = source.get("datasetName", ""), source.get("datasetUUID", "")
     if not name and not uid:
         yield required(path, "one of datasetName and datasetUUID is required")
@@ -231,7 +226,6 @@ def _flocker(source: Object, path: str) -> Errors:
 
 
 def _quobyte(source: Object, path: str) -> Errors:
-    """Check a Quobyte volume."""
     registry, words = source.get("registry", ""), "must be a host:port pair or multiple pairs separated by commas"
     if not registry:
         yield required(f"{path}.registry", words)
@@ -245,7 +239,6 @@ def _quobyte(source: Object, path: str) -> Errors:
 
 
 def _fibre_channel(source: Object, path: str) -> Errors:
-    """Check a fibre channel disk."""
     names, ids = source.get("targetWWNs", []), source.get("wwids", [])
     if not names and not ids:
         yield required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")

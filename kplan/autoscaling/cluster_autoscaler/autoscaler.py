@@ -248,7 +248,6 @@ class ClusterAutoscalerEngine:
         )
 
     def watch(self, cluster: PreparedCluster) -> ClusterAutoscalerWatch:
-        """Return the cluster-autoscaler as it looks at a cluster in motion."""
         return ClusterAutoscalerWatch(self._setup, cluster, self._memory(cluster.now))
 
     def _memory(self, now: int) -> Remembered:
@@ -330,7 +329,6 @@ MOST_TRIED = 24
 
 
 def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
-    """Return whose group it is, where its name is the cloud's own and not that of a pool's label."""
     if group.name.startswith(("MachineDeployment/", "MachineSet/", "MachinePool/")) and group.name.count("/") == 2:
         return "clusterapi"
     if any(group.name in pool_names(node) for node in nodes):
@@ -381,7 +379,6 @@ class ClusterAutoscalerWatch:
         )
 
     def _home_of(self, group: NodeGroup) -> Iterator[str]:
-        """Yield the nodes that the group has or had."""
         return (name for name, home in self._home.items() if home is group)
 
     def _as_found(self, stay: Stay) -> Stay:

@@ -107,7 +107,6 @@ class Board:
         return self.session.frameworks[DEFAULT_SCHEDULER_NAME]
 
     def row(self, name: str) -> int:
-        """Return the row of a node."""
         return self.cluster.nodes.row_of[name]
 
     def name(self, row: int) -> str:
@@ -120,7 +119,6 @@ class Board:
         return absent is None or not absent[row]
 
     def node(self, row: int) -> Node:
-        """Return a node."""
         return self.cluster.nodes.nodes[row]
 
     def infos_on(self, row: int) -> list[PodInfo]:
@@ -160,12 +158,10 @@ class Board:
             self._undoing.pop()()
 
     def bind(self, pod: int, row: int) -> None:
-        """Put a pod on a node."""
         self.cluster.bind(pod, row)
         self._undoing.append(partial(self.cluster.unbind, pod))
 
     def unbind(self, pod: int) -> None:
-        """Take a pod from its node."""
         row = self.cluster.node_of[pod]
         self._undoing.append(partial(self._put_back, pod, row, self.cluster.pods_on[row].copy()))
         self.cluster.unbind(pod)
@@ -219,7 +215,6 @@ class Board:
         self._set_absent_of(before, absent.copy())
 
     def _set_absent_of(self, nodes: NodeTable, absent: BoolArray) -> None:
-        """Take another table of the same nodes, whose verdicts may differ."""
         self.cluster.nodes = nodes.with_absent(absent)
         for framework in self.session.frameworks.values():
             framework.forget_shapes()
@@ -246,7 +241,6 @@ class Board:
 
     @cached_property
     def _cluster_filters(self) -> frozenset[str]:
-        """The filters whose verdicts depend on other nodes, too."""
         return frozenset(plugin.name for plugin in self.framework.filter_plugins if plugin.scope is Scope.CLUSTER)
 
     def rejections(self, pod: int, rows: Sequence[int]) -> list[Rejection | None]:
@@ -420,7 +414,6 @@ class NewNodes:
         return max(min(int(self._free[name][node]) // amount for name, amount in wanted), 0)
 
     def put(self, node: int, wanted: Wanted, n: int) -> None:
-        """Put pods of a kind on a node."""
         for name, amount in wanted:
             self._free[name][node] -= amount * n
         self.n_pods[node] += n
@@ -467,7 +460,6 @@ class NewNodes:
         return fitting
 
     def _in_turn(self, wanted: Wanted, n: int, start: int) -> RowArray:
-        """Return the nodes that pods of a kind go to, going round from a node on."""
         capacities = np.full(self.n_nodes, n, np.int64)
         for name, amount in wanted:
             np.minimum(capacities, self._free[name][: self.n_nodes] // amount, out=capacities)

@@ -148,7 +148,6 @@ class _Packer(ABC):
         return True
 
     def track(self, pod: Pod, node: str) -> None:
-        """Note that a pod was put on a node."""
         self.scheduled.append(pod)
         self.on_node.setdefault(node, []).append(pod)
 
@@ -210,7 +209,6 @@ class _ArithmeticPacker(_Packer):
 
 
 def _free_of(template: Template, resources: Iterable[str]) -> dict[str, int]:
-    """Return what is free on a new node, of some resources."""
     infos = [PodInfo(pod) for pod in template.pods]
     allocatable = template.node.status.allocatable
     free = {}

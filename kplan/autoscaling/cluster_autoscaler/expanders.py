@@ -106,14 +106,12 @@ class Prices:
         self._gpu = float(prices.get("gpu") or 0)
 
     def of_node(self, node: Node) -> float:
-        """Return the price of a node."""
         instance_type = node.metadata.labels.get(_INSTANCE_TYPE, "")
         if instance_type in self._types:
             return float(self._types[instance_type])
         return self.of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
 
     def of_pod(self, pod: Pod) -> float:
-        """Return the price of what a pod's containers request."""
         total: dict[str, int] = {}
         for container in pod.spec.containers:
             for name, amount in container.resources.requests.items():
@@ -121,7 +119,6 @@ class Prices:
         return self.of(total)
 
     def of(self, nanos: Mapping[str, int]) -> float:
-        """Return the price of amounts, in nanos."""
         n_gpus = sum(nanos.get(name, 0) for name in GPU_RESOURCES)
         return (
             nanos.get(CPU, 0) / 10**9 * self._cpu

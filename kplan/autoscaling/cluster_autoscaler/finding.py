@@ -184,7 +184,6 @@ class Setup(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def group_of(self) -> Mapping[str, NodeGroup]:
-        """The group of each node, by the node's name."""
         return groups_by_node(self.groups)
 
     def price(self, node: Node, group: NodeGroup | None) -> float | None:
@@ -194,7 +193,6 @@ class Setup(msgspec.Struct, frozen=True, dict=True):
         return None if self.prices is None else self.prices.of_node(node)
 
     def prices_of(self, nodes: Iterable[Node]) -> dict[str, float]:
-        """Return the prices of nodes whose price is known, by name."""
         prices = {node.metadata.name: self.price(node, self.group_of.get(node.metadata.name)) for node in nodes}
         return {name: price for name, price in prices.items() if price is not None}
 
@@ -271,7 +269,6 @@ class _Finder:
         self.warnings: list[InputWarning] = []
 
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
-        """Return groups that are known by their own names, with what the status says about them."""
         by_name = {status.name: status for status in self._left}
         result = []
         for group in groups:
@@ -282,7 +279,6 @@ class _Finder:
         return result
 
     def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
-        """Return a group for each pool."""
         status_of = matched(pools, self._left)
         groups = []
         for index, pool in enumerate(pools):

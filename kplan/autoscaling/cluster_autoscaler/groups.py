@@ -83,12 +83,10 @@ def readiness(node: Node) -> tuple[bool, int]:
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether a node is ready."""
     return readiness(node)[0]
 
 
 def is_suspended(node: Node) -> bool:
-    """Return whether a node is suspended."""
     return any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions)
 
 
@@ -139,7 +137,6 @@ def is_of_new_nodes(key: str, options: Options) -> bool:
 
 
 def has_taint(node: Node, key: str) -> bool:
-    """Return whether a node has a taint of a key."""
     return any(taint.key == key for taint in node.spec.taints)
 
 
@@ -174,7 +171,6 @@ def gpu_resource(node: Node) -> str | None:
 
 
 def marked(node: Node, now: int) -> Node:
-    """Return a node with the mark of one that is not needed."""
     taint = Taint(key=DELETION_CANDIDATE, value=str(now // 1_000_000), effect=PREFER_NO_SCHEDULE)
     return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
 
@@ -270,12 +266,10 @@ class NodeGroup(msgspec.Struct, kw_only=True):
 
     @property
     def is_atomic(self) -> bool:
-        """Whether the group has either no node or all."""
         return self.options.zero_or_max_node_scaling
 
 
 def groups_by_node(groups: Iterable[NodeGroup]) -> Mapping[str, NodeGroup]:
-    """Return the group of each node, by the node's name."""
     return {node: group for group in groups for node in group.nodes}
 
 

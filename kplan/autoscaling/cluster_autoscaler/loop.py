@@ -117,7 +117,6 @@ class Classes:
         return self._names.get(pod.metadata.key, pod.metadata.key)
 
     def count(self, pods: Iterable[Pod]) -> dict[str, int]:
-        """Count pods by their classes."""
         return dict(Counter(map(self.name, pods)))
 
 
@@ -209,7 +208,6 @@ def _remaining(unhelped: Sequence[Unhelped], classes: Classes) -> dict[str, dict
 
 
 def reason_counts(pod: Unhelped) -> Counter[str]:
-    """Return by how many groups each reason against a pod is given."""
     return Counter(reason for reasons in (*pod.rejected.values(), *pod.skipped.values()) for reason in reasons)
 
 
@@ -250,7 +248,6 @@ def _why(stays: Stays) -> list[str]:
 
 
 def _rounded(share: float) -> float:
-    """Return a share as Go writes it, whole numbers without a fraction."""
     rounded = float(f"{share:.{_DIGITS}g}")
     return int(rounded) if rounded.is_integer() else rounded
 
@@ -404,7 +401,6 @@ class Loops:
         return [pod for pod in filtered.to_help if self._is_old(pod)]
 
     def _is_old(self, pod: Pod) -> bool:
-        """Return whether a pod waits long enough."""
         delay = self._options.new_pod_scale_up_delay
         own = pod.metadata.annotations.scale_up_delay
         nanoseconds = None if own is None else parse_duration(own)
@@ -429,7 +425,6 @@ class Loops:
         return False
 
     def _are_new(self, pods: Sequence[Pod]) -> bool:
-        """Return whether more pods are probably on their way."""
         if min(map(created, pods)) + _BUFFER > self._now:
             return True
         of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]

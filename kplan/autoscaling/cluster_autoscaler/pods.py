@@ -70,7 +70,6 @@ def pods_by_state(pods: Iterable[Pod], options: Options) -> PodsByState:
 
 
 def _scheduling_of(pod: Pod) -> tuple[str, str] | None:
-    """Return status and reason of the condition PodScheduled, or None."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled":
             return condition.status, condition.reason
@@ -88,7 +87,6 @@ def placed_pods(nodes: Iterable[Node], by_state: PodsByState, options: Options) 
 
 
 def pods_by_node(placed: Iterable[tuple[Pod, str]]) -> dict[str, list[Pod]]:
-    """Return the pods of each node that has some."""
     pods_on: dict[str, list[Pod]] = {}
     for pod, name in placed:
         pods_on.setdefault(name, []).append(pod)
@@ -101,13 +99,11 @@ def is_expendable(pod: Pod, options: Options) -> bool:
 
 
 def is_daemon(pod: Pod) -> bool:
-    """Return whether a pod counts as one of a daemon set."""
     owner = controller_of(pod.metadata)
     return (owner is not None and owner.kind == "DaemonSet") or pod.metadata.annotations.daemon_set_pod == "true"
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Return whether a pod mirrors a static pod."""
     return pod.metadata.annotations.mirror is not None
 
 
@@ -172,7 +168,6 @@ class Infos:
         self._old: dict[int, PodInfo] = {}
 
     def of(self, pod: Pod) -> PodInfo:
-        """Return the info of a pod, which keeps the pod alive."""
         info = self._infos.get(id(pod))
         if info is None:
             info = self._infos[id(pod)] = self._old.get(id(pod)) or PodInfo(pod)
@@ -218,7 +213,6 @@ class SimilarPods:
         self._shapes: dict[str, set[bytes]] = {}
 
     def fits_nowhere(self, pod: Pod) -> bool:
-        """Return whether a pod like this one fitted nowhere."""
         key = likeness(pod)
         return key is not None and key[1] in self._shapes.get(key[0], ())
 
@@ -272,7 +266,6 @@ class Budgets:
         ]
 
     def allowances(self, pod: Pod) -> list[int]:
-        """Return how many disruptions each budget of a pod allows."""
         return [budget.allowed for budget in self._budgets if _covers(budget, pod)]
 
     def allow_together(self, pods: Sequence[Pod]) -> bool:
@@ -352,7 +345,6 @@ class Drainability:
         return next((verdict for rule in rules if (verdict := rule(pod)) is not None), None)
 
     def _replica_count(self, pod: Pod) -> Verdict:
-        """Block pods whose controller does not exist, or has few replicas."""
         owner = controller_of(pod.metadata)
         if not self._options.skip_nodes_with_custom_controller_pods or self._owners is None:
             return None

@@ -151,7 +151,6 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
 
 
 def pool_names(node: Node) -> set[str]:
-    """Return the names that labels of a node have for its pool."""
     return {node.metadata.labels[label] for label, _ in _POOL_LABELS if label in node.metadata.labels}
 
 

@@ -348,7 +348,6 @@ def _is_whole(group: NodeGroup, n_nodes: int, present: frozenset[str]) -> bool:
 
 
 def _single(groups: Mapping[str, list[Removable]], group_of: Mapping[str, NodeGroup], budget: int) -> list[Removable]:
-    """Return as many nodes as a budget allows, group by group."""
     nodes = [
         removable
         for members in groups.values()

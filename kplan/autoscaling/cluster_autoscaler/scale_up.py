@@ -165,7 +165,6 @@ class Orchestrator:
             self._try_group(board, name, node, harder)
 
     def _try_group(self, board: Board, name: str, node: NewRow, pod_groups: Sequence[PodGroup]) -> None:
-        """Note which pods a single group could hold, with its new node alone in the cluster."""
         if not pod_groups:
             return
         mark = board.mark()

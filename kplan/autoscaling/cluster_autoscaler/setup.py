@@ -211,7 +211,6 @@ class _Reader(EntryReader):
 
 
 def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
-    """Yield the amounts of a template that are no quantities."""
     resources = {"capacity": node.status.capacity, "allocatable": node.status.allocatable}
     for field, amounts in resources.items():
         for name, amount in amounts.items():
@@ -274,7 +273,6 @@ def content_of(settings: ClusterAutoscaler) -> GroupList:
 
 
 def _checked(prices: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return prices, all of them numbers."""
     amounts = {name: prices.get(name) or 0 for name in _PRICES} | dict(prices.get("instanceTypes") or {})
     for name, price in amounts.items():
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 2**53:

@@ -257,7 +257,6 @@ class ClusterState:
         return is_fixed
 
     def is_healthy(self, n_nodes: int) -> bool:
-        """Return whether enough nodes of the cluster are ready."""
         n_unready = len(self.total.unready)
         share = self._options.max_total_unready_percentage / 100.0
         return not (n_unready > self._options.ok_total_unready_count and n_unready > share * n_nodes)

@@ -49,7 +49,6 @@ class Template(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]  #: daemon pods and mirror pods, on no node
 
     def node_named(self, name: str) -> tuple[Node, list[Pod]]:
-        """Return a node of this kind, with its pods, which are not yet on it."""
         metadata = self.node.metadata
         node = replace(
             self.node,
@@ -97,7 +96,6 @@ class TemplateMaker:
         group_of: Mapping[str, NodeGroup],
         now: int,
     ) -> dict[str, Template]:
-        """Return the templates of the groups that have one, by the names of the groups."""
         result: dict[str, Template] = {}
         poor: list[Node] = []
         for node in nodes:

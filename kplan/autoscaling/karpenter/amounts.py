@@ -19,7 +19,6 @@ ONE = 10**9
 
 
 def amounts_of(resources: ResourceList) -> Amounts:
-    """Return exact amounts."""
     return {name: parse(quantity).nanos for name, quantity in resources.items()}
 
 

@@ -68,7 +68,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return self.release.name
 
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
-        """Return Karpenter as it looks at a cluster in motion."""
         return KarpenterWatch(self, cluster)
 
     def marking(self, leaving: Collection[str], used_names: Collection[str]) -> KarpenterAutoscaler:
@@ -77,7 +76,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, options=options, used_names=frozenset(used_names))
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
-        """Return the same: it reads its nodes from the cluster."""
         del adds
         return self
 
@@ -186,7 +184,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def _static(self, prepared: Prepared, namer: Namer) -> list[NewNode]:
-        """Return the nodes that pools with replicas lack."""
         if not self.options.is_on("StaticCapacity"):
             return []
         planned = [
@@ -210,7 +207,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _prices(self, prepared: Prepared) -> dict[str, float]:
-        """Return the prices of Karpenter's nodes, where they are known."""
         own = [state for state in prepared.state.nodes if self.has_prices and state.claim is not None]
         prices = {state.name: prepared.machines.node_price(state.labels) for state in own}
         return {name: price for name, price in prices.items() if price is not None}
@@ -244,7 +240,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _price_after(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> float | None:
-    """Return the price of all nodes after some are added and others, of a price together, are gone."""
     added = [new.price for new in adds if new.price is not None]
     return rounded(rounded(sum(prices.values())) + sum(added) - gone) if prices or added else None
 

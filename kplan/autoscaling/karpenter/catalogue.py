@@ -183,7 +183,6 @@ def _check_offering(offering: Offering, field: str, reader: EntryReader) -> None
 
 
 def offering_entry(zone: str, capacity_type: str, price: float) -> Offering:
-    """Return an offering."""
     labels = {CAPACITY_TYPE: capacity_type, ZONE: zone}
     return Offering(
         requirements=tuple(
@@ -220,7 +219,6 @@ class _Machine(msgspec.Struct, frozen=True):
 
 
 def learned_catalogue(snapshot: Snapshot) -> list[InstanceTypeEntry]:
-    """Return the instance types that a cluster shows, by name."""
     machines: dict[str, list[_Machine]] = {}
     for machine in _machines(snapshot):
         name = machine.labels.get(INSTANCE_TYPE)

@@ -272,7 +272,6 @@ class InFlight:
             self.reservations = fit.reservations
 
     def _left(self) -> list[DaemonGroup]:
-        """Return the groups of which a type is left."""
         return [group for group in self._daemons if group.types & self.types]
 
     @property
@@ -411,7 +410,6 @@ class ExistingNodes:
         return self._columns[name]
 
     def _suit(self, entrant: Entrant) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return the nodes whose taints and labels suit a pod."""
         wanted = self._known.hostless(entrant.requirements)
         key: tuple[int, tuple[Toleration, ...]] = (wanted.number, entrant.wishes.tolerations)
         if key not in self._suiting:
@@ -426,7 +424,6 @@ class ExistingNodes:
         return self._suiting[key]
 
     def take(self, index: int, entrant: Entrant, requirements: Requirements, topology: Topology) -> None:
-        """Add a pod to a node."""
         node = self.nodes[index]
         self._changed[index] |= node.requirements is not requirements
         node.take(entrant, requirements, topology)

@@ -110,7 +110,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def pool(self) -> str:
-        """The pool that its label names."""
         return self.labels.get(NODEPOOL, "")
 
     @property
@@ -174,12 +173,10 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def active(self) -> tuple[StateNode, ...]:
-        """Nodes that stay."""
         return tuple(state for state in self.nodes if not state.is_deleting)
 
     @cached_property
     def deleting(self) -> tuple[StateNode, ...]:
-        """Nodes that go."""
         return tuple(state for state in self.nodes if state.is_deleting)
 
     def used_by(self, pool: str) -> Amounts:

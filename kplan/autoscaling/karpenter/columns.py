@@ -155,7 +155,6 @@ class Columns:
         return known
 
     def within(self, types: int, limits: Mapping[str, int]) -> int:
-        """Return those of some types whose capacity is within limits."""
         return self._types(
             index
             for index in bits_of(types)

@@ -226,7 +226,6 @@ def _architecture(item: Mapping[str, Any]) -> str:
 
 
 def _pods(item: Mapping[str, Any]) -> int:
-    """Return how many pods get an address of their own."""
     network = item["NetworkInfo"]
     return int(network["MaximumNetworkInterfaces"]) * (int(network["Ipv4AddressesPerInterface"]) - 1) + 2
 

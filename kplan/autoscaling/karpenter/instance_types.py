@@ -265,7 +265,6 @@ def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
 def _reach(
     entry: NodeOverlay, pools: Sequence[NodePool], types: Sequence[InstanceType], vocabulary: Vocabulary
 ) -> dict[tuple[str, int], list[int]]:
-    """Return the offerings that an overlay selects, by pool and instance type."""
     wanted = vocabulary.of_expressions(entry.spec.requirements)
     reach: dict[tuple[str, int], list[int]] = {}
     for pool in pools:

@@ -50,7 +50,6 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     supported_node_classes: tuple[str, ...] = ()
 
     def is_on(self, gate: str) -> bool:
-        """Tell whether a feature gate is on."""
         return self.feature_gates.get(gate, GATES[gate])
 
 

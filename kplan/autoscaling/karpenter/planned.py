@@ -166,7 +166,6 @@ def static_node(template: Template) -> Planned:
 
 
 def with_types(node: Planned, types: Sequence[int], requirements: Requirements | None = None) -> Planned:
-    """Return a node that may become other instance types."""
     return replace(node, types=tuple(types), requirements=requirements or node.requirements)
 
 
@@ -227,7 +226,6 @@ def launch_labels(
 
 
 def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
-    """Return the labels that a machine has for sure."""
     settled = {
         wanted.key: wanted.values[0]
         for wanted in (*instance_type.requirements, *offering.requirements)
@@ -325,7 +323,6 @@ def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
 
 
 def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
-    """Yield the pods that daemon sets put on a node."""
     for daemon_set in daemon_sets:
         if runs_on(daemon_set.spec.template, node):
             own, name = daemon_set.metadata, f"{daemon_set.metadata.name}-{node.metadata.name}"

@@ -54,7 +54,6 @@ class PortConflict(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod's containers."""
     return tuple(
         HostPort(_address(port.host_ip or _ANY), port.host_port, port.protocol)
         for container in pod.spec.containers
@@ -83,12 +82,10 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Return the taints that no toleration tolerates, whatever their effect."""
     return api.untolerated(tuple(tolerations), tuple(taints), compares=True)
 
 
 def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
-    """Tell whether every taint is tolerated."""
     return not untolerated(tolerations, taints)
 
 
@@ -116,7 +113,6 @@ class PodFacts:
         return known[1]
 
     def uses_claims(self, pod: Pod) -> bool:
-        """Tell whether a pod uses resource claims."""
         if self._release.claims_of_pods and pod.spec.resource_claims:
             return True
         return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
@@ -132,7 +128,6 @@ def is_pending(pod: Pod) -> bool:
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Tell whether a pod has ended."""
     return pod.status.phase in {"Failed", "Succeeded"}
 
 
@@ -147,7 +142,6 @@ def is_active(pod: Pod) -> bool:
 
 
 def is_of_daemon_set(pod: Pod) -> bool:
-    """Tell whether a daemon set owns a pod."""
     return _is_owned(pod, "apps/v1", "DaemonSet")
 
 
@@ -220,7 +214,6 @@ def eviction_cost(pod: Pod) -> float:
 
 
 def rescheduling_cost(pods: Iterable[Pod]) -> float:
-    """Return the cost of evicting pods."""
     cost = 0.0
     for pod in pods:
         cost += eviction_cost(pod)
@@ -250,7 +243,6 @@ def lifetime_remaining(claim: NodeClaim, now: int) -> float:
 
 
 def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
-    """Return the cost of disrupting a node."""
     return rescheduling_cost(pods) * lifetime_remaining(claim, now)
 
 

@@ -49,7 +49,6 @@ class Template(msgspec.Struct, frozen=True):
 
 
 def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
-    """Tell whether a condition is True."""
     return any(condition.type == name and condition.status == "True" for condition in conditions)
 
 
@@ -58,7 +57,6 @@ _READY = "Ready"
 
 
 def is_ready(pool: NodePool) -> bool:
-    """Tell whether a pool may get nodes."""
     return not why_not_ready(pool)
 
 
@@ -96,7 +94,6 @@ def by_weight(pools: Iterable[NodePool]) -> list[NodePool]:
 
 
 def node_class_label(pool: NodePool) -> tuple[str, str]:
-    """Return the label that names the node class of a pool's nodes."""
     reference = pool.spec.template.spec.node_class_ref
     return f"{reference.group}/{reference.kind.lower()}", reference.name
 

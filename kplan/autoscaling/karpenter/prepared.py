@@ -162,7 +162,6 @@ class Prepared:
         return [self.template_of(pool, relaxes_min_values=relaxes) for pool in self.usable_pools]
 
     def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
-        """Return the template of a pool."""
         return template_of(
             pool,
             self.columns[pool.metadata.name],
@@ -199,7 +198,6 @@ class Prepared:
 
     @cached_property
     def pending(self) -> list[Pod]:
-        """The pending pods that enter passes."""
         return [pod for key, pod in self._provisionable.items() if key not in self.rejected]
 
     @cached_property
@@ -239,7 +237,6 @@ class Prepared:
         return DaemonPlan(daemons, self.templates, by_type=self.release.daemons_by_type)
 
     def _basis(self, state: StateNode) -> Basis:
-        """Return what a node offers to every pass."""
         known = self._bases.get(state.name)
         if known is None:
             known = self._bases[state.name] = basis_of(state, self._daemons.on(state), self.known)

@@ -109,7 +109,6 @@ def _rank(release: Release) -> tuple[int, int]:
 
 
 def _versions(deployment: Deployment) -> Iterator[str]:
-    """Yield what tells the version of Karpenter, if a deployment is it."""
     labels = deployment.metadata.labels
     if _NAME not in {labels.get(_NAMED), deployment.metadata.name}:
         return

@@ -145,7 +145,6 @@ class Vocabulary:
         return Requirement(key, True, 0, gte, lte, min_values)  # noqa: FBT003 - a field of a tuple
 
     def has(self, requirement: Requirement, value: str) -> bool:
-        """Tell whether a requirement allows a value."""
         bit = self.bit(requirement.key, value)
         if bool(requirement.values & bit) == requirement.is_complement:
             return False
@@ -211,14 +210,12 @@ class Vocabulary:
         return self.intern(items)
 
     def of_labels(self, labels: Mapping[str, str]) -> Requirements:
-        """Return the set that some labels are."""
         key = frozenset(labels.items())
         if key not in self._of_labels:
             self._of_labels[key] = self.of(self.requirement(label, "In", (value,)) for label, value in labels.items())
         return self._of_labels[key]
 
     def of_expressions(self, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
-        """Return the set that a term of a node selector is."""
         return self.of(self.requirement(wanted.key, wanted.operator, wanted.values) for wanted in expressions)
 
     def join(self, one: Requirements, other: Requirements) -> Requirements:

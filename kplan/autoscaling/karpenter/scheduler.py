@@ -180,7 +180,6 @@ class DaemonPlan:
         ]
 
     def on(self, state: StateNode) -> Amounts:
-        """Return what the daemons of a present node request together."""
         return _requests([daemon for daemon in self._daemons if daemon.runs_on(state)])
 
 

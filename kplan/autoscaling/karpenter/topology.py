@@ -165,7 +165,6 @@ class Topology:
         tolerations: tuple[Toleration, ...],
         labels: Mapping[str, str],
     ) -> None:
-        """Note from where a pod keeps others away."""
         for term in terms:
             new = self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations)
             group = self._inverse.setdefault(new.identity, new)

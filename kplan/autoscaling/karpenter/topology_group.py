@@ -82,7 +82,6 @@ def _odd(elements: Iterable[Hashable]) -> frozenset[Hashable]:
 
 
 def selector_identity(selector: LabelSelector | None) -> Hashable:
-    """Return what makes label selectors the same."""
     if selector is None:
         return None
     expressions = frozenset((wanted.key, wanted.operator, _odd(wanted.values)) for wanted in selector.match_expressions)
@@ -136,7 +135,6 @@ class TopologyGroup:
         return namespace in self.namespaces and self.selector.matches(labels)
 
     def record(self, domains: Iterable[str]) -> None:
-        """Count a pod in domains."""
         for domain in domains:
             self.counts[domain] = self.counts.get(domain, 0) + 1
 
@@ -194,7 +192,6 @@ class TopologyGroup:
         return [best] if best else []
 
     def _least(self, pod: Requirement | None, known: Vocabulary) -> int:
-        """Return the smallest count among the domains that the pod allows."""
         if self.key == HOSTNAME:
             return 0
         counts = [count for domain, count in self.counts.items() if _allows(pod, domain, known)]
@@ -203,7 +200,6 @@ class TopologyGroup:
         return min(counts, default=UNBOUNDED)
 
     def _may_begin(self, pod: Requirement | None, known: Vocabulary) -> bool:
-        """Tell whether no pod is counted where the pod could be."""
         return not any(self.counts.values()) or not any(
             count and _allows(pod, domain, known) for domain, count in self.counts.items()
         )

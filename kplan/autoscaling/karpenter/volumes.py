@@ -41,7 +41,6 @@ class Storage:
         return []
 
     def _claims_of(self, pod: Pod) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-        """Yield the names of a pod's claims, with those that exist."""
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
                 source = volume.persistent_volume_claim

@@ -103,13 +103,11 @@ class Widening:
             yield HigherLimits(pool.metadata.name, higher)
 
     def _made(self, planned: Iterable[Planned]) -> list[Node]:
-        """Return the nodes that become of planned ones."""
         now = self._prepared.now
         return [new_node(node, node.template.name, (), has_prices=False, now=now).node for node in planned]
 
 
 def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
-    """Return a pool without some of its requirements."""
     template = pool.spec.template
     left = tuple(wanted for index, wanted in enumerate(template.spec.requirements) if index not in indexes)
     changed = replace(template, spec=replace(template.spec, requirements=left))

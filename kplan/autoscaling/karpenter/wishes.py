@@ -105,7 +105,6 @@ def tolerating_preferences(tolerations: tuple[Toleration, ...]) -> tuple[Tolerat
 
 
 def wishes_of(spec: PodSpec) -> Wishes:
-    """Return what a pod asks for."""
     affinity = spec.affinity
     required = required_node_affinity(affinity)
     node_affinity = None if affinity is None else affinity.node_affinity

@@ -58,7 +58,6 @@ def known_minors() -> tuple[str, ...]:
 
 
 def newest() -> Release:
-    """Return the newest release, whether or not it was compared with its own code."""
     return releases()[-1]
 
 

@@ -140,7 +140,6 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def gated_plugins(self) -> Mapping[str, str]:
-        """In-tree plugin -> its feature gate, for plugins whose gate is off."""
         return {plugin: gate for plugin, gate in self.plugin_gates.items() if not self.is_on(gate)}
 
     @cached_property
@@ -149,13 +148,11 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
         return tuple((name, weight) for name, weight in self.profile if name not in self.gated_plugins)
 
     def with_plugins(self, out_of_tree: Mapping[str, frozenset[str]]) -> Release:
-        """Return this release with further plugins compiled in."""
         if not out_of_tree:
             return self
         return structs.replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
 
     def standing_for(self, minor: int) -> Release:
-        """Return this release in place of a minor that is not known."""
         return structs.replace(self, stands_for=minor)
 
     def at_patch(self, patch: int | None) -> Release:
@@ -313,7 +310,6 @@ def release_notes(release: Release) -> list[str]:
 
 
 def _unknown_server(minor: int, release: Release) -> str:
-    """Return what may differ in a minor newer than the known ones."""
     known = [text for number, text in sorted(_KNOWN_TO_DIFFER.items()) if release.number < number <= minor]
     unknown = f"what v1.{release.number + 1} and later changed is not known here"
     return f"{unknown}, except that {'; '.join(known)}" if known else unknown

@@ -101,7 +101,6 @@ class DeviceInfo:
 
     @cached_property
     def capacity_values(self) -> Amounts:
-        """Capacity by name, in nanos."""
         return {name: nano(capacity.value) for name, capacity in self.capacity.items()}
 
     @cached_property
@@ -129,7 +128,6 @@ class DeviceInfo:
 
     @property
     def driver(self) -> str:
-        """The driver's name."""
         return self.slice.driver
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
@@ -181,7 +179,6 @@ class SliceInfo:
 
     @property
     def generation(self) -> int:
-        """The generation of the pool to which the slice belongs."""
         return self.slice.spec.pool.generation
 
     @property
@@ -208,7 +205,6 @@ class Inventory:
 
     @cached_property
     def has_node_resources(self) -> bool:
-        """Whether any device stands for resources of its node."""
         return any(device.device.node_allocatable_resource_mappings for device in self.devices)
 
     @cached_property
@@ -232,16 +228,13 @@ class Inventory:
         return dict(by_pool)
 
     def for_node(self, name: str) -> list[SliceInfo]:
-        """Return the slices that a node may use."""
         return self._by_node.get(name, []) + self.shared
 
     def of_pool(self, pool: PoolId) -> list[SliceInfo]:
-        """Return all slices of a pool, of every generation."""
         return self._by_pool.get(pool, [])
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
-    """Split a qualified name into domain and identifier."""
     domain, slash, key = name.partition("/")
     return (domain, key) if slash else (driver, name)
 
@@ -272,7 +265,6 @@ def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
 
 
 def with_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> list[ResourceSlice]:
-    """Return slices whose devices have the taints of the rules that select them after their own."""
     return [_with_rules(resource_slice, rules) for resource_slice in slices] if rules else list(slices)
 
 
@@ -341,7 +333,6 @@ class ExpressionResults:
             return error
 
     def _look(self, device: DeviceInfo) -> Hashable:
-        """Return all that the expression reads of a device."""
         own = (device.id.driver, device.allows_multiple)
         if device.problem:
             return own, device.index

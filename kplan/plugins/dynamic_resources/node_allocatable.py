@@ -89,7 +89,6 @@ class ClaimState(msgspec.Struct):
         return [*(claim.metadata.key for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
 
     def add_outcomes(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
-        """Store the outcomes on some nodes."""
         group = self.node_outcomes.setdefault(key, NodeOutcomes(np.zeros(n_nodes, np.bool_), outcomes))
         group.is_searched[rows] = True
 
@@ -106,7 +105,6 @@ class ClaimState(msgspec.Struct):
         return ranks
 
     def solution(self, row: int) -> Solution | None:
-        """Return the devices for the claims to allocate on a node, or None."""
         groups = self.node_outcomes.values()
         solutions = (group.outcomes.solutions.get(row) for group in groups if group.is_searched[row])
         return next(solutions, None)
@@ -223,7 +221,6 @@ def _check_pod_level(requests: Mapping[str, int], of_parts: Mapping[str, int]) -
 
 
 def with_statuses(pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> Pod:
-    """Return the pod with what its claims take of the node."""
     return replace(pod, status=replace(pod.status, node_allocatable_resource_claim_statuses=statuses))
 
 
@@ -252,7 +249,6 @@ def claim_statuses(
 
 
 def _amounts(claim: ResourceClaim | None, namespace: str, devices: Sequence[DeviceResult]) -> dict[str, int]:
-    """Return the resources of the node for which devices stand, in nanos."""
     amounts: dict[str, int] = {}
     for result in devices:
         for resource, mapping in sorted(result.device.device.node_allocatable_resource_mappings.items()):
@@ -297,7 +293,6 @@ class ClaimHolders:
         self.pods = {pod for pod, info in enumerate(infos) if info.pod.status.node_allocatable_resource_claim_statuses}
 
     def place(self, pod: int, info: PodInfo) -> None:
-        """Put a pod with what its claims take, or without it, in the place of the same pod."""
         self._cluster.pods.replace_resources(pod, info)
         if info.pod.status.node_allocatable_resource_claim_statuses:
             self.pods.add(pod)

@@ -120,7 +120,6 @@ def fits(device: DeviceInfo, requested: Amounts | None, allocated: Amounts, allo
 
 
 def consumed_capacity(device: DeviceInfo, requested: Amounts | None) -> dict[str, int]:
-    """Return how much of each capacity of a device a request consumes, rounded by the device's request policy."""
     wanted: Mapping[str, int] = requested or {}
     return {name: _consumed(wanted.get(name), capacity) for name, capacity in device.capacity.items()}
 
@@ -191,7 +190,6 @@ class Picks:
         return device not in self._allocated.devices and not self._holders.get(device)
 
     def has_room(self, spec: RequestSpec, device: DeviceInfo) -> bool:
-        """Whether a device has enough capacity left for a request."""
         return fits(device, spec.capacity, self._allocated.consumed(device.id), self._capacity.get(device.id, {}))
 
     def take(self, claim: int, spec: RequestSpec, pool: Pool, device: DeviceInfo, *, must: bool) -> bool:
@@ -344,7 +342,6 @@ class Looks(msgspec.Struct, frozen=True):
 
 
 def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> Positions:
-    """Return the positions of a solution's devices among a node's candidates."""
     position_of = {device.index: position for position, (_, device) in enumerate(pools.candidates)}
     return tuple(tuple(position_of[device.device.index] for device in devices) for devices in solution)
 
@@ -352,7 +349,6 @@ def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> P
 def transferred(
     pools: NodePools, solution: Sequence[Sequence[DeviceResult]], positions: Positions
 ) -> list[list[DeviceResult]]:
-    """Return the solution of another node with this node's devices at the same positions."""
     return [
         [
             DeviceResult(result.request, pools.candidates[place][1], result.consumed)

@@ -126,7 +126,6 @@ def _is_relevant(slice_: SliceInfo, node: Node) -> bool:
 
 
 def _add(pools: dict[PoolId, list[SliceInfo]], slice_: SliceInfo) -> None:
-    """Add a slice to its pool, which has only slices of the newest generation."""
     newest = pools.get(slice_.pool_id)
     if newest is None or slice_.generation > newest[0].generation:
         pools[slice_.pool_id] = [slice_]
@@ -199,7 +198,6 @@ class AllocatedState:
         self._n_shares: Counter[DeviceId] = Counter()
 
     def consumed(self, device: DeviceId) -> Amounts:
-        """Return the consumed capacity of a shared device."""
         return self.capacity.get(device, _NOTHING)
 
     def is_allocated(self, device: DeviceId) -> bool:
@@ -271,13 +269,11 @@ class ClaimTracker:
         return frozenset(self._unnamed)
 
     def extended_claims(self) -> list[ResourceClaim]:
-        """Return the claims that earlier attempts created for extended resources of pods."""
         return [self.claims[key] for key in self._for_extended_resources]
 
     def assign(
         self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None, group: PodGroup | None = None
     ) -> None:
-        """Reserve a claim for a pod, or for its group if that shares it, with a new allocation if it had none."""
         claim = self.claims[key]
         self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
         status = claim.status
@@ -291,7 +287,6 @@ class ClaimTracker:
         self._reserved[me.uid].add(key)
 
     def unreserve_group(self, key: ClaimKey, uid: str) -> None:
-        """Take the reservation of a group from a claim."""
         claim = self.claims[key]
         others = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
         self.claims[key] = replace(claim, status=replace(claim.status, reserved_for=others))

@@ -76,7 +76,6 @@ class RequestSpec(msgspec.Struct, frozen=True):
 
     @property
     def base_name(self) -> str:
-        """The name of the request, the same for all its alternatives."""
         return self.parent or self.name
 
     @property
@@ -342,7 +341,6 @@ def identity_of(pod: Pod) -> str:
 
 
 def is_for_extended_resources(claim: ResourceClaim) -> bool:
-    """Whether the scheduler created a claim for the extended resources of its owner."""
     return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
 
 
@@ -379,7 +377,6 @@ def user_claims(
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield the entries of a pod that have a claim, each with the claim's name."""
     for entry in pod.spec.resource_claims:
         try:
             name = _claim_name(pod, entry)
@@ -525,7 +522,6 @@ def _check_classes(claim: ResourceClaim, known: Collection[str]) -> Status | Non
 
 
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether a claim is reserved for a pod or its group."""
     key = group_of(pod)
     return any(
         consumer.uid == pod.uid

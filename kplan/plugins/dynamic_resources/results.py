@@ -36,7 +36,6 @@ class DeviceResult(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> Device | ResourceSliceSpec:
-        """The object that names the device's nodes: the device itself, or its slice."""
         slice_ = self.device.slice
         return self.device.device if slice_.is_per_device else slice_.slice.spec
 

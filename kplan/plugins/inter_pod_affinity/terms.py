@@ -50,7 +50,6 @@ def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:
 
 
 def clause_matches(clause: Clause, pod: PodInfo) -> bool:
-    """Whether a pod matches a clause."""
     namespaces, selector = clause
     return (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
 
@@ -125,7 +124,6 @@ class PreferredTerms:
         ]
 
     def contributions(self) -> Iterable[Contribution]:
-        """Yield the contributions of the terms that match running pods."""
         for term in self.terms:
             counts = term.counts
             if term.n_pods:
@@ -201,7 +199,6 @@ class RunningTerms:
         self._count()
 
     def _count(self) -> None:
-        """Count the matching terms of all running pods."""
         self.rejecting: dict[str, KeyCounts] = {}
         self.terms_per_pod: dict[str, TermsPerPod] = {}
         self._n_sets_read = 0
@@ -228,7 +225,6 @@ class RunningTerms:
             self.n_scoring += n_terms
 
     def _effect(self, kind: TermKind, term: AffinityTerm, weight: int) -> _Effect | None:
-        """Return what a pod with a term adds, or None where the term does not match the incoming pod or count."""
         is_rejecting = kind is TermKind.REQUIRED_ANTI_AFFINITY
         amount = {
             TermKind.REQUIRED_AFFINITY: self._hard_affinity_weight,
@@ -243,7 +239,6 @@ class RunningTerms:
         return _Effect(self._key_counts(term.topology_key, is_rejecting=is_rejecting), amount, is_rejecting)
 
     def matches_pod(self, term: AffinityTerm) -> bool:
-        """Whether a running pod's term matches the incoming pod."""
         return term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels)
 
     def _key_counts(self, topology_key: str, *, is_rejecting: bool) -> KeyCounts:

@@ -79,7 +79,6 @@ class _MissingClaim(_Problem):
 
 
 def concerns_limits(pod: Pod) -> bool:
-    """Whether a pod has volumes that may count against a limit."""
     return any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
         for volume in pod.spec.volumes
@@ -175,7 +174,6 @@ class VolumeResolver:
             return None
 
     def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
-        """Return the future volume of an unbound claim, with the driver of its storage class."""
         storage_class = self._classes.get(claim_class(claim))
         if storage_class is None:
             return None
@@ -401,7 +399,6 @@ class AttachedVolumes:
         return self._resolver.running(info) if info.pod.spec.volumes else _NO_VOLUMES
 
     def _index_pods(self) -> None:
-        """Append the volumes of new pods to the array of all pods' volumes."""
         n_known, n_pods = len(self._starts) - 1, len(self.cluster.pods)
         if n_known == n_pods:
             return

@@ -109,7 +109,6 @@ class NodeVolumeLimits:
         return Verdicts.first_of(*((rows, _not_installed(driver)) for driver, rows in missing)).then(limits)
 
     def _limit_verdicts(self, state: _PreFilterState, nodes: NodeView) -> Verdicts:
-        """Return the verdicts by the limits of the drivers."""
         if not state.numbers or not self.catalogue.limits:
             return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
         self.attached.update()
@@ -158,7 +157,6 @@ class NodeVolumeLimits:
         return Verdicts.first_of(inline, (~with_csi, Reason(resolved.claim_problem, code)))
 
     def _pod_problems(self, nodes: NodeView) -> dict[int, str]:
-        """Return position -> problem, for nodes with limits and a pod whose volumes cannot be resolved."""
         if not self.attached.unresolved and not self.attached.changes_unresolved(nodes):
             return {}
         has_unresolved = np.zeros(len(self.cluster), np.bool_)

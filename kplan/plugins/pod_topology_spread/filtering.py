@@ -217,7 +217,6 @@ class HardConstraint:
 
     @property
     def n_domains(self) -> int:
-        """Number of domains."""
         return self._absent if self._counted is None else len(self._domains)
 
     @property

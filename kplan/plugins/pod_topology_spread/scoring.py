@@ -80,7 +80,6 @@ class SoftConstraint:
 
     @cached_property
     def _n_domains_of_all(self) -> int:
-        """In how many domains the nodes of the cluster are."""
         return len(self.column.values) + (self._n_slots > len(self.column.values) and not self._is_everywhere)
 
     def counts(self, nodes: NodeView) -> Int64Array:
@@ -234,7 +233,6 @@ def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
 
 
 def score_lines(weighted: WeightedState, nodes: NodeView) -> list[str]:
-    """Return what each constraint counts for the only node of a view, a line each."""
     lines = []
     for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
         slot = int(constraint.column.codes[nodes.row(0)])
@@ -277,7 +275,6 @@ class _Counts:
         return self.per_node[row] if self.is_per_node else self.slots[row]
 
     def score(self, key: int) -> float:
-        """Return what the constraint adds to the score of nodes with a key."""
         if key == _UNLABELLED:
             return 0.0
         return (key if self.is_per_node else self.per_slot[key]) * self.weight + self.penalty
@@ -363,7 +360,6 @@ class SpreadGroups:
         return rated + [(group, 0) for group in self._ignored_groups]
 
     def _rate(self, group: int) -> None:
-        """Compute the raw score of a group with feasible nodes."""
         key = self._keys[group]
         if key[0] == _IGNORED:
             self._ignored_groups.add(group)

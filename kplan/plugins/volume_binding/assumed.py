@@ -127,7 +127,6 @@ class ClassVolumes:
         return min(indices, key=lambda index: len(set(self.volumes[index].spec.access_modes)), default=NO_VOLUME)
 
     def promised_to(self, claim: PersistentVolumeClaim) -> list[int]:
-        """Return the volumes that are promised to a claim and meet its requirements, by name."""
         meta = claim.metadata
         requirements = requirements_of(claim)
         nanos = claim_nanos(claim)
@@ -156,7 +155,6 @@ class ClassVolumes:
         return before
 
     def newly_promised(self) -> Iterator[tuple[PersistentVolume, ClaimIdentity]]:
-        """Yield the volumes that the plan promised, with their claims."""
         for volume, before, now in zip(self.volumes, self.catalogue.promised, self._promised, strict=True):
             if now is not None and now != before:
                 yield volume, now
@@ -187,14 +185,12 @@ class AssumedVolumes:
         self._reach: dict[ClaimIdentity, BoolArray] = {}
 
     def of_class(self, name: str) -> ClassVolumes:
-        """Return the volumes of a storage class."""
         volumes = self._classes.get(name)
         if volumes is None:
             volumes = self._classes[name] = ClassVolumes(self._catalogue.of_class(name))
         return volumes
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
-        """Return the node for which a claim is to be provisioned, or None."""
         selected = self._selected_nodes.get(identity_of(claim))
         return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
 
@@ -210,7 +206,6 @@ class AssumedVolumes:
         return before
 
     def promised_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """Return the existing volume that is promised to a claim, or None."""
         volumes = self.of_class(claim_class(claim))
         return next((volumes.volumes[index] for index in volumes.promised_to(claim)), None)
 
@@ -258,7 +253,6 @@ def _reserved(volume: PersistentVolume, identity: ClaimIdentity, phase: str) -> 
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """Return a claim as the controller writes it when it is bound to a volume."""
     annotations = {**claim.metadata.annotations, ANNOTATION_BIND_COMPLETED: "yes"}
     return replace(
         claim,

@@ -30,7 +30,6 @@ NO_SPACE = -1
 
 
 def can_provision(storage_class: StorageClass) -> bool:
-    """Whether a class provisions volumes at all."""
     return storage_class.provisioner not in {"", NO_PROVISIONER}
 
 
@@ -261,7 +260,6 @@ class VolumeCatalogue:
         return by_class
 
     def of_class(self, name: str) -> ClassCatalogue:
-        """Return the volumes of a storage class."""
         volumes = self._classes.get(name)
         if volumes is None:
             volumes = self._classes[name] = ClassCatalogue(self.nodes, self._volumes_by_class.get(name, ()))

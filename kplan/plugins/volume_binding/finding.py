@@ -93,7 +93,6 @@ class VolumeFinder:
         self.assumed = assumed
 
     def find(self, claims: PodClaims) -> Finding:
-        """Return for all nodes whether a pod's claims can be satisfied."""
         finding = Finding(np.zeros(len(self.nodes), np.uint32))
         failed = self._check_bound(claims.bound, finding)
         if claims.delayed:
@@ -279,7 +278,6 @@ class BindingDetails:
 
     @cached_property
     def _bound(self) -> list[tuple[PersistentVolumeClaim, PersistentVolume, BoolArray]]:
-        """Bound claims with their volumes and the nodes that reach them."""
         known = self._finder.listers.persistent_volumes
         bound = [(claim, known.get(claim.spec.volume_name)) for claim in self._claims.bound]
         return [(claim, volume, self._finder.reach(volume)[0]) for claim, volume in bound if volume is not None]
@@ -394,7 +392,6 @@ def _add_provisioned(
     listers: Listers,
     provisioning: Provisioning,
 ) -> None:
-    """Add a claim where it would be provisioned from storage with a reported capacity."""
     storage_class = listers.storage_classes.get(claim_class(claim))
     reported = None if storage_class is None else provisioning.reported(storage_class, claim)
     if storage_class is None or reported is None:
@@ -407,7 +404,6 @@ def _add_provisioned(
 
 
 def _utilization(requested: Int64Array, capacity: Int64Array) -> Int64Array:
-    """Return the percentage that is requested, 100 where it is more than there is."""
     fits = (capacity > 0) & (requested <= capacity)
     divisor = np.where(fits, capacity, 1)
     if int(requested.max(initial=0)) <= _MAX_EXACT:

@@ -202,7 +202,6 @@ def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> Check
 def _report(
     base: Base, outcomes: Iterable[CheckOutcome], earlier: ChecksReport | None, fail_on: Sequence[Condition]
 ) -> ChecksReport:
-    """Return the ChecksReport about outcomes, compared with an earlier one where there is one."""
     from collections import Counter
 
     from msgspec.structs import replace

@@ -47,7 +47,6 @@ class Tally(msgspec.Struct):
     origin: Origin | None = None
 
     def add(self, node: str | None, pods: int = 1, message: str = "", decision: PodPlacement | None = None) -> None:
-        """Count pods."""
         if node is not None:
             self.nodes[node] += pods
             return
@@ -72,7 +71,6 @@ class Tally(msgspec.Struct):
 
     @property
     def side(self) -> WorkloadSide:
-        """The tally as a document."""
         return WorkloadSide(pods=self.pods, placed=self.placed, nodes=dict(sorted(self.nodes.items())))
 
 
@@ -85,7 +83,6 @@ class Workloads(msgspec.Struct):
     passing: set[str] = set()
 
     def named(self, key: str) -> Tally:
-        """Return the tally of a workload."""
         return self.tallies.setdefault(key, Tally())
 
 

@@ -83,7 +83,6 @@ def _facts(report: Report) -> Facts:
 
 
 def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], Any]]:
-    """Yield fields of documents as facts, by the name of each fact, about what another field names."""
     for document in documents:
         for name, field in names.items():
             yield (getattr(document, about), name), getattr(document, field)

@@ -86,7 +86,6 @@ def _own_nodes(again: WorkloadDifference | None, row: WorkloadDifference) -> Seq
 def _blame(
     part: str, pod: Pod, row: WorkloadDifference | None, own_nodes: Iterable[str], nodes: Mapping[str, Node]
 ) -> Blame:
-    """Return what a part of a change takes on some nodes, or in their zones where it takes nothing there."""
     new = _new_pods(row)
     there = [name for name in own_nodes if new.get(name)]
     zone = ""
@@ -103,7 +102,6 @@ def _blame(
 
 
 def _new_pods(row: WorkloadDifference | None) -> dict[str, int]:
-    """Return node -> how many pods more of a workload are there."""
     if row is None or row.after is None:
         return {}
     before = row.before or WorkloadSide(pods=0, placed=0, nodes={})
@@ -193,7 +191,6 @@ def without_deleted(subject: Subject, before: Subject, deleted: Container[str]) 
 
 
 def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:
-    """Yield a warning for each workload of the cluster that only the manifests of before have."""
     if before.manifests is None or after.manifests is None:
         return
     written = {workload.key for workload in after.manifests.workloads}

@@ -400,7 +400,6 @@ def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
 
 
 def _fact_texts(fact: FactDifference) -> tuple[str, str]:
-    """Return a fact before and after as texts."""
     before, after = (_fact_text(fact.fact, value) for value in (fact.before, fact.after))
     return before, after
 

@@ -54,7 +54,6 @@ class Whereabouts(msgspec.Struct, frozen=True):
         )
 
     def shown(self, nodes: NodesShown) -> NodesShown:
-        """Return the nodes to explain, with the node on which the pod runs."""
         if isinstance(nodes, Shown) and self.node is not None:
             return Shown(nodes.top, nodes.with_score_details, (self.node,))
         return nodes

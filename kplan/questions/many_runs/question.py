@@ -37,7 +37,6 @@ class ManyRuns(Question, frozen=True):
     seed: Seed = DEFAULT_SEED
 
     def subject(self, base: Base) -> Subject:
-        """Return what the question is about that is asked many times."""
         return self.question.subject(base)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> OddsReport:

@@ -51,7 +51,6 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _spread(end: EndSpread) -> str:
-    """Return when the runs end."""
     if end.shortest == end.longest:
         return f"Time: all runs end after {seconds_text(end.longest)}"
     return (
@@ -129,7 +128,6 @@ def _workload_row(workload: WorkloadOdds, options: ReportOptions, *, tells_compl
 
 
 def _is_certain(pod: PodOdds) -> bool:
-    """Return whether a pod ends up the same in all runs."""
     return any(share.share == 1 for share in (*pod.nodes.values(), pod.pending)) or any(
         share is not UNSET and share.share == 1 for share in (pod.gone, pod.blocked)
     )
@@ -167,7 +165,6 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 
 def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    """Return a table that says in a word or two what becomes of each pod of a change."""
     rows = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
     return Table(("POD", "OUTCOME", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
 

@@ -145,7 +145,6 @@ def _no_autoscaler() -> UsageError:
 
 
 def following(planner: B, settings: Settings | None) -> B:
-    """Return the same planner, which follows an autoscaler."""
     other = planner.with_additions(())
     other.autoscaler = settings
     return other

@@ -117,7 +117,6 @@ def _moves(removal: RemovedNodes, *, is_whole: bool) -> str:
 
 
 def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
-    """Yield why the other nodes stay: counted by reason, or a row for each node."""
     stays = document.stays
     if not stays:
         return

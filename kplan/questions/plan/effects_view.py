@@ -42,7 +42,6 @@ _MOST_ROWS = 60
 
 
 def workload_of(change: PodChange) -> str:
-    """Return the workload of a pod as KIND NAMESPACE/NAME, or the pod itself where it has none."""
     return change.pod if change.owner is None else change.owner.title
 
 
@@ -203,7 +202,6 @@ def _tells_apart(document: PlanReport) -> bool:
 
 
 def _is_rolled_out(document: PlanReport, change: PodChange) -> bool:
-    """Return whether a rollout replaces a pod."""
     name = workload_of(change)
     return change.by is None and any(
         workload_title(workload) == name and workload.change is Change.ROLLOUT for workload in document.workloads
@@ -336,7 +334,6 @@ def _not_replaced(document: PlanReport) -> str:
 
 
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
-    """Return whether a pod belongs to one of the workloads, or is one itself."""
     name = workload_of(change)
     return name in names or f"Pod {name}" in names
 

@@ -62,7 +62,6 @@ class MakingRoom:
 
 
 def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Acts:
-    """Return the moves of pods."""
     return tuple(_move(simulation, pod) for pod in pods)
 
 

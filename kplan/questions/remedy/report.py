@@ -105,7 +105,6 @@ def _reasons(simulation: Simulation, left: Sequence[str]) -> dict[str, str]:
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
-    """Yield that an autoscaler which is not followed may add nodes by itself."""
     settings = autoscaler_of(base.objects) if base.autoscaler is None else None
     if settings is not None:
         name = "karpenter" if isinstance(settings, Karpenter) else "cluster-autoscaler"

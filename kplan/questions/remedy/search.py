@@ -173,7 +173,6 @@ class Search:
 
     @property
     def _follows(self) -> bool:
-        """Whether an autoscaler is followed."""
         return self._playing.base.autoscaler is not None
 
     @property
@@ -182,7 +181,6 @@ class Search:
 
 
 def _in_turn(groups: Iterable[Acts]) -> Iterator[Acts]:
-    """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
     of_kind: dict[Kind, list[Acts]] = {}
     for group in groups:
         of_kind.setdefault(kind_of(group[0]), []).append(group)

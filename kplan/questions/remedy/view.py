@@ -177,7 +177,6 @@ def action_text(action: d.Action) -> str:  # noqa: PLR0911 - one case a kind, in
 
 
 def _fields(text: str) -> str:
-    """Return fields of JSON that are set, in a few words."""
     fields = msgspec.json.decode(text, type=dict[str, int | str | None])
     return ", ".join(f"{name}: {held}" for name, held in fields.items() if held is not None) or "none"
 

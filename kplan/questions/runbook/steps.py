@@ -91,7 +91,6 @@ class _Runbook:
         self.n_tried = 0
 
     def write(self, progress: Callable[[int, int], None]) -> None:
-        """Write all steps."""
         n_nodes = len(self._left)
         if not self._rolling:
             names = [name for name in self._left if not self._base.objects.node_by_name[name].spec.unschedulable]

@@ -50,7 +50,6 @@ class WhatIf(Question, frozen=True):
     settle: bool = False
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> Head:
-        """Return the answer of the question."""
         from kplan.effects.what_if import changed_as
 
         changed = changed_as(

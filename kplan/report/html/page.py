@@ -172,7 +172,6 @@ def render_html(
 
 
 def _course(document: Report) -> str:
-    """Return the course of a change as a picture, where it has a clock."""
     timeline = getattr(document, "timeline", UNSET)
     return timeline_figures(timeline, getattr(document, "steps", ())) if isinstance(timeline, Timeline) else ""
 

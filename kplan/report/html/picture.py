@@ -36,7 +36,6 @@ class Badges:
         self._n_unmarked = len(groups) - len(self._groups)
 
     def on_card(self, node: str, moment: Moment) -> str:
-        """Return the badges of a node, each with the number of pods there."""
         badges = []
         for index, group in enumerate(self._groups):
             there = _of(group, moment).get(node)
@@ -54,7 +53,6 @@ class Badges:
         return _SEVERAL if len(letters) > 1 else "".join(letters)
 
     def in_words(self, node: str, moment: Moment) -> list[str]:
-        """Return the groups of which pods run on a node, in words."""
         return [
             f"{count(there, 'pod')} of {group.group}"
             for group in self._groups
@@ -104,7 +102,6 @@ def pod_anchor(key: str) -> str:
 
 
 def pod_link(key: str) -> str:
-    """Return a link to the part about a pod."""
     return f'<a href="#{pod_anchor(key)}">{escape(key)}</a>'
 
 

@@ -124,7 +124,6 @@ def _height(number: float, most: float) -> str:
 
 
 def _steps(points: Sequence[tuple[float, float]], most: float, end: float) -> str:
-    """Return a line that keeps its height from one point to the next, to the end."""
     drawn: list[str] = []
     before = points[0][1] if points else 0.0
     for at, number in points:

@@ -188,7 +188,6 @@ class DaemonLedger:
                 self.note(node, ())
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
-        """Update the pods of a node."""
         eligible = self.nodes.get(node)
         if not node:
             due: list[Action] = []  # pods that it took over and that tell no node

@@ -41,7 +41,6 @@ class WantedDeployment(msgspec.Struct, frozen=True):
 
     @property
     def max_pods(self) -> int:
-        """How many pods there may be in all."""
         return self.replicas + self.fenceposts[0]
 
 

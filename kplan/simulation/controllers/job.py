@@ -195,7 +195,6 @@ def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tu
 
 
 def _is_about_disruption(rule: PodFailurePolicyRule) -> bool:
-    """Tell whether a rule is for pods that are evicted, preempted or lost with their node."""
     return any((pattern.type, pattern.status) == _CONDITION for pattern in rule.on_pod_conditions)
 
 

@@ -50,7 +50,6 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is ready."""
         return self.ready_since is not None
 
     @property

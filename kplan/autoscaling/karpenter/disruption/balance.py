@@ -101,7 +101,6 @@ class Balance:
 
 
 def _claim_prices(question: Question) -> Iterable[tuple[str, float]]:
-    """Yield the prices of all claims of a pool together."""
     prepared = question.prepared
     prices: dict[str, float] = {}
     for claim in prepared.snapshot.node_claims:
@@ -113,5 +112,4 @@ def _claim_prices(question: Question) -> Iterable[tuple[str, float]]:
 
 
 def are_enough(scores: Mapping[str, Score]) -> bool:
-    """Tell whether every score is enough."""
     return all(score.is_enough for score in scores.values())

@@ -68,7 +68,6 @@ class Events:
         self.add(Event(f"nodepool/{pool}", BLOCKED, message))
 
     def propose(self, state: StateNode, command: str, savings: float) -> None:
-        """Note that a node is part of a command that is considered."""
         self.note(state, CANDIDATE, f"Consolidation candidate: {command} (savings: ${savings:.2f})")
 
     def reject(self, state: StateNode, command: str, reason: str, savings: float) -> None:
@@ -130,7 +129,6 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def pool_name(self) -> str:
-        """The name of its pool."""
         return self.pool.metadata.name
 
     @property

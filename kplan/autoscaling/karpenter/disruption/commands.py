@@ -74,7 +74,6 @@ class Command(msgspec.Struct, frozen=True):
         return f"{text} -> [{len(self.replacements)} {plural}]"
 
     def propose(self, events: Events) -> None:
-        """Note that the command is considered."""
         for candidate in self.candidates:
             events.propose(candidate.state, self.text_for(candidate), self.savings)
 
@@ -147,7 +146,6 @@ def _keep(
 
 
 def _replacement(question: Question, candidates: Sequence[Candidate], node: Planned) -> Planned | None:
-    """Return the new node with only the types that are cheaper than the nodes that go."""
     known = question.prepared.known
     wanted = node.requirements.get(CAPACITY_TYPE)
     allows = {name: wanted is None or known.has(wanted, name) for name in (SPOT, ON_DEMAND)}

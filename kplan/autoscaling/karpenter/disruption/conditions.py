@@ -51,7 +51,6 @@ class ClaimState(msgspec.Struct, frozen=True):
 
 
 def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
-    """Return the states of all claims, by name: as they are now, or as their conditions say."""
     return {
         claim.metadata.name: _derived(prepared, claim) if prepared.options.derive_conditions else _as_is(claim)
         for claim in prepared.snapshot.node_claims

@@ -82,7 +82,6 @@ class Method(msgspec.Struct, frozen=True):
     is_eventual: bool = False
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
-        """Return what the method does."""
         cluster = Question(prepared, conditions, Events(), prepared.now, self.is_eventual)
         candidates = cluster.candidates(self.concerns(prepared.release))
         allowed = cluster.allowed(self.reason)
@@ -231,7 +230,6 @@ def _why_invalid(cluster: Question, command: Command) -> str:
 
 
 def _always(concerns: Filter) -> Callable[[Release], Filter]:
-    """Return a test that is the same in all releases."""
     return lambda _: concerns
 
 
