@@ -301,6 +301,83 @@ def test_the_plugin_of_helm_needs_a_chart(tmp_path: Path) -> None:
     assert ran.stderr.startswith("usage: helm kplan CHART")
 
 
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a checkout of the files that a release changes, whose packages pass or fail as a file says."""
+    make = script("make")
+    for name in (*make.VERSIONED, ".gitignore"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## [Unreleased]\n\n- Faster.\n\n## [0.1.0] - 2026-11-20\n\nThe first.\n"
+    )
+    packages = tmp_path / ".ci" / "release" / "try-packages"
+    packages.parent.mkdir(parents=True)
+    packages.write_text("#!/bin/sh\ntest ! -e build/broken && mkdir -p dist && touch dist/kplan.whl\n")
+    packages.chmod(0o755)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    for setting in ("user.name=A", "user.email=a@example.com"):
+        git(tmp_path, "config", *setting.split("="))
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "Begin")
+    return tmp_path
+
+
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_release_is_one_command(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout)
+
+    script("make").make("7.1.0", checkout)
+
+    assert git(checkout, "log", "-1", "--format=%s %D").strip() == "Release 7.1.0 HEAD -> main, tag: v7.1.0"
+    assert git(checkout, "status", "--porcelain") == ""
+    assert (checkout / "dist" / "kplan.whl").exists()
+    assert script("check_version").problems("v7.1.0", checkout) == []
+    server = json.loads((checkout / "server.json").read_text())
+    assert {server["version"], server["packages"][0]["version"]} == {"7.1.0"}
+    assert yaml.safe_load((checkout / "fixtures/plugins/helm/plugin.yaml").read_text())["version"] == "7.1.0"
+    changelog = (checkout / "CHANGELOG.md").read_text()
+    assert re.search(
+        r"## \[Unreleased\]\n\n## \[7\.1\.0\] - \d{4}-\d\d-\d\d\n\n- Faster\.\n\n## \[0\.1\.0\]", changelog
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "break_it", "words"),
+    [
+        ("v1", "", "'v1' is no version"),
+        ("7.1.0", "CHANGELOG.md", "not committed"),
+        ("0.1.0", "", "an entry for 0.1.0 already"),
+    ],
+)
+def test_a_release_that_is_not_ready_changes_nothing(checkout: Path, version: str, break_it: str, words: str) -> None:
+    if break_it:
+        (checkout / break_it).write_text("# Changelog\n")
+    before = git(checkout, "status", "--porcelain")
+
+    with pytest.raises(ValueError, match=words):
+        script("make").make(version, checkout)
+
+    assert git(checkout, "status", "--porcelain") == before
+    assert git(checkout, "tag") == ""
+
+
+def test_packages_that_fail_leave_the_files_of_a_release_as_they_were(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout)
+    (checkout / "build").mkdir()
+    (checkout / "build" / "broken").touch()
+
+    with pytest.raises(subprocess.CalledProcessError):
+        script("make").make("7.1.0", checkout)
+
+    assert git(checkout, "status", "--porcelain") == git(checkout, "tag") == ""
+
+
 def test_the_plugin_of_helm_has_what_helm_4_requires_and_the_version_of_kplan() -> None:
     plugin = yaml.safe_load((HELM / "plugin.yaml").read_text())
     assert (plugin["apiVersion"], plugin["type"], plugin["runtime"]) == ("v1", "cli/v1", "subprocess")
