@@ -89,6 +89,7 @@ class NodeCondition(KubeStruct, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 
 
@@ -128,8 +129,9 @@ class NodeAnnotations(KubeStruct, frozen=True):
 
 
 class NodeMeta(PlainMeta, frozen=True):
-    """Metadata of a node."""
+    """Metadata of a node; `finalizers` are whose work a node that is being deleted waits for."""
 
+    finalizers: tuple[str, ...] = ()
     annotations: NodeAnnotations = NodeAnnotations()
 
 
@@ -175,10 +177,20 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
     min_ready_seconds: Int32 = 0
 
 
+class WorkloadCondition(KubeStruct, frozen=True):
+    """A condition of a workload, or of its autoscaler: Progressing, ReplicaFailure, ScalingActive."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
 class ReplicasStatus(KubeStruct, frozen=True):
-    """How many pods a workload has."""
+    """How many pods a workload has, and what its controller says of it."""
 
     replicas: Int32 = 0
+    conditions: tuple[WorkloadCondition, ...] = ()
 
 
 class ReplicationController(ApiObject, frozen=True):

@@ -84,6 +84,12 @@ class PodOS(KubeStruct, frozen=True):
     name: str = ""
 
 
+class PodReadinessGate(KubeStruct, frozen=True):
+    """A condition of the pod that somebody sets, without which the pod is not ready."""
+
+    condition_type: str = ""
+
+
 class PodSpec(KubeStruct, frozen=True):
     """The spec of a pod."""
 
@@ -111,6 +117,7 @@ class PodSpec(KubeStruct, frozen=True):
     active_deadline_seconds: Int64 | None = None
     scheduling_group: PodSchedulingGroup | None = None
     os: PodOS | None = None
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
 
 
 class PodCondition(KubeStruct, frozen=True):
@@ -123,10 +130,36 @@ class PodCondition(KubeStruct, frozen=True):
     last_transition_time: str | None = None
 
 
+class ContainerStateWaiting(KubeStruct, frozen=True):
+    """Why a container does not run yet, in the kubelet's word: ContainerCreating, ImagePullBackOff."""
+
+    reason: str = ""
+
+
+class ContainerStateTerminated(KubeStruct, frozen=True):
+    """How and when a container ended; the reason is Completed, Error, OOMKilled, or the like."""
+
+    exit_code: Int32 = 0
+    signal: Int32 = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class ContainerState(KubeStruct, frozen=True):
+    """A container that waits or has ended; one with neither runs."""
+
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
 class ContainerStatus(KubeStruct, frozen=True):
     """The node's report of a container; resources differ from the spec during a resize."""
 
     name: str = ""
+    ready: bool | None = None
+    started: bool | None = None
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
     restart_count: Int32 = 0
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
@@ -187,7 +220,14 @@ class PodAnnotations(KubeStruct, frozen=True):
 
 
 class PodMeta(PlainMeta, frozen=True):
-    """Metadata of a pod."""
+    """Metadata of a pod.
+
+    `finalizers` are whose work a pod that is being deleted waits for; its deletion was asked for
+    `deletion_grace_period_seconds` before `deletion_timestamp`.
+    """
+
+    finalizers: tuple[str, ...] = ()
+    deletion_grace_period_seconds: Int64 | None = None
 
     annotations: PodAnnotations = PodAnnotations()
 
@@ -197,6 +237,7 @@ class PodStatus(KubeStruct, frozen=True):
 
     phase: str = ""
     reason: str = ""
+    message: str = ""
     conditions: tuple[PodCondition, ...] = ()
     nominated_node_name: str = ""
     start_time: str | None = None

@@ -39,6 +39,16 @@ def to_micros(text: str) -> int:
     return (moment - _EPOCH) // _MICROSECOND + int((match[7] or "0")[:6].ljust(6, "0"))
 
 
+def seconds(text: str | None) -> float | None:
+    """Return a time of an object in seconds since 1970; None for none, or for one that cannot be read."""
+    if not text:
+        return None
+    try:
+        return to_micros(text) / 1_000_000
+    except ValueError:
+        return None
+
+
 def from_micros(micros: int) -> str:
     """Return the RFC 3339 text in UTC, with a fraction only where there is one."""
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")

@@ -5,7 +5,7 @@ Apps/v1, batch/v1, autoscaling and policy/v1, with the fields that pods and cont
 
 from msgspec import field
 
-from kplan.api.core import PodTemplateSpec, ReplicasStatus
+from kplan.api.core import PodTemplateSpec, ReplicasStatus, WorkloadCondition
 from kplan.api.meta import (
     ApiObject,
     Int32,
@@ -273,13 +273,6 @@ class JobSpec(KubeStruct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class JobCondition(KubeStruct, frozen=True):
-    """One of a job's conditions; a job with Complete or Failed is over."""
-
-    type: str = ""
-    status: str = ""
-
-
 class JobStatus(KubeStruct, frozen=True):
     """How many pods are active, have succeeded and have failed."""
 
@@ -290,7 +283,7 @@ class JobStatus(KubeStruct, frozen=True):
     completion_time: str | None = None
     completed_indexes: str = ""
     failed_indexes: str = ""
-    conditions: tuple[JobCondition, ...] = ()
+    conditions: tuple[WorkloadCondition, ...] = ()  #: a job with Complete or Failed is over
 
 
 class Job(ApiObject, frozen=True):
@@ -340,10 +333,19 @@ class HorizontalPodAutoscalerSpec(KubeStruct, frozen=True):
     max_replicas: Int32 = 0
 
 
+class HorizontalPodAutoscalerStatus(KubeStruct, frozen=True):
+    """How many replicas there are and should be, and whether the autoscaler can tell."""
+
+    current_replicas: Int32 = 0
+    desired_replicas: Int32 = 0
+    conditions: tuple[WorkloadCondition, ...] = ()
+
+
 class HorizontalPodAutoscaler(ApiObject, frozen=True):
     """An autoscaler of replicas."""
 
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+    status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
 
 
 class ContainerResourcePolicy(KubeStruct, frozen=True):

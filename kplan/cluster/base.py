@@ -34,6 +34,7 @@ from kplan.facts import InputWarning
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
+from kplan.health.clock import latest_known
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.arguments import checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo
@@ -96,7 +97,7 @@ def moment_of(now: str | None, snapshot: Snapshot) -> int:
 
     Parameters
     ----------
-    now : RFC 3339; None for the time of the snapshot, or the present if that is unknown
+    now : RFC 3339; None for the time of the snapshot, the last moment of which it tells, or the present
 
     Raises
     ------
@@ -104,7 +105,10 @@ def moment_of(now: str | None, snapshot: Snapshot) -> int:
         When it is not a time.
     """
     try:
-        return to_micros(now or snapshot.taken_at or present())
+        if text := now or snapshot.taken_at:
+            return to_micros(text)
+        known = latest_known(snapshot)
+        return to_micros(present()) if known is None else round(known * 1e6)
     except ValueError as error:
         raise UsageError(f"now: {error}") from None
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.api.core import Pod, PodCondition
+from kplan.api.core import Pod, PodCondition, WorkloadCondition
 from kplan.api.meta import controller_of
-from kplan.api.workloads import Job, JobCondition, PodDisruptionBudget
+from kplan.api.workloads import Job, PodDisruptionBudget
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.desired import wanted_job
@@ -185,7 +185,7 @@ def _settled_job(obj: Job, simulation: Simulation) -> Job:
     before, wanted = wanted_job(obj), state.wanted
     conditions = obj.status.conditions
     if wanted.failed_by_policy and not before.failed_by_policy:
-        conditions = (*conditions, JobCondition(type="FailureTarget", status="True"))
+        conditions = (*conditions, WorkloadCondition(type="FailureTarget", status="True"))
     indexes = obj.status.failed_indexes
     if wanted.failed_indexes != before.failed_indexes:
         indexes = ",".join(map(str, sorted(wanted.failed_indexes)))

@@ -76,11 +76,11 @@ def save(
     --redact replaces each name by a pseudonym, the same everywhere and in the same alphabetical order; the key is not
     kept. These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
     keys of labels, taints, annotations and selectors, and annotations about storage; names of resources, drivers,
-    provisioners, schedulers, scheduling gates, conditions and API groups; values of the labels for operating system,
-    architecture, Windows build, instance type and capacity type; label values that are compared as numbers (Gt, Lt),
-    short numbers in labels of nodes, true and false; the priority classes that every cluster has; attributes,
-    capacities and counters of devices, and the CEL expressions over them; the alphabetical order of the names that are
-    replaced, and which of them are the same.
+    provisioners, schedulers, scheduling gates, finalizers, conditions and API groups; values of the labels for
+    operating system, architecture, Windows build, instance type and capacity type; label values that are compared as
+    numbers (Gt, Lt), short numbers in labels of nodes, true and false; the priority classes that every cluster has;
+    attributes, capacities and counters of devices, and the CEL expressions over them; the alphabetical order of the
+    names that are replaced, and which of them are the same.
     """
     from kplan.snapshot.own_file import check_name, encode_snapshot, save_snapshot
 

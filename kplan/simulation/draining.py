@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.time import seconds
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import VIOLATED
 from kplan.simulation.loop import Simulation
-from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
 

@@ -13,6 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kplan.api.core import PodCondition
+from kplan.api.time import seconds
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
@@ -23,7 +24,7 @@ from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
 from kplan.simulation.jobs import BATCH_SECONDS, Ended, JobState
 from kplan.simulation.objects import Workloads
-from kplan.simulation.observing import seconds, stamp
+from kplan.simulation.observing import stamp
 from kplan.simulation.owners import DaemonSetState, Owner
 from kplan.simulation.pod_creation import PodMaker, share
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT, PodDeleted

@@ -14,6 +14,7 @@ from kplan.api.kinds import type_of
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.api.references import WorkloadRef, object_name
+from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.daemon_set import Eligibility
@@ -30,7 +31,7 @@ from kplan.simulation.desired import (
     wanted_stateful_set,
 )
 from kplan.simulation.jobs import JobState
-from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
+from kplan.simulation.observing import completion_index, next_ordinal, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.simulation.pod_creation import GENERATION_LABEL
 from kplan.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
-from kplan.api.time import to_micros
+from kplan.api.time import seconds
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
@@ -19,18 +19,6 @@ from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
 from kplan.simulation.pod_creation import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL
 from kplan.simulation.templates import REVISION_LABEL
 from kplan.workloads.expansion import TEMPLATE_HASH
-
-_MICROS = 1_000_000
-
-
-def seconds(text: str | None) -> float | None:
-    """Return a time of an object in seconds since 1970; None for none, or for one that cannot be read."""
-    if not text:
-        return None
-    try:
-        return to_micros(text) / _MICROS
-    except ValueError:
-        return None
 
 
 def stamp(at: float) -> str:

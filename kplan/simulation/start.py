@@ -8,12 +8,12 @@ from random import Random
 from kplan.api.time import to_micros
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
+from kplan.health.clock import latest_known, present, renewals, silent_nodes
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import IsOn
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import Durations
-from kplan.simulation.heartbeats import present, renewals, silent_nodes
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
@@ -110,6 +110,8 @@ def _now(
 ) -> float:
     """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it.
 
+    Heartbeats and conditions tell that it was taken later than that.
+
     Parameters
     ----------
     renewed : when leases of nodes were renewed last
@@ -120,7 +122,8 @@ def _now(
         except ValueError:
             pass
     times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
-    return present(renewed, max(times, default=0.0)) or latest(times) + QUIET
+    known = latest_known(snapshot) or 0.0
+    return present(renewed, max(known, *times, 0.0)) or max(known, latest(times) + QUIET)
 
 
 def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:

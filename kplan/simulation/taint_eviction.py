@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from kplan.api.time import seconds
 from kplan.api.tolerations import NO_EXECUTE, Taint, Toleration, tolerates
 from kplan.documents.change import StepEvent
 from kplan.simulation.jobs import HALF_A_SECOND
-from kplan.simulation.observing import seconds
 from kplan.simulation.scheduling import Scheduling
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

@@ -147,12 +147,23 @@ TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
 _Times = tuple[tuple[str, ...], str]
 _CONDITIONS: _Times = ("status", "conditions"), "last_transition_time"
+_HEARTBEATS: _Times = ("status", "conditions"), "last_heartbeat_time"
 _METADATA: tuple[_Times, ...] = ((("metadata",), "creation_timestamp"), (("metadata",), "deletion_timestamp"))
 _TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
     core.Pod: ((("status",), "start_time"), _CONDITIONS, *_METADATA),
-    core.Node: (_CONDITIONS, (("spec", "taints"), "time_added"), *_METADATA),
+    core.Node: (_CONDITIONS, _HEARTBEATS, (("spec", "taints"), "time_added"), *_METADATA),
+    **dict.fromkeys(
+        (
+            core.ReplicationController,
+            workloads.ReplicaSet,
+            workloads.StatefulSet,
+            workloads.Deployment,
+            workloads.HorizontalPodAutoscaler,
+        ),
+        (_CONDITIONS, *_METADATA),
+    ),
     coordination.Lease: ((("spec",), "renew_time"), *_METADATA),
-    workloads.Job: ((("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
+    workloads.Job: (_CONDITIONS, (("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
     resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
     provisioning.NodePool: (_CONDITIONS, *_METADATA),
     provisioning.NodeClaim: (_CONDITIONS, (("status",), "last_pod_event_time"), *_METADATA),

@@ -1,12 +1,13 @@
 """Removal of contents that do not affect scheduling, so that snapshots stay small and their digests comparable.
 
 Structs hold only fields that scheduling reads; this module removes irrelevant contents of these fields: annotations of
-other programs, volumes without a source that storage plugins know, container statuses that repeat the spec, and unread
-conditions.
+other programs, volumes without a source that storage plugins know, statuses of containers that run as the spec says,
+and unread conditions. Messages go, as they may hold anything; of the kubelet's stays which resource was short.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec.structs import astuple, replace
 
 from kplan.api import core
 from kplan.api.meta import ObjectMeta, PlainMeta, ResourceList
-from kplan.api.pod import ContainerStatus
+from kplan.api.pod import ContainerStatus, PodMeta
 from kplan.api.storage import Volume
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -60,7 +61,7 @@ def lean(obj: S) -> S:
             if len(reduced) < len(volumes):
                 changes["spec"] = replace(obj.spec, volumes=reduced)
         status = obj.status
-        if (status.conditions or status.container_statuses or status.init_container_statuses) and (
+        if (status.conditions or status.container_statuses or status.init_container_statuses or status.message) and (
             changed := _lean_pod_status(obj)
         ):
             changes["status"] = replace(status, **changed)
@@ -75,6 +76,8 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
         changes["resource_version"] = ""
     if metadata.generate_name and metadata.name:
         changes["generate_name"] = ""
+    if isinstance(metadata, core.NodeMeta | PodMeta) and metadata.finalizers and not metadata.deletion_timestamp:
+        changes["finalizers"] = ()
     if metadata.owner_references and any(owner.block_owner_deletion for owner in metadata.owner_references):
         changes["owner_references"] = tuple(
             replace(owner, block_owner_deletion=False) for owner in metadata.owner_references
@@ -110,6 +113,8 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         )
         if conditions != status.conditions:
             changes["conditions"] = conditions
+    if status.message and (message := short_resource(status.message)) != status.message:
+        changes["message"] = message
     if not status.container_statuses and not status.init_container_statuses:
         return changes
     for field, containers in (
@@ -141,9 +146,21 @@ def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
     return replace(condition, last_transition_time=time, message=message)
 
 
+def short_resource(message: str) -> str:
+    """Return what the kubelet's message about an eviction begins with: which resource its node was short of."""
+    match = re.match(r"The node was low on resource: [a-z][a-z0-9./-]{0,62}", message)
+    return match[0].rstrip(".") if match else ""
+
+
+_SETTLED = (None, True)
+
+
 def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> bool:
-    """Tell whether a container's resources are those of the spec, and it never restarted."""
-    if status.restart_count:
+    """Tell whether a container runs with the resources of the spec, and never restarted."""
+    state = status.state
+    if status.restart_count or state.waiting is not None or (state.terminated and state.terminated.exit_code):
+        return False
+    if status.ready not in _SETTLED:
         return False
     if status.resources is None:
         return True
@@ -151,13 +168,18 @@ def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> boo
 
 
 def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
-    """Return Ready and the conditions that are not False; None where there are no others."""
+    """Return Ready and the conditions that are not False; None where there are no others.
+
+    The heartbeat of Ready tells when the node was heard last.
+    """
     if not conditions:
         return None
     reduced = tuple(
         replace(condition, reason="")
         if condition.reason and condition.status == "True" and condition.type == "Ready"
         else condition
+        if condition.type == "Ready" or condition.last_heartbeat_time is None
+        else replace(condition, last_heartbeat_time=None)
         for condition in conditions
         if condition.type == "Ready" or condition.status != "False"
     )

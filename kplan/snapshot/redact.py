@@ -42,7 +42,7 @@ from kplan.snapshot.redact_rules import (
 KEPT = (
     "quantities, numbers, times, versions, phases and reasons",
     "keys of labels, taints, annotations and selectors, and annotations about storage",
-    "names of resources, drivers, provisioners, schedulers, scheduling gates, conditions and API groups",
+    "names of resources, drivers, provisioners, schedulers, scheduling gates, finalizers, conditions and API groups",
     "values of the labels for operating system, architecture, Windows build, instance type and capacity type",
     "label values that are compared as numbers (Gt, Lt), short numbers in labels of nodes, true and false",
     "the priority classes that every cluster has",

@@ -31,7 +31,7 @@ from kplan.api.workloads import (
     StatefulSetStatus,
     VolumeClaimTemplate,
 )
-from kplan.snapshot.lean import DECIDING_ANNOTATIONS
+from kplan.snapshot.lean import DECIDING_ANNOTATIONS, short_resource
 from kplan.snapshot.pseudonyms import Words
 
 
@@ -46,12 +46,12 @@ KEPT_FIELDS = _words(
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
     concurrency_policy consolidate_after consolidation_policy counter_set cpu creation_timestamp daemon_set_pod
     declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
-    duration effect ephemeral_disk expire_after extended_resource_name external_traffic_policy failed_indexes
-    fs_type gpu_count gpu_type group internal_traffic_policy ip_families ip_family_policy job_completion_index
-    job_index_failure_count job_index_ignored_failure_count key kind kubelet_version last_pod_event_time
-    last_transition_time managed_by match_attribute match_label_keys max_pods max_replicas max_size max_surge
-    max_unavailable medium memory min_available min_size mirror mismatch_label_keys node_affinity_policy
-    node_taints_policy nodes operator persistent_volume_reclaim_policy phase pod_management_policy
+    duration effect ephemeral_disk expire_after extended_resource_name external_traffic_policy failed_indexes finalizers
+    finished_at fs_type gpu_count gpu_type group internal_traffic_policy ip_families ip_family_policy
+    job_completion_index job_index_failure_count job_index_ignored_failure_count key kind kubelet_version
+    last_heartbeat_time last_pod_event_time last_transition_time managed_by match_attribute match_label_keys max_pods
+    max_replicas max_size max_surge max_unavailable medium memory min_available min_size mirror mismatch_label_keys
+    node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy phase pod_management_policy
     pod_replacement_policy preemption_policy price price_adjustment protocol provisioner qos_class reason reasons
     reclaim_policy renew_time resource resource_name resource_version restart_policy safe_to_evict scale_down_disabled
     scale_up_delay schedule scheduler_name scope_name scopes session_affinity start_time status succeeded_indexes
@@ -186,6 +186,8 @@ RULES: dict[tuple[type, str], Rule] = {
     (pod.ClaimReference, "name"): _named("podclaim"),
     (pod.PodResourceClaim, "name"): _named("podclaim"),
     (core.PodStatus, "nominated_node_name"): _named("Node"),
+    (core.PodStatus, "message"): lambda _words, message: short_resource(message),
+    (pod.PodReadinessGate, "condition_type"): _keep,
     (pod.PodResourceClaimStatus, "name"): _named("podclaim"),
     (pod.ContainerExtendedResourceRequest, "resource_name"): Words.resource_name,
     (pod.ContainerExtendedResourceRequest, "request_name"): Words.request,

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from kplan.api.workloads import JobCondition, JobStatus
+from kplan.api.core import WorkloadCondition
+from kplan.api.workloads import JobStatus
 from kplan.simulation.updates import DIRECTIVES_GATE, RESOURCES_GATE, forbidden_changes
 
 Spec = dict[str, Any]
 NEW = JobStatus()
 STARTED = JobStatus(start_time="2026-01-01T00:00:00Z", active=2)
-PAUSED = JobStatus(start_time="2026-01-01T00:00:00Z", conditions=(JobCondition("Suspended", "True"),))
+PAUSED = JobStatus(start_time="2026-01-01T00:00:00Z", conditions=(WorkloadCondition("Suspended", "True"),))
 TEMPLATE = {
     "metadata": {"labels": {"app": "batch"}},
     "spec": {

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.api.time import to_micros
-from kplan.simulation.heartbeats import present, renewals, silent_nodes
+from kplan.health.clock import present, renewals, silent_nodes
 from tests.objects import head
 from tests.simulation.clusters import node
 

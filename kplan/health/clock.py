@@ -1,4 +1,4 @@
-"""What the leases of a snapshot tell: when it was taken, and which kubelets do not answer.
+"""When a snapshot was taken, as far as it tells, and which kubelets did not answer then.
 
 A kubelet renews its lease every ten seconds, or a little later.
 Upstream: staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go.
@@ -6,9 +6,10 @@ Upstream: staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from kplan.simulation.observing import seconds
+from kplan.api.meta import PlainMeta
+from kplan.api.time import seconds
 from kplan.snapshot.model import Snapshot
 
 RENEWAL_SECONDS = 10.4
@@ -54,3 +55,36 @@ def silent_nodes(snapshot: Snapshot, renewed: Mapping[str, float], now: float) -
         if is_unknown or (heard is not None and heard < reference - RENEWAL_SECONDS - _SLACK):
             silent[name] = now if heard is None else heard
     return silent
+
+
+def latest_known(snapshot: Snapshot) -> float | None:
+    """Return the last moment of which a snapshot tells, in seconds since 1970; None where it tells of none.
+
+    Whatever happens next happens after it. A time that lies ahead, such as the end of a deletion, is none of these.
+    """
+    return max(filter(None, map(seconds, set(_past(snapshot)))), default=None)
+
+
+def _past(snapshot: Snapshot) -> Iterator[str | None]:
+    """Yield the times at which something happened."""
+    for obj in snapshot:
+        metadata: PlainMeta = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
+        yield metadata.creation_timestamp
+        status = getattr(obj, "status", None)
+        for condition in getattr(status, "conditions", ()):
+            yield getattr(condition, "last_transition_time", None)
+            yield getattr(condition, "last_heartbeat_time", None)
+    for pod in snapshot.pods:
+        yield pod.status.start_time
+    for node in snapshot.nodes:
+        yield from (taint.time_added for taint in node.spec.taints)
+    for lease in snapshot.leases:
+        yield lease.spec.renew_time
+    for job in snapshot.jobs:
+        yield job.status.start_time
+        yield job.status.completion_time
+
+
+def moment(snapshot: Snapshot) -> float | None:
+    """Return when a snapshot was taken, or the last moment of which it tells, in seconds since 1970."""
+    return seconds(snapshot.taken_at) or latest_known(snapshot)

@@ -1,0 +1,170 @@
+"""What a node is at this moment: whether it starts, is well, is in trouble, or leaves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Literal
+
+from kplan.api.core import Node
+from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.time import seconds
+from kplan.facts import Count, Document
+from kplan.health.clock import moment, renewals, silent_nodes
+from kplan.snapshot.model import Snapshot
+
+NodeState = Literal[
+    "being-deleted",
+    "unreachable",
+    "starting",
+    "not-ready",
+    "cordoned",
+    "disk-pressure",
+    "memory-pressure",
+    "pid-pressure",
+    "network-unavailable",
+    "full",
+]
+"""What a node can be besides well, the graver first; `full` has as many pods as it may have."""
+
+STARTING_SECONDS = 15 * 60.0
+"""For so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime."""
+
+_ENDED = ("Succeeded", "Failed")
+_STARTUP_TAINT = re.compile(
+    r"(startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io/.+"
+    r"|.+/(.+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
+)
+_OF_CONDITIONS: Mapping[str, NodeState] = {
+    "DiskPressure": "disk-pressure",
+    "MemoryPressure": "memory-pressure",
+    "PIDPressure": "pid-pressure",
+    "NetworkUnavailable": "network-unavailable",
+}
+_OF_CONDITION_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable")
+"""Taints that follow conditions; on a node that starts they go as soon as it is ready."""
+
+
+class UnusableResource(Document, frozen=True, kw_only=True):
+    """A resource that a node has, of which nothing can be used: its device plugin reports no healthy device."""
+
+    resource: str
+    capacity: str
+
+
+class NodeHealth(Document, frozen=True, kw_only=True):
+    """What a node is at present.
+
+    Attributes
+    ----------
+    states : the graver first; empty for a node that is well
+    since : RFC 3339: since when it is unreachable or not ready, or when it was created, if it starts; null if unknown
+    startup_taints : keys of taints that go by themselves once the node is set up
+    is_overdue : it starts, and should long have been ready
+    finalizers : whose work its deletion waits for
+    pods : how many pods run on it or are bound to it
+    """
+
+    node: str
+    states: tuple[NodeState, ...] = ()
+    since: str | None = None
+    startup_taints: tuple[str, ...] = ()
+    is_overdue: bool = False
+    finalizers: tuple[str, ...] = ()
+    unusable: tuple[UnusableResource, ...] = ()
+    pods: Count = 0
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it starts, so that its room is there as soon as it is set up."""
+        return "starting" in self.states and not self.is_overdue and "being-deleted" not in self.states
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no kubelet answers, so that no pod ends there."""
+        return "unreachable" in self.states
+
+
+def nodes_health(snapshot: Snapshot) -> dict[str, NodeHealth]:
+    """Return what each node is at present."""
+    now = moment(snapshot)
+    silent = silent_nodes(snapshot, renewals(snapshot), now or 0.0)
+    pods = Counter(pod.spec.node_name for pod in snapshot.pods if pod.status.phase not in _ENDED)
+    startup_taints = {
+        (taint.key, taint.effect) for pool in snapshot.node_pools for taint in pool.spec.template.spec.startup_taints
+    }
+    return {
+        node.metadata.name: _health(node, now, silent, pods[node.metadata.name], startup_taints)
+        for node in snapshot.nodes
+    }
+
+
+def _health(
+    node: Node,
+    now: float | None,
+    silent: Collection[str],
+    n_pods: int,
+    of_pools: Collection[tuple[str, str]],
+) -> NodeHealth:
+    name, created = node.metadata.name, seconds(node.metadata.creation_timestamp)
+    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    is_ready = ready is None or ready.status == "True"
+    age = None if now is None or created is None else now - created
+    is_young = age is not None and age < STARTING_SECONDS
+    taints = tuple(
+        dict.fromkeys(
+            taint.key
+            for taint in node.spec.taints
+            if (taint.key, taint.effect) in of_pools
+            or (_STARTUP_TAINT.fullmatch(taint.key) and taint.key not in _OF_CONDITION_TAINTS)
+            or (taint.key in _OF_CONDITION_TAINTS and is_young)
+        )
+    )
+    starts = bool(taints) or (not is_ready and is_young)
+    # A kubelet that has just come up has no lease yet, or none that it has renewed.
+    is_silent = name in silent and not (starts and is_young)
+    states: list[NodeState] = []
+    if node.metadata.deletion_timestamp is not None:
+        states.append("being-deleted")
+    if is_silent:
+        states.append("unreachable")
+    elif starts:
+        states.append("starting")
+    elif not is_ready:
+        states.append("not-ready")
+    if node.spec.unschedulable:
+        states.append("cordoned")
+    states += [
+        _OF_CONDITIONS[one.type]
+        for one in node.status.conditions
+        if one.type in _OF_CONDITIONS and one.status == "True" and not is_silent
+    ]
+    most = _count(node.status.allocatable.get("pods"))
+    if most is not None and n_pods >= most:
+        states.append("full")
+    changed = None if ready is None or is_ready else ready.last_transition_time
+    return NodeHealth(
+        node=name,
+        states=tuple(states),
+        since=node.metadata.creation_timestamp if starts and not is_silent else changed,
+        startup_taints=taints,
+        is_overdue=starts and not is_young and age is not None,
+        finalizers=node.metadata.finalizers if node.metadata.deletion_timestamp else (),
+        unusable=tuple(unusable_resources(node)),
+        pods=n_pods,
+    )
+
+
+def unusable_resources(node: Node) -> Iterator[UnusableResource]:
+    """Yield the resources of which a node has a capacity, and nothing to allocate."""
+    for resource, capacity in node.status.capacity.items():
+        if _count(node.status.allocatable.get(resource, "0")) == 0 and (_count(capacity) or 0) > 0:
+            yield UnusableResource(resource=resource, capacity=str(capacity))
+
+
+def _count(quantity: str | float | None) -> int | None:
+    try:
+        return None if quantity is None else parse(quantity).value()
+    except InvalidQuantity:
+        return None
