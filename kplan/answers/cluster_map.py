@@ -12,8 +12,7 @@ from kplan.api.labels import ZONE
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import Key, group_of
 
 MOST_RESOURCES = 5
 """The number of resources in a picture: ``pods``, and the others that most nodes offer."""

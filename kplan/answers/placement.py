@@ -29,9 +29,8 @@ from kplan.documents.placement import (
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
-from kplan.framework.pod_groups import group_of
-from kplan.framework.post_filter import Preemption, Victim
-from kplan.framework.results import Outcome
+from kplan.framework.listers import group_of
+from kplan.framework.results import Outcome, Preemption, Victim
 from kplan.framework.session import Session
 
 NodesShown = Iterable[str] | Shown | None

@@ -19,7 +19,7 @@ from kplan.documents.base import Condition
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport
 from kplan.engine.cluster import Cluster
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 

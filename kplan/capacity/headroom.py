@@ -34,8 +34,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.pod_creation import PodMaker
 from kplan.subjects.incoming import IncomingPod, with_objects
-from kplan.workloads.autoscalers import live_replicas
-from kplan.workloads.contents import Manifests
+from kplan.workloads.contents import Manifests, live_replicas
 
 
 def count_more(

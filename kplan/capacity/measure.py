@@ -21,8 +21,7 @@ from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.api.labels import ZONE
 from kplan.capacity.additions import additions, offers
-from kplan.capacity.counting import Fit, Template, fill_from, stopped_placement, stopped_plan
-from kplan.capacity.growing import fill_growing
+from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_placement, stopped_plan
 from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
@@ -46,7 +45,7 @@ from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import ParameterError, UsageError
 from kplan.facts import InputWarning
-from kplan.framework.pod_groups import WORKLOAD_GATE
+from kplan.framework.listers import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.reading.arguments import listed

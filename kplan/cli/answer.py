@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
     from kplan.effects.subject import Subject
-    from kplan.framework.extenders import Extender
+    from kplan.framework.interface import Extender
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests

@@ -31,7 +31,7 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.framework.extenders import Extender
+from kplan.framework.interface import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.health.clock import latest_known

@@ -15,7 +15,7 @@ from kplan.documents.placement import Origin, PlacementReport, PodPlacement, Pre
 from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, steps_of
-from kplan.workloads.autoscalers import CODE as AUTOSCALED
+from kplan.workloads.contents import CODE as AUTOSCALED
 from kplan.workloads.contents import Manifests, ManifestWorkload
 from kplan.workloads.manifests import DEFAULT_NAMESPACE
 

@@ -21,7 +21,7 @@ from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster,
 from kplan.cluster.base import Base
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.facts import InputWarning
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 

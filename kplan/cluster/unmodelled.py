@@ -15,7 +15,7 @@ from kplan.api.tolerations import COMPARISON_GATE, is_comparison
 from kplan.config.model import SchedulerConfiguration
 from kplan.documents.base import Context
 from kplan.facts import InputWarning
-from kplan.framework.extenders import Extender
+from kplan.framework.interface import Extender
 from kplan.plugins.dynamic_resources import inventory as device_gates
 from kplan.plugins.node_volume_limits import limits as volume_gates
 from kplan.rules.volumes import PLUGIN_BY_NAME

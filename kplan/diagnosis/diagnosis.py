@@ -11,7 +11,7 @@ from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.subjects.sequence import QuestionPods, Replay
 

@@ -37,7 +37,7 @@ from kplan.engine.details import (
     UnmetAffinity,
     UntoleratedTaint,
 )
-from kplan.engine.node_matching import first_untolerated_hard_taints
+from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.cycle import CycleResult

@@ -20,8 +20,7 @@ from kplan.framework.group_cycle import (
     schedule_group,
     try_group,
 )
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import PREEMPTION_GATE
+from kplan.framework.listers import PREEMPTION_GATE, Key
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption import preemptors

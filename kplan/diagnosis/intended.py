@@ -13,9 +13,8 @@ from kplan.api.core import Node, Pod
 from kplan.api.names import nearest_texts, similarity
 from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.node_matching import is_hard
+from kplan.engine.matching import PodMatch, is_hard
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.pod_info import AffinityTerm, PodInfo
 

@@ -22,7 +22,7 @@ from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller
 from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, repair, uncordon
 from kplan.diagnosis.trials import Trials
 from kplan.documents import remedy as r
-from kplan.engine.node_matching import first_untolerated_hard_taints
+from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.rules.volumes import claim_name

@@ -12,7 +12,7 @@ from kplan.api.meta import controller_of
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.pod_matching import PodMatch
+from kplan.engine.matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.volumes import claim_name
 

@@ -14,8 +14,7 @@ from kplan.documents import remedy as r
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod
-from kplan.framework.listers import Listers
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, Listers, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT

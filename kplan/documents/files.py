@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.config.effective import Difference
+from kplan.config.loading import Difference
 from kplan.documents.base import Digest, Head
 from kplan.documents.change import LearnedDurations
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind

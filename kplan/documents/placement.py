@@ -12,8 +12,7 @@ from kplan.documents.nodes import ClusterMap, NewNodeRef, NodeChanges, RightSizi
 from kplan.documents.remedy import Remedy
 from kplan.engine.details import Code, Detail
 from kplan.facts import Count, Document, Positive
-from kplan.framework.post_filter import Preemption
-from kplan.framework.results import Outcome
+from kplan.framework.results import Outcome, Preemption
 
 GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 

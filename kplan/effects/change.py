@@ -31,7 +31,7 @@ from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import Manifest, WrittenWorkload, not_started, read_changes, with_runs
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import GroupPlan
 from kplan.documents.plan import PodChange
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation

@@ -29,7 +29,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.whatif.edits import Scale, change_of
 from kplan.whatif.references import find, name_of
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 
 _SCALED: Mapping[type, str] = {
     Deployment: "replicas",

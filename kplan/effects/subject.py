@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kplan.cluster.base import Base, PodLike
-from kplan.framework.pod_groups import WORKLOAD_GATE
+from kplan.framework.listers import WORKLOAD_GATE
 from kplan.subjects.incoming import admit_manifests, origin_of
 
 if TYPE_CHECKING:

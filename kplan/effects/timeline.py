@@ -40,7 +40,7 @@ from kplan.simulation.timed_drain import TimedDrain
 from kplan.simulation.updates import Update
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload
 
 _LEFT_BEHIND = ("DaemonSet", "Pod")

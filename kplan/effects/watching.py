@@ -16,7 +16,7 @@ from kplan.simulation.desired import bounds_of
 from kplan.simulation.loop import Simulation
 from kplan.simulation.start import fork
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 
 
 def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:

@@ -13,8 +13,7 @@ from kplan.cluster.base import Base
 from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.waves import PodState, Waves

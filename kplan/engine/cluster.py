@@ -11,8 +11,8 @@ import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.mappings import Recent
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_matching import PodMatch
 from kplan.engine.pod_table import PodTable
 from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo

@@ -6,7 +6,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_matching import PodMatch
+from kplan.engine.matching import PodMatch
 
 MAX_FOLLOWED = 32
 """After more changes than this, counting again is cheaper than applying the changes."""

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.matching import PodColumn, PodMatch
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_matching import PodColumn, PodMatch
 from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY
 
 S = TypeVar("S", bound=np.generic)

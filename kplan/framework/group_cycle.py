@@ -21,8 +21,7 @@ from kplan.engine.arrays import BoolArray
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_member
 from kplan.framework.diagnosis import reserve_error
 from kplan.framework.interface import GroupVictims
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle
+from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle, Key
 from kplan.framework.results import SUCCESS, Outcome, Status, StatusCode
 from kplan.framework.session import Session
 from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar

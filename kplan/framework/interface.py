@@ -30,13 +30,13 @@ Rules that the runtime relies on:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.core import Node, PersistentVolumeClaim, Pod
 from kplan.api.scheduling import PodGroup
 from kplan.config.releases import Release, reference
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -63,9 +63,100 @@ from kplan.rules.pod_info import PodInfo
 if TYPE_CHECKING:
     from random import Random
 
-    from kplan.framework.extenders import Extender
     from kplan.framework.listers import Listers
-    from kplan.framework.nominator import Nominator
+
+
+class ExtenderError(Exception):
+    """An extender did not answer, or not in a usable way."""
+
+
+class ExtenderFilterResult(msgspec.Struct, frozen=True):
+    """The nodes that an extender accepts, and why it rejects the others."""
+
+    nodes: Sequence[str]  #: names of the nodes that passed
+    failed: Mapping[str, str]  #: name -> message; preemption may help
+    unresolvable: Mapping[str, str]  #: name -> message; preemption cannot help
+
+
+class ExtenderVictims(msgspec.Struct, frozen=True):
+    """Victims on one node: pod keys (NAMESPACE/NAME), most important first."""
+
+    pods: Sequence[str]
+    num_pdb_violations: int
+
+
+PodsOn = Callable[[str], Mapping[str, Pod]]
+"""Node name -> the pods that run there, by NAMESPACE/NAME: an extender may name other victims than those proposed."""
+
+
+class Extender(Protocol):
+    """One configured extender."""
+
+    name: str
+    weight: int
+    is_ignorable: bool
+    filters: bool
+    prioritizes: bool
+    preempts: bool
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether the pod requests a resource that this extender manages, or the extender manages all pods."""
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
+        """Return which nodes pass; raises ExtenderError."""
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
+        """Return scores by node name, 0 to 10; raises ExtenderError."""
+
+    def preempt(
+        self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
+    ) -> Mapping[str, ExtenderVictims]:
+        """Return the candidates that the extender accepts, with their victims; raises ExtenderError."""
+
+
+class Nominator:
+    """Nominations by node row and by pod (rows of the pod table)."""
+
+    def __init__(self) -> None:
+        self._pods_by_row: dict[int, list[int]] = {}
+        self._row_by_pod: dict[int, int] = {}
+        self.in_cycle: frozenset[int] = frozenset()  #: pods of the group whose cycle runs; they take no room from it
+
+    def copy(self) -> Nominator:
+        """Return an independent copy."""
+        copied = Nominator()
+        copied._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
+        copied._row_by_pod = self._row_by_pod.copy()
+        return copied
+
+    def __bool__(self) -> bool:
+        return bool(self._row_by_pod)
+
+    def nominate(self, pod: int, row: int) -> None:
+        """Nominate a pod to a node, in place of an earlier nomination."""
+        self.drop(pod)
+        self._row_by_pod[pod] = row
+        self._pods_by_row.setdefault(row, []).append(pod)
+
+    def drop(self, pod: int) -> None:
+        """Remove a pod's nomination, if it has one."""
+        row = self._row_by_pod.pop(pod, None)
+        if row is not None:
+            pods = self._pods_by_row[row]
+            pods.remove(pod)
+            if not pods:
+                del self._pods_by_row[row]
+
+    def row_of(self, pod: int) -> int | None:
+        return self._row_by_pod.get(pod)
+
+    def pods_for(self, row: int) -> tuple[int, ...]:
+        """Return the pods nominated to a node, in the order of their nomination."""
+        return tuple(self._pods_by_row.get(row, ()))
+
+    def rows(self) -> list[int]:
+        """Return the nodes to which some pod is nominated, ascending."""
+        return sorted(self._pods_by_row)
 
 
 class Named(Protocol):

@@ -16,11 +16,16 @@ from kplan.engine.cluster import Change, Cluster
 from kplan.engine.mappings import Overlay
 from kplan.engine.node_table import NodeTable
 from kplan.framework.choice import Sampling
-from kplan.framework.extenders import Extender
-from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin, ReservedObjects, ReservedObjectsPlugin
-from kplan.framework.listers import Listers
-from kplan.framework.nominator import Nominator
-from kplan.framework.pod_groups import PodGroups
+from kplan.framework.interface import (
+    ClaimBindingPlugin,
+    Extender,
+    Handle,
+    Nominator,
+    Plugin,
+    ReservedObjects,
+    ReservedObjectsPlugin,
+)
+from kplan.framework.listers import Listers, PodGroups
 from kplan.framework.runtime import Framework
 from kplan.rules.pod_info import PodInfo
 

@@ -23,7 +23,7 @@ from kplan.api.core import Node, Pod
 from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
-from kplan.framework.extenders import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
+from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
 from kplan.live.faults import reason_of
 from kplan.live.tls import TlsFiles
 from kplan.live.waiting import BodyTooLargeError, OutOfTimeError, in_time, read_body

@@ -24,7 +24,7 @@ from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest,
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload
 
 

@@ -11,7 +11,7 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import run_of
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.preemption import DefaultPreemption

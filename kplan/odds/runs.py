@@ -22,7 +22,7 @@ from kplan.cluster.limits import MOST_RUNS
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.subjects.sequence import QuestionPods
 

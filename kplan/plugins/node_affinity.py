@@ -26,7 +26,7 @@ from kplan.api.labels import InvalidSelector
 from kplan.config.args import NodeAffinityArgs
 from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
 from kplan.engine.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
-from kplan.engine.node_matching import (
+from kplan.engine.matching import (
     match_node_selector,
     match_required_affinity,
     match_term,

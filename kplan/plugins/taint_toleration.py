@@ -13,7 +13,7 @@ import msgspec
 from kplan.api.tolerations import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.details import Detail, UntoleratedTaint
-from kplan.engine.node_matching import (
+from kplan.engine.matching import (
     count_untolerated_soft_taints,
     first_untolerated_hard_taints,
     is_hard,

@@ -14,7 +14,7 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement
 from kplan.engine.arrays import BoolArray
 from kplan.engine.details import Detail, OtherVolumeZone
-from kplan.engine.node_matching import match_requirement
+from kplan.engine.matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView

@@ -17,18 +17,21 @@ from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
-from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
 from kplan.framework.interface import (
     SUCCESS,
     CycleState,
+    Extender,
+    ExtenderError,
+    ExtenderVictims,
     GroupVictims,
     Handle,
+    PodsOn,
     PostFilterResult,
     Scope,
     Status,
     StatusCode,
 )
-from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
+from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
 from kplan.framework.session import Session
 from kplan.preemption.dry_run import Budgets, DryRun, dry_run
 from kplan.preemption.groups import victims_of_group

@@ -14,8 +14,7 @@ import msgspec
 from kplan.api.scheduling import PodGroup
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.interface import GroupVictims
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Status
 from kplan.preemption.dry_run import Budgets
 

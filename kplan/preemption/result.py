@@ -24,7 +24,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code, Reason
 from kplan.framework.diagnosis import NodeStatus
-from kplan.framework.post_filter import (
+from kplan.framework.results import (
     Candidate,
     Criteria,
     Criterion,

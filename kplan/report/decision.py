@@ -11,8 +11,7 @@ from msgspec import UNSET
 from kplan.api.quantity import listing, readable
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.engine import details as d
-from kplan.framework.post_filter import Preemption, WhyNot
-from kplan.framework.results import Outcome
+from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.new_nodes import new_node_text
 from kplan.report.options import ReportOptions

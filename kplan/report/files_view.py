@@ -11,8 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.api.quantity import listing
-from kplan.config.effective import Difference, args_document, differences, to_document
-from kplan.config.loading import default_configuration
+from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.releases import nearest
 from kplan.config.wire import POINT_NAMES
 from kplan.documents.change import LearnedDurations, PodDuration

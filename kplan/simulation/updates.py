@@ -28,9 +28,9 @@ from kplan.simulation.desired import RECREATE_GATE, IsOn
 from kplan.simulation.merging import merged, removals, unseen_fields, without_dropped
 from kplan.simulation.templates import canonical, last_applied, whole_object
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
+from kplan.snapshot.own_file import lean
+from kplan.workloads.contents import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
 
 Plain = Mapping[str, Any]

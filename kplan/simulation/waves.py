@@ -32,8 +32,7 @@ from kplan.framework.group_cycle import (
     reserve_again,
     schedule_group,
 )
-from kplan.framework.listers import Key
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
 from kplan.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying

@@ -1,27 +1,353 @@
-"""Building a snapshot from objects: duplicates, completion, checks."""
+"""Building a snapshot from objects: duplicates, completion, checks.
+
+Checked are quantities, times, Karpenter's pools, pods on unknown nodes and nodes without allocatable. What Karpenter's
+CRDs refuse, an API server never stores: sigs.k8s.io/karpenter pkg/apis/crds/karpenter.sh_nodepools.yaml,
+karpenter.sh_nodeoverlays.yaml.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as with_changes
-from itertools import chain
-from typing import Any
+from functools import cache, lru_cache
+from itertools import chain, filterfalse
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api import core
+from kplan.api import coordination, core, provisioning, resource, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
-from kplan.api.provisioning import NodeOverlay, NodePool
+from kplan.api.labels import parse_int64
+from kplan.api.meta import QuantityLike, structs_in, types_of
+from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
 from kplan.api.references import object_name
+from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
 from kplan.reading.positions import Document
-from kplan.snapshot.checks import QuantityCheck, have_times, node_pool_problems, reference_warnings, time_problems
 from kplan.snapshot.defaults import complete, resolve_priority
-from kplan.snapshot.lean import lean
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
+from kplan.snapshot.own_file import lean
+
+
+class Amount(NamedTuple):
+    """One quantity of an object, with its path."""
+
+    json_path: str
+    name: str  #: the key of the map that it stands in, such as ``cpu``; else empty
+    quantity: QuantityLike
+
+
+def amounts_of(obj: msgspec.Struct) -> Iterator[Amount]:
+    """Yield all quantities of an object."""
+    return _amounts(obj, "$", "")
+
+
+def _amounts(value: Any, path: str, name: str) -> Iterator[Amount]:
+    """Yield the quantities in a value that is one, or holds some."""
+    if isinstance(value, msgspec.Struct):
+        for attribute, json_name in _fields(type(value)):
+            item = getattr(value, attribute)
+            if item is not None and item is not msgspec.UNSET:
+                yield from _amounts(item, f"{path}.{json_name}", name)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _amounts(item, f"{path}.{key}" if key.isalnum() else f"{path}[{key!r}]", key)
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _amounts(item, f"{path}[{index}]", name)
+    else:
+        yield Amount(path, name, value)
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a struct that hold quantities at any depth: attribute, and name in JSON."""
+    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    return tuple((attribute, json_name) for attribute, json_name in names if _holds(struct, attribute))
+
+
+def _holds(struct: type[msgspec.Struct], field: str) -> bool:
+    kinds = list(types_of(struct, field))
+    # No other field of any kind may be a float.
+    return float in kinds or any(map(_fields, structs_in(kinds)))
+
+
+_NANOS = 10**9
+#: Amounts up to this many whole units also fit into int64 in thousandths.
+_UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS
+_QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
+
+
+class QuantityCheck:
+    """Checks the quantities of many objects, each distinct text once.
+
+    With `refuses_odd`, negative amounts and those beyond int64 are problems, too; otherwise they are accepted.
+    """
+
+    def __init__(self, *, refuses_odd: bool) -> None:
+        self._refuses_odd = refuses_odd
+        self._good: set[QuantityLike] = set()
+        self._known: dict[type, Callable[[Any], bool]] = {core.Pod: self._is_known_pod, core.Node: self._is_known_node}
+
+    def are_good(self, objects: Sequence[msgspec.Struct]) -> bool:
+        is_known = self._known.get(type(objects[0]))
+        return not any(map(self._problems, objects if is_known is None else filterfalse(is_known, objects)))
+
+    def problems(self, obj: msgspec.Struct) -> list[Problem]:
+        """Return what is wrong with the object's quantities."""
+        return [] if self.are_good([obj]) else self._problems(obj)
+
+    def _problems(self, obj: msgspec.Struct) -> list[Problem]:
+        return [problem for amount in amounts_of(obj) if (problem := self._problem(amount)) is not None]
+
+    def _is_known_node(self, node: core.Node) -> bool:
+        is_known = self._good.issuperset
+        return is_known(node.status.allocatable.values()) and is_known(node.status.capacity.values())
+
+    def _is_known_pod(self, pod: core.Pod) -> bool:
+        """Tell whether all quantities of a pod are known to be valid: the quick way for most."""
+        spec, status, is_known = pod.spec, pod.status, self._good.issuperset
+        if spec.overhead or spec.init_containers or spec.resources or status.resources or status.allocated_resources:
+            return False
+        # Plain loops, because this runs for every pod.
+        for volume in spec.volumes:
+            if volume.empty_dir or volume.ephemeral:
+                return False
+        for container in spec.containers:
+            requests, limits = container.resources.requests, container.resources.limits
+            if (requests and not is_known(requests.values())) or (limits and not is_known(limits.values())):
+                return False
+        for reported in status.container_statuses:
+            actual = reported.resources
+            if not is_known(reported.allocated_resources.values()):
+                return False
+            if actual is not None and not (is_known(actual.requests.values()) and is_known(actual.limits.values())):
+                return False
+        return not (status.init_container_statuses or status.node_allocatable_resource_claim_statuses)
+
+    def _problem(self, amount: Amount) -> Problem | None:
+        if amount.quantity in self._good:
+            return None
+        shown = f"{amount.name}: {str(amount.quantity)[:60]!r}" if amount.name else repr(str(amount.quantity)[:60])
+        try:
+            nanos = parse(amount.quantity).nanos
+        except InvalidQuantity:
+            return Problem(f"{shown} is not a quantity", json_path=amount.json_path, hint=_QUANTITY_HINT)
+        if 0 <= nanos <= _UNQUESTIONED_NANOS:
+            self._good.add(amount.quantity)
+        elif self._refuses_odd and nanos < 0:
+            return Problem(f"{shown} is negative", json_path=amount.json_path, hint="amounts start at 0")
+        elif self._refuses_odd and nanos > (_UNQUESTIONED_NANOS if amount.name == "cpu" else MAX_INT64 * _NANOS):
+            return Problem(
+                f"{shown} is more than Kubernetes can count",
+                json_path=amount.json_path,
+                hint="check the suffix: m is a thousandth, M is a million, E is 10^18",
+            )
+        return None
+
+
+TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
+
+_Times = tuple[tuple[str, ...], str]
+_CONDITIONS: _Times = ("status", "conditions"), "last_transition_time"
+_HEARTBEATS: _Times = ("status", "conditions"), "last_heartbeat_time"
+_METADATA: tuple[_Times, ...] = ((("metadata",), "creation_timestamp"), (("metadata",), "deletion_timestamp"))
+_TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
+    core.Pod: ((("status",), "start_time"), _CONDITIONS, *_METADATA),
+    core.Node: (_CONDITIONS, _HEARTBEATS, (("spec", "taints"), "time_added"), *_METADATA),
+    **dict.fromkeys(
+        (
+            core.ReplicationController,
+            workloads.ReplicaSet,
+            workloads.StatefulSet,
+            workloads.Deployment,
+            workloads.HorizontalPodAutoscaler,
+        ),
+        (_CONDITIONS, *_METADATA),
+    ),
+    coordination.Lease: ((("spec",), "renew_time"), *_METADATA),
+    workloads.Job: (_CONDITIONS, (("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
+    resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
+    provisioning.NodePool: (_CONDITIONS, *_METADATA),
+    provisioning.NodeClaim: (_CONDITIONS, (("status",), "last_pod_event_time"), *_METADATA),
+}
+"""Kind -> an object or list in it, and the field of its time, or of those of its items."""
+
+
+def have_times(objects: Sequence[msgspec.Struct]) -> bool:
+    """Tell whether all times of objects of one kind parse; quicker than `time_problems` of each."""
+    texts: set[str | None] = set()
+    for way, field in _TIMES.get(type(objects[0]), _METADATA):
+        if len(way) == 1:  # the metadata or the status, which no object lacks
+            texts.update(map(attrgetter(f"{way[0]}.{field}"), objects))
+            continue
+        holders: list[Any] = list(filter(None, map(attrgetter(".".join(way)), objects)))
+        items = chain.from_iterable(holders) if holders and type(holders[0]) is tuple else holders
+        texts.update(map(attrgetter(field), items))
+    return all(text is None or is_time(text) for text in texts)
+
+
+def time_problems(obj: msgspec.Struct) -> list[Problem]:
+    """Return the problems of an object's times that do not parse: an API server never stores such a time."""
+    problems = []
+    for way, field in _TIMES.get(type(obj), _METADATA):
+        holder: Any = obj
+        for step in way:
+            holder = getattr(holder, step)
+        for index, item in enumerate(holder) if type(holder) is tuple else ((None, holder),):
+            text = getattr(item, field, None)
+            if text is not None and not is_time(text):
+                name = re.sub("_(.)", lambda match: match[1].upper(), field)
+                path = f"$.{'.'.join(way)}{'' if index is None else f'[{index}]'}.{name}"
+                problems.append(Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT))
+    return problems
+
+
+@lru_cache(maxsize=1 << 12)
+def is_time(text: str) -> bool:
+    """Tell whether a text is a time as the API server writes it."""
+    try:
+        micros = to_micros(text)
+        if not text.endswith("Z"):
+            from_micros(micros)  # with an offset it may be in no year that has four digits
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
+_COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
+_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+_REASONS = ("Drifted", "Empty", "Underutilized")
+_DURATION = r"(?a)([0-9]{1,9}[smh])+"
+_NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
+_PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
+_ADJUSTMENT = r"(?a)[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?"
+_MOST_VALUES = 50
+_MOST_WEIGHT = 100
+_MOST_OVERLAY_WEIGHT = 10_000
+
+
+def node_pool_problems(obj: msgspec.Struct) -> list[Problem]:
+    """Return what is wrong with a NodePool or NodeOverlay; nothing for other objects."""
+    if isinstance(obj, NodePool):
+        return list(_of_pool(obj))
+    return list(_of_overlay(obj)) if isinstance(obj, NodeOverlay) else []
+
+
+def _of_pool(pool: NodePool) -> Iterator[Problem]:
+    spec, template, disruption = pool.spec, pool.spec.template.spec, pool.spec.disruption
+    yield from _of_requirements(template.requirements, "$.spec.template.spec.requirements")
+    for text, path, allows_never in (
+        (template.expire_after, "$.spec.template.spec.expireAfter", True),
+        (template.termination_grace_period, "$.spec.template.spec.terminationGracePeriod", False),
+        (disruption.consolidate_after, "$.spec.disruption.consolidateAfter", True),
+    ):
+        yield from _of_duration(text, path, allows_never=allows_never)
+    if disruption.consolidation_policy not in ("", *_POLICIES):
+        yield _not_one_of(disruption.consolidation_policy, _POLICIES, "$.spec.disruption.consolidationPolicy")
+    for index, budget in enumerate(disruption.budgets or ()):
+        yield from _of_budget(budget, f"$.spec.disruption.budgets[{index}]")
+    if spec.weight is not None and not 1 <= spec.weight <= _MOST_WEIGHT:
+        yield Problem(f"weight {spec.weight} is out of range", json_path="$.spec.weight", hint="1 to 100")
+    if spec.replicas is not None and spec.replicas < 0:
+        yield Problem(f"{spec.replicas} replicas", json_path="$.spec.replicas", hint="0 or more")
+
+
+def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iterator[Problem]:
+    for index, wanted in enumerate(requirements):
+        place = f"{path}[{index}]"
+        if wanted.operator not in _OPERATORS:
+            yield _not_one_of(wanted.operator, _OPERATORS, f"{place}.operator")
+        if wanted.operator == "In" and not wanted.values:
+            yield Problem("In without values", json_path=f"{place}.values", hint="give at least one value")
+        if wanted.operator in _COMPARISONS and not _is_count(wanted.values):
+            message = f"{wanted.operator} needs one whole number from 0"
+            yield Problem(message, json_path=f"{place}.values", hint='for example values: ["4"]')
+        least = wanted.min_values
+        if least is not None and not 1 <= least <= _MOST_VALUES:
+            yield Problem(f"minValues {least} is out of range", json_path=f"{place}.minValues", hint="1 to 50")
+        elif least is not None and wanted.operator == "In" and len(wanted.values) < least:
+            message = f"minValues {least} with {len(wanted.values)} values"
+            yield Problem(message, json_path=f"{place}.minValues", hint="give at least as many values")
+
+
+def _is_count(values: tuple[str, ...]) -> bool:
+    number = parse_int64(values[0]) if len(values) == 1 else None
+    return number is not None and number >= 0
+
+
+def _of_duration(text: str | None, path: str, *, allows_never: bool) -> Iterator[Problem]:
+    if text is None or (allows_never and text == "Never") or re.fullmatch(_DURATION, text):
+        return
+    hint = "for example 720h, 30s or 1h30m" + (", or Never" if allows_never else "")
+    yield Problem(f"{text[:60]!r} is not a duration", json_path=path, hint=hint)
+
+
+def _of_budget(budget: Budget, path: str) -> Iterator[Problem]:
+    if not re.fullmatch(_NODES, budget.nodes):
+        message = f"{budget.nodes[:60]!r} is no number of nodes"
+        yield Problem(message, json_path=f"{path}.nodes", hint="such as 5 or 10%")
+    for index, reason in enumerate(budget.reasons or ()):
+        if reason not in _REASONS:
+            yield _not_one_of(reason, _REASONS, f"{path}.reasons[{index}]")
+    if (budget.schedule is None) != (budget.duration is None):
+        yield Problem("schedule and duration go together", json_path=path, hint="give both, or neither")
+    yield from _of_duration(budget.duration, f"{path}.duration", allows_never=False)
+
+
+def _of_overlay(overlay: NodeOverlay) -> Iterator[Problem]:
+    spec = overlay.spec
+    for index, wanted in enumerate(spec.requirements):
+        if wanted.operator not in _OPERATORS:
+            yield _not_one_of(wanted.operator, _OPERATORS, f"$.spec.requirements[{index}].operator")
+    if spec.price is not None and not re.fullmatch(_PRICE, spec.price):
+        yield Problem(f"{spec.price[:60]!r} is not a price", json_path="$.spec.price", hint="for example 0.25")
+    if spec.price_adjustment is not None and not re.fullmatch(_ADJUSTMENT, spec.price_adjustment):
+        message = f"{spec.price_adjustment[:60]!r} is no change of a price"
+        yield Problem(message, json_path="$.spec.priceAdjustment", hint="for example +0.1, -10% or +15%")
+    if spec.price is not None and spec.price_adjustment is not None:
+        yield Problem("price and priceAdjustment exclude each other", json_path="$.spec", hint="give one of them")
+    if spec.weight is not None and not 1 <= spec.weight <= _MOST_OVERLAY_WEIGHT:
+        yield Problem(f"weight {spec.weight} is out of range", json_path="$.spec.weight", hint="1 to 10,000")
+
+
+def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
+    return Problem(f"{text[:60]!r} is unknown", json_path=path, hint=f"choose from {', '.join(known)}")
+
+
+def reference_warnings(snapshot: Snapshot) -> list[Warning]:
+    """Return what is inconsistent in a cluster, and how kplan treats it."""
+    return [*_unknown_nodes(snapshot), *_roomless_nodes(snapshot.nodes)]
+
+
+def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
+    strays: dict[str, list[str]] = {}
+    known = snapshot.node_by_name
+    for pod in [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in known]:
+        strays.setdefault(pod.spec.node_name, []).append(pod.metadata.key)
+    for node_name, pods in sorted(strays.items()):
+        verb = "runs" if len(pods) == 1 else "run"
+        yield Warning(
+            "UnknownNode",
+            object_name("Node", "", node_name),
+            f"not in the snapshot, but {listing(pods)} {verb} there; they take no room on any other node",
+        )
+
+
+def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
+    for node in [node for node in nodes if "pods" not in node.status.allocatable]:
+        name = object_name("Node", "", node.metadata.name)
+        if not node.status.allocatable:
+            yield Warning("NoAllocatable", name, "has neither allocatable nor capacity; counted as having no resources")
+        else:
+            yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -23,8 +23,7 @@ from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.files import SNAPSHOTS, STANDARD_INPUT, Progress
 from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
-from kplan.snapshot.build import Place, SnapshotBuilder
-from kplan.snapshot.checks import TIME_HINT, QuantityCheck, is_time, time_problems
+from kplan.snapshot.build import TIME_HINT, Place, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
 from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (

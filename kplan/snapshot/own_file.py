@@ -10,25 +10,202 @@ one that was changed on paper its changes.
      "metadata": {"source": …, "serverVersion": …, "takenAt": …, "digest": "sha256:…", "missing": […], "skipped": {…},
                   "kept": […], "changes": […]},
      "objects": {"nodes": […], "pods": […], …}}
+
+`lean` removes contents that do not affect scheduling, so that snapshots stay small and their digests comparable:
+annotations of other programs, volumes without a source that storage plugins know, statuses of containers that run as
+the spec says, and unread conditions. Messages go, as they may hold anything; of the kubelet's stays which resource was
+short.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import astuple, replace
 
+from kplan.api import core
 from kplan.api.kinds import KINDS, Kind
-from kplan.api.meta import KubeStruct
+from kplan.api.meta import KubeStruct, ObjectMeta, PlainMeta, ResourceList
+from kplan.api.pod import ContainerStatus, PodMeta
+from kplan.api.storage import Volume
 from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
-from kplan.snapshot.lean import lean
 from kplan.snapshot.model import LIVE, Snapshot
 from kplan.visible import as_yaml, json_bytes
 from kplan.writing import PRIVATE, write_file
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: Annotations that affect scheduling; snapshots hold no others.
+DECIDING_ANNOTATIONS = frozenset(
+    {
+        "karpenter.sh/do-not-disrupt",
+        "karpenter.sh/nodepool-hash",
+        "karpenter.sh/nodepool-hash-version",
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "pv.kubernetes.io/migrated-to",
+        "pv.kubernetes.io/provisioned-by",
+        "resource.kubernetes.io/extended-resource-claim",
+        "resource.kubernetes.io/pod-claim-name",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+        "storageclass.beta.kubernetes.io/is-default-class",
+        "storageclass.kubernetes.io/is-default-class",
+        "volume.alpha.kubernetes.io/node-affinity",
+        "volume.beta.kubernetes.io/storage-class",
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/selected-node",
+        "volume.kubernetes.io/storage-provisioner",
+    }
+)
+
+#: Conditions of a pod's start, which do not affect where it can run.
+_IDLE_POD_CONDITIONS = frozenset({"ContainersReady", "Initialized", "PodReadyToStartContainers"})
+
+_N_SOURCES = len(Volume.__struct_fields__) - 1
+
+
+def lean(obj: S) -> S:
+    """Return the object without contents that do not affect scheduling; the same object where it has none."""
+    changes: dict[str, object] = {}
+    metadata = getattr(obj, "metadata", None)
+    if isinstance(metadata, PlainMeta) and (changed := _lean_metadata(metadata)):
+        changes["metadata"] = replace(metadata, **changed)
+    if isinstance(obj, core.Pod):
+        if volumes := obj.spec.volumes:
+            reduced = tuple(filter(_has_source, volumes))
+            if len(reduced) < len(volumes):
+                changes["spec"] = replace(obj.spec, volumes=reduced)
+        status = obj.status
+        if (status.conditions or status.container_statuses or status.init_container_statuses or status.message) and (
+            changed := _lean_pod_status(obj)
+        ):
+            changes["status"] = replace(status, **changed)
+    elif isinstance(obj, core.Node) and (conditions := _lean_node_conditions(obj.status.conditions)) is not None:
+        changes["status"] = replace(obj.status, conditions=conditions)
+    return replace(obj, **changes) if changes else obj
+
+
+def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
+    changes: dict[str, object] = {}
+    if metadata.resource_version:
+        changes["resource_version"] = ""
+    if metadata.generate_name and metadata.name:
+        changes["generate_name"] = ""
+    if isinstance(metadata, core.NodeMeta | PodMeta) and metadata.finalizers and not metadata.deletion_timestamp:
+        changes["finalizers"] = ()
+    if metadata.owner_references and any(owner.block_owner_deletion for owner in metadata.owner_references):
+        changes["owner_references"] = tuple(
+            replace(owner, block_owner_deletion=False) for owner in metadata.owner_references
+        )
+    if (
+        isinstance(metadata, ObjectMeta)
+        and metadata.annotations
+        and not metadata.annotations.keys() <= DECIDING_ANNOTATIONS
+    ):
+        changes["annotations"] = {
+            key: text for key, text in metadata.annotations.items() if key in DECIDING_ANNOTATIONS
+        }
+    return changes
+
+
+def _has_source(volume: Volume) -> bool:
+    """Tell whether a volume has a known source; projected volumes and the like have none."""
+    return astuple(volume).count(None) < _N_SOURCES
+
+
+def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
+    status = pod.status
+    changes: dict[str, object] = {}
+    if status.conditions:
+        conditions = tuple(
+            _lean_pod_condition(condition)
+            for condition in status.conditions
+            if condition.type not in _IDLE_POD_CONDITIONS
+            # Karpenter looks at the reason alone.
+            and not (
+                condition.type == "PodScheduled" and condition.status == "True" and condition.reason != "Unschedulable"
+            )
+        )
+        if conditions != status.conditions:
+            changes["conditions"] = conditions
+    if status.message and (message := short_resource(status.message)) != status.message:
+        changes["message"] = message
+    if not status.container_statuses and not status.init_container_statuses:
+        return changes
+    for field, containers in (
+        ("container_statuses", pod.spec.containers),
+        ("init_container_statuses", pod.spec.init_containers),
+    ):
+        statuses: tuple[ContainerStatus, ...] = getattr(status, field)
+        if statuses:
+            requests = {container.name: container.resources.requests for container in containers}
+            telling = tuple(
+                container_status
+                for container_status in statuses
+                if not _repeats_spec(container_status, requests.get(container_status.name))
+            )
+            if len(telling) < len(statuses):
+                changes[field] = telling
+    return changes
+
+
+def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
+    """Return a condition without its time, unless it tells since when a pod is ready or has ended.
+
+    Messages of others than the scheduler are removed, too.
+    """
+    message = condition.message if condition.type == "PodScheduled" else ""
+    time = condition.last_transition_time if condition.type == "Ready" else None
+    if condition.last_transition_time == time and condition.message == message:
+        return condition
+    return replace(condition, last_transition_time=time, message=message)
+
+
+def short_resource(message: str) -> str:
+    """Return what the kubelet's message about an eviction begins with: which resource its node was short of."""
+    match = re.match(r"The node was low on resource: [a-z][a-z0-9./-]{0,62}", message)
+    return match[0].rstrip(".") if match else ""
+
+
+_SETTLED = (None, True)
+
+
+def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> bool:
+    """Tell whether a container runs with the resources of the spec, and never restarted."""
+    state = status.state
+    if status.restart_count or state.waiting is not None or (state.terminated and state.terminated.exit_code):
+        return False
+    if status.ready not in _SETTLED:
+        return False
+    if status.resources is None:
+        return True
+    return status.resources.requests == requests and status.allocated_resources in ({}, requests)
+
+
+def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
+    """Return Ready and the conditions that are not False; None where there are no others.
+
+    The heartbeat of Ready tells when the node was heard last.
+    """
+    if not conditions:
+        return None
+    reduced = tuple(
+        replace(condition, reason="")
+        if condition.reason and condition.status == "True" and condition.type == "Ready"
+        else condition
+        if condition.type == "Ready" or condition.last_heartbeat_time is None
+        else replace(condition, last_heartbeat_time=None)
+        for condition in conditions
+        if condition.type == "Ready" or condition.status != "False"
+    )
+    return reduced if reduced != conditions else None
+
 
 API_VERSION = "kplan/v1"
 KIND = "Snapshot"

@@ -27,14 +27,15 @@ from kplan.api.meta import PlainMeta
 from kplan.facts import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, READ_IN, Snapshot
-from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
     KEPT_FIELDS,
     METADATA_FIELDS,
     RULES,
     STRUCT_RULES,
+    Pseudonyms,
     Rule,
+    Words,
     metadata_rule,
 )
 

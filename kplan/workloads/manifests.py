@@ -27,18 +27,20 @@ from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
 from kplan.facts import InputWarning
 from kplan.reading.arguments import listed
 from kplan.reading.items import Item
-from kplan.snapshot.checks import node_pool_problems, time_problems
+from kplan.snapshot.build import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete, complete_pod
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.contents import (
+    Autoscalers,
     ManifestPod,
     Manifests,
     ManifestWorkload,
     PodTemplateAt,
+    autoscaler_warnings,
     duplicate_names,
     fault_hint,
     field_problem,
+    live_replicas,
     no_workloads,
     not_judged,
     not_placed,

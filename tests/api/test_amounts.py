@@ -11,7 +11,7 @@ from msgspec import inspect
 from kplan.api.kinds import KINDS
 from kplan.errors import SnapshotError
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.checks import amounts_of
+from kplan.snapshot.build import amounts_of
 from tests.cli.commands import invoke
 
 BAD = "no quantity"

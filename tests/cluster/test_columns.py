@@ -11,7 +11,7 @@ from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
 from kplan.cluster.base import cluster_of
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_matching import PodMatch
+from kplan.engine.matching import PodMatch
 from kplan.snapshot.model import Snapshot
 from tests.engine.crowds import APPS, POD_POOL, RESOURCES, read
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config import default_configuration, load_scheduler_config
-from kplan.config.effective import Difference, differences, to_document
+from kplan.config.loading import Difference, differences, to_document
 from kplan.config.releases import newest
 from kplan.config.wire import POINT_NAMES
 

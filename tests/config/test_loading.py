@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from kplan.api.time import Nanoseconds
 from kplan.config import SchedulerConfiguration, default_configuration, load_scheduler_config
 from kplan.config.args import ARGS_TYPES, NodeResourcesFitArgs, VolumeBindingArgs, default_args
-from kplan.config.effective import args_document
-from kplan.config.loading import ConfigDocument, read_file
+from kplan.config.loading import ConfigDocument, args_document, read_file
 from kplan.config.model import Extender, ExtenderTLSConfig, ManagedResource
 from kplan.config.releases import newest, reference, with_gates
 from kplan.errors import ConfigError, Problem

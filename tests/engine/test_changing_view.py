@@ -8,8 +8,8 @@ from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
 from kplan.engine.cluster import Cluster
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_matching import PodMatch
 from kplan.engine.view import ChangingView, NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
 

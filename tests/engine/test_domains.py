@@ -10,8 +10,8 @@ from kplan.engine import cluster as cluster_module
 from kplan.engine import domains
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.mappings import Recent
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_matching import PodMatch
 from kplan.engine.view import NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
 

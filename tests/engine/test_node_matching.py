@@ -4,7 +4,7 @@ from kplan.api.affinity import CompiledNodeSelector, CompiledTerm, FieldRequirem
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import NOTHING, selector_from_map
-from kplan.engine.node_matching import (
+from kplan.engine.matching import (
     count_untolerated_soft_taints,
     match_labels,
     match_node_selector,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kplan.api.labels import selector_from_map
 from kplan.api.time import to_micros
 from kplan.engine import pod_table
-from kplan.engine.pod_matching import PodMatch
+from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import PodTable
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS
 from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant

@@ -3,7 +3,7 @@ import pytest
 from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity
 from kplan.api.core import Node
 from kplan.api.decode import convert
-from kplan.engine.node_matching import allowed, reachable
+from kplan.engine.matching import allowed, reachable
 from kplan.engine.node_table import NodeTable
 
 NODES = NodeTable(

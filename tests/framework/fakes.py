@@ -10,8 +10,7 @@ from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
-from kplan.framework.extenders import ExtenderError, ExtenderFilterResult
-from kplan.framework.interface import CycleState, PostFilterResult, Scope
+from kplan.framework.interface import CycleState, ExtenderError, ExtenderFilterResult, PostFilterResult, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.rules.pod_info import PodInfo

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.framework.nominator import Nominator
+from kplan.framework.interface import Nominator
 
 MOVES = st.lists(st.tuples(st.integers(0, 4), st.none() | st.integers(0, 2)), max_size=15)
 

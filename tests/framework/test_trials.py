@@ -12,7 +12,7 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import CycleState, PreFilterResult, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
-from kplan.framework.trials import Trials
+from kplan.preemption.dry_run import Trials
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.framework import fakes

@@ -18,7 +18,7 @@ import pytest
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
-from kplan.framework.extenders import ExtenderError
+from kplan.framework.interface import ExtenderError
 from kplan.live import extenders, lists, reader
 from kplan.live import kubeconfig as kubeconfig_module
 from kplan.live.collect import collect_snapshot

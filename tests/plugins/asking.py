@@ -12,9 +12,8 @@ from kplan.config.releases import reference, with_gates
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.interface import CycleState, Handle
+from kplan.framework.interface import CycleState, Handle, Nominator
 from kplan.framework.listers import Listers
-from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kplan
-from kplan.config.effective import to_document
+from kplan.config.loading import to_document
 from kplan.config.releases import newest
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.errors import UsageError

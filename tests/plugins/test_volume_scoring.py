@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
-from kplan.plugins.volume_binding.assumed import NO_VOLUME
+from kplan.plugins.volume_binding.catalogue import NO_VOLUME
 from kplan.plugins.volume_binding.plugin import VolumeBinding
 from tests.oracle.volumes import Storage
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, PreScoreResult
-from kplan.framework.nominator import Nominator
+from kplan.framework.interface import CycleState, Handle, Nominator, PreScoreResult
 from kplan.rules.pod_info import PodInfo
 from tests.oracle.scheduler_world import NodeInfo
 

@@ -5,8 +5,7 @@ import pytest
 
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.extenders import ExtenderError, ExtenderFilterResult, ExtenderVictims
-from kplan.framework.interface import Status
+from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, Status
 from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod, preempt, victims
 
 DEALLOCATE = "no new claims to deallocate, "

@@ -8,7 +8,7 @@ import pytest
 from kplan.api.kinds import KINDS, kind_of
 from kplan.rules.resources import pod_requests
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.lean import DECIDING_ANNOTATIONS, lean
+from kplan.snapshot.own_file import DECIDING_ANNOTATIONS, lean
 from kplan.snapshot.redact_rules import KEPT_ANNOTATIONS
 
 

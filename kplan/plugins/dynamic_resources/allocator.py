@@ -24,9 +24,16 @@ from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, De
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, Selection
 from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Looks, Picks
-from kplan.plugins.dynamic_resources.pools import AllocatedState, AllocationError, NodePools, Pool, device_matches
+from kplan.plugins.dynamic_resources.pools import (
+    AllocatedState,
+    AllocationError,
+    DeviceResult,
+    NodePools,
+    Pool,
+    check_node_selectors,
+    device_matches,
+)
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions, new_constraint
-from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 
 #: More steps than any search needs.
 _NO_LIMIT = 2**63

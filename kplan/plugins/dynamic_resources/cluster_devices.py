@@ -38,9 +38,16 @@ from kplan.plugins.dynamic_resources.inventory import (
     with_rules,
 )
 from kplan.plugins.dynamic_resources.picks import Positions, positions, transferred
-from kplan.plugins.dynamic_resources.pools import AllocationError, ClaimTracker, NodePools, device_matches, gather_pools
+from kplan.plugins.dynamic_resources.pools import (
+    AllocationError,
+    ClaimTracker,
+    DeviceResult,
+    NodePools,
+    device_matches,
+    gather_pools,
+    rank,
+)
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions, key_of
-from kplan.plugins.dynamic_resources.results import DeviceResult, rank
 
 RULES_GATE = "DRADeviceTaintRules"
 """The feature gate with which DeviceTaintRules taint devices."""

@@ -28,8 +28,8 @@ from kplan.engine.details import Detail, InsufficientResource
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
+from kplan.plugins.dynamic_resources.pools import DeviceResult
 from kplan.plugins.dynamic_resources.requests import claim_names
-from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import (
     CPU,

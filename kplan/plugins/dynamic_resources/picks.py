@@ -25,9 +25,8 @@ import msgspec
 from kplan.api.quantity import value
 from kplan.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo, prevents_allocation
-from kplan.plugins.dynamic_resources.pools import AllocatedState, NodePools, Pool
+from kplan.plugins.dynamic_resources.pools import AllocatedState, DeviceResult, NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec
-from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.rules.resources import NANO, nano
 
 _Counters = dict[str, dict[str, int]]

@@ -29,7 +29,7 @@ from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
 from kplan.engine.details import Detail, MissingDevices, MissingResource, UnavailableClaim
-from kplan.engine.node_matching import match_node_selector
+from kplan.engine.matching import match_node_selector
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -46,7 +46,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
+from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of
 from kplan.framework.results import PluginError
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, SliceInfo
@@ -60,7 +60,12 @@ from kplan.plugins.dynamic_resources.node_allocatable import (
     shortage,
     with_statuses,
 )
-from kplan.plugins.dynamic_resources.pools import unreserve_group
+from kplan.plugins.dynamic_resources.pools import (
+    allocated_rank,
+    allocation_result,
+    explain_alternatives,
+    unreserve_group,
+)
 from kplan.plugins.dynamic_resources.requests import (
     ClaimProblem,
     ClaimSpec,
@@ -76,7 +81,6 @@ from kplan.plugins.dynamic_resources.requests import (
     requested_resources,
     user_claims,
 )
-from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result, explain_alternatives
 from kplan.rules.pod_info import PodInfo
 
 

@@ -48,7 +48,7 @@ from kplan.api.resource import (
 from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
 from kplan.framework.interface import Status
-from kplan.framework.pod_groups import group_of
+from kplan.framework.listers import group_of
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import NANO, is_extended, nano, pod_requests, rounded_requests

@@ -16,8 +16,8 @@ from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED, Cluster
 from kplan.engine.domains import domain_counts
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_matching import PodMatch
 from kplan.engine.pod_table import PodTable
 from kplan.engine.terms import TermKind, pod_terms
 from kplan.engine.view import NodeView

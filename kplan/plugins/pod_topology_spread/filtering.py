@@ -28,9 +28,8 @@ from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.domains import DomainCounts
-from kplan.engine.node_matching import match_required_affinity, untolerated_hard_taints
+from kplan.engine.matching import PodMatch, match_required_affinity, untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_matching import PodMatch
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers

@@ -22,13 +22,16 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.quantity import Quantity, value
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, round_half_away
 from kplan.engine.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
-from kplan.engine.node_matching import reachable
+from kplan.engine.matching import reachable
 from kplan.framework.listers import Listers
-from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes, Rejections
 from kplan.plugins.volume_binding.catalogue import (
     NO_SPACE,
+    NO_VOLUME,
+    AssumedVolumes,
     BindingError,
+    ClassVolumes,
     Provisioning,
+    Rejections,
     VolumeCatalogue,
     can_provision,
     claim_nanos,

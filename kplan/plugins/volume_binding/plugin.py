@@ -29,8 +29,16 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes, bound_to
-from kplan.plugins.volume_binding.catalogue import BindingError, ClaimIdentity, VolumeCatalogue, identity_of
+from kplan.plugins.volume_binding.catalogue import (
+    NO_VOLUME,
+    AssumedVolumes,
+    BindingError,
+    ClaimIdentity,
+    ClassVolumes,
+    VolumeCatalogue,
+    bound_to,
+    identity_of,
+)
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,

@@ -70,7 +70,7 @@ class Counting(AboutWorkloads, frozen=True):
         """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
         from kplan.capacity.measure import capacity_of, with_templates
         from kplan.capacity.templates import number_of_templates
-        from kplan.framework.pod_groups import WORKLOAD_GATE
+        from kplan.framework.listers import WORKLOAD_GATE
 
         if subject.manifests is None and not self.workloads:
             raise UsageError("nothing to count", hint="name manifests")

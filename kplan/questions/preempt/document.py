@@ -21,8 +21,7 @@ from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_plan import QueuePlan
-from kplan.framework.post_filter import NotHelped, NotHelpful, Preemption
-from kplan.framework.results import Outcome
+from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
 from kplan.preemption import PreemptionResult
 from kplan.simulation.queue import in_turn
 

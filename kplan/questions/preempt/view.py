@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
-from kplan.framework.post_filter import Criteria, Criterion, DecidedBy, Preemption, Victim
-from kplan.framework.results import Outcome
+from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.new_nodes import growth_blocks

@@ -26,7 +26,7 @@ from kplan.diagnosis.remedies import changed_pods
 from kplan.diagnosis.variants import tolerating
 from kplan.documents import remedy as r
 from kplan.documents.remedies import Kind
-from kplan.engine.node_matching import is_hard
+from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
 from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of

@@ -25,7 +25,7 @@ from kplan.simulation.desired import bounds_of
 from kplan.simulation.disruption import VIOLATED, BudgetState
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.contents import Autoscalers
 
 _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 40, 10, 4, 24
 
