@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from kplan import questions
     from kplan.answers.placement import Placement
     from kplan.answers.plan import Plan
     from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
@@ -71,6 +72,7 @@ __all__ = [
     "__version__",
     "load_scheduler_config",
     "load_snapshot",
+    "questions",
     "sweep",
 ]
 
@@ -86,6 +88,7 @@ _HOMES = {
     "Plan": "kplan.answers.plan",
     "Placement": "kplan.answers.placement",
     "sweep": "kplan.sweeps",
+    "questions": "kplan.questions",
 }
 _ERRORS = "kplan.errors"
 """Home of all other public names."""
@@ -93,11 +96,12 @@ _ERRORS = "kplan.errors"
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        value = getattr(import_module(_HOMES.get(name, _ERRORS)), name)
+        home = import_module(_HOMES.get(name, _ERRORS))
+        value = home if name == "questions" else getattr(home, name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

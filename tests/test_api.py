@@ -1,19 +1,116 @@
 """The public face: every name is there, and asking for none of them costs nothing."""
 
 import doctest
+import re
 import subprocess
 import sys
+from operator import methodcaller
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan import errors
+from kplan.questions import Drain, Explain, InTurn, Place, Remedy
+from kplan.questions.check.question import Check, Checks
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_every_public_name_can_be_had() -> None:
     assert sorted(kplan.__all__) == kplan.__all__
     assert all(getattr(kplan, name) is not None for name in kplan.__all__)
-    assert set(kplan.__all__) <= set(dir(kplan))
+    assert dir(kplan) == kplan.__all__
+
+
+PLACE, DRAIN = Place(pods=("shop/voucher-api",)), Drain(nodes=("spot-a-1",))
+TYPED = """
+from typing import assert_type
+import kplan
+from kplan.documents.checks import ChecksReport
+from kplan.documents.drains import DrainsReport
+from kplan.documents.plan import PlanReport
+from kplan.questions import Drain, InTurn
+
+planner: kplan.Planner
+snapshot: kplan.Snapshot
+drain = Drain(nodes=("spot-a-1",))
+assert_type(planner.ask(drain), PlanReport)
+assert_type(planner.ask(InTurn(question=drain)), DrainsReport)
+assert_type(kplan.sweep(planner, [drain]), list[PlanReport])
+assert_type(planner.check(), ChecksReport)
+"""
+
+
+def test_the_samples_of_the_documents_and_what_questions_return_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        samples = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        setup = "" if any("import kplan" in sample for sample in samples) else TYPED
+        if samples:
+            (tmp_path / f"sample_{page.stem}.py").write_text("\n".join([setup, *samples]))
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(tmp_path)]
+
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+    assert checked.stdout + checked.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def demo() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot("demo"))
+
+
+def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
+    pairs = [
+        (demo.explain(["ml/fine-tune"]), Explain(names=("ml/fine-tune",))),
+        (demo.remedy(["ml/fine-tune"], without=["moves"]), Remedy(pods=("ml/fine-tune",), without=("moves",))),
+        (demo.check(), Checks()),
+    ]
+
+    for answer, question in pairs:
+        assert replace(answer, generated_at="") == replace(demo.ask(question), generated_at="")
+
+
+def test_checks_are_read_from_a_file_or_taken_as_values(demo: kplan.Planner, tmp_path: Path) -> None:
+    file = tmp_path / "checks.yaml"
+    file.write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{name: drains, drain: {each: zone}}]\n")
+
+    [read], [value] = demo.check(file).checks, demo.check([Check("drains", InTurn(by="zone"))]).checks
+
+    assert read == value
+
+
+def test_a_sweep_takes_questions_and_gives_their_documents(demo: kplan.Planner) -> None:
+    answers = kplan.sweep(demo, [PLACE, DRAIN, methodcaller("place", "shop/voucher-api")], workers=2)
+
+    assert [replace(answer, generated_at="") for answer in answers[:2]] == [
+        replace(demo.ask(question), generated_at="") for question in (PLACE, DRAIN)
+    ]
+    assert answers[2] == demo.place("shop/voucher-api").to_dict()
+
+
+def test_answers_are_rows_with_the_same_columns_and_tables_in_notebooks(demo: kplan.Planner) -> None:
+    plan = demo.plan(["shop/voucher-api", "ml/fine-tune"])
+    rows, drained = plan.rows(), demo.drain(["spot-a-1"])
+
+    assert [(row["pod.name"], row["node"]) for row in rows] == [("voucher-api", "general-a-2"), ("fine-tune", None)]
+    assert len({tuple(row) for row in rows}) == 1
+    assert [row["name"] for row in drained.rows("after")] == [pod.name for pod in drained.report().after]
+    assert demo.remedy().rows()[0]["like"] == "gpu-a-1"
+    with pytest.raises(kplan.UsageError, match="PlacementReport has no list 'nothing'"):
+        plan.rows("nothing")
+    for answer in (plan, drained, demo.ask(PLACE)):
+        assert answer._repr_html_().count("<tr>") == 1 + len(answer.rows())
+
+
+def test_a_notebook_shows_text_of_others_as_text() -> None:
+    pod = {"metadata": {"name": "<b>\x1b"}, "spec": {"containers": [{"name": "c"}]}}
+
+    shown = kplan.Planner(kplan.load_snapshot("demo")).plan([pod])._repr_html_()
+
+    assert "&lt;b&gt;\\x1b" in shown
+    assert "<b>" not in shown
 
 
 def test_every_error_is_public_and_a_kplan_error() -> None:

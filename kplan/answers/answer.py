@@ -31,6 +31,13 @@ class Answer(ABC):
         fail_on : what makes the verdict a failure; None for the defaults of the command
         """
 
+    def rows(self, of: str = "") -> list[dict[str, Any]]:
+        """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
+        return self.report().rows(of)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
         """Return the JSON form of `report`."""
         return self.report(fail_on=fail_on).to_dict()

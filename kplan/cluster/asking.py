@@ -6,7 +6,7 @@ Many questions about one cluster, in parallel or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -52,6 +52,19 @@ def answers(
         if progress is not None:
             progress(len(ready), len(questions))
     return ready
+
+
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Asks(Protocol[A_co]):
+    """A question whose answer has this type: by it, type checkers know what `Planner.ask` returns."""
+
+    def subject(self, base: Base) -> Any:
+        """Return what it is about, in this cluster."""
+
+    def answer_about(self, subject: Any, showing: Showing = ..., /) -> A_co:
+        """Return the document that answers it."""
 
 
 class Showing(msgspec.Struct, frozen=True):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kplan.errors import UsageError
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind, Positive
 
 Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]
@@ -161,6 +162,10 @@ class Head(Document, frozen=True, kw_only=True):
     format_version: FormatVersion = "1.0"
 
 
+_MOST_SHOWN = 60
+"""Rows that a notebook shows, as many as it shows of a data frame."""
+
+
 class Report(Head, frozen=True, kw_only=True):
     """The fields that every report of a question begins with.
 
@@ -169,12 +174,85 @@ class Report(Head, frozen=True, kw_only=True):
     generated_at : RFC 3339, in UTC
     """
 
+    TABLE: ClassVar[str] = ""  #: the list that `rows` returns, dots between fields; empty for the first one
+
     format_version: FormatVersion = "1.1"
     generated_at: str = msgspec.field(default_factory=now)
     snapshot: SnapshotRef
     scheduler: SchedulerRef
     verdict: Verdict
     warnings: tuple[InputWarning, ...]
+
+    def rows(self, of: str = "") -> list[dict[str, Any]]:
+        """Return a list of the document as rows with the same columns, for ``pandas.DataFrame(answer.rows())``.
+
+        Columns are named as in JSON, with dots before fields of fields: ``pod.name``. What is a table itself is left
+        out; it has rows of its own.
+
+        Parameters
+        ----------
+        of : the field with the list, such as ``workloads``; empty for the main one, such as the placements
+
+        Raises
+        ------
+        UsageError
+            When there is no such list.
+        """
+        lists = {path: items for path, items in _lists(self) if path.partition(".")[0] not in Report.__struct_fields__}
+        name = of or self.TABLE or next(iter(lists), "")
+        if name not in lists and (of or not self.TABLE):
+            raise UsageError(f"{self.kind} has no list {of!r}", hint=f"choose from {', '.join(lists) or 'none'}")
+        read = [dict(_cells(item)) for item in lists.get(name, ())]
+        names = dict.fromkeys(name for row in read for name in row)
+        # A field that is null in one row and has fields in another is its fields.
+        parents = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}
+        return [{name: row.get(name) for name in names if name not in parents} for row in read]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict, and the main list as a table."""
+        from html import escape
+
+        from kplan.visible import visible
+
+        def cell(value: object, tag: str = "td") -> str:
+            return f"<{tag}>{'' if value is None else escape(visible(str(value)))}</{tag}>"
+
+        rows = self.rows()
+        because = "; ".join(self.verdict.because[:5])
+        verdict = f"failed: {because}" if self.verdict.failed else "passed"
+        more = f"<p>{len(rows) - _MOST_SHOWN:,} more rows</p>" if len(rows) > _MOST_SHOWN else ""
+        head = "".join(cell(name, "th") for name in rows[0]) if rows else ""
+        body = "".join(f"<tr>{''.join(map(cell, row.values()))}</tr>" for row in rows[:_MOST_SHOWN])
+        about = escape(visible(f"{self.kind}: {verdict}"))
+        return f"<p>{about}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _lists(struct: msgspec.Struct) -> Iterator[tuple[str, Sequence[msgspec.Struct]]]:
+    """Yield the lists of structs, also of those in this one, with their paths."""
+    for field in msgspec.structs.fields(struct):
+        value = getattr(struct, field.name)
+        if isinstance(value, msgspec.Struct):
+            yield from ((f"{field.encode_name}.{path}", items) for path, items in _lists(value))
+        elif isinstance(value, tuple) and _has_structs(field.type):
+            yield field.encode_name, value
+
+
+def _has_structs(kind: Any) -> bool:
+    """Tell whether a type is that of a list of structs, which may be empty."""
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        return any(isinstance(part, type) and issubclass(part, msgspec.Struct) for part in (item, *get_args(item)))
+    return any(map(_has_structs, get_args(kind)))
+
+
+def _cells(struct: msgspec.Struct, before: str = "") -> Iterator[tuple[str, Any]]:
+    for field in msgspec.structs.fields(struct):
+        value = getattr(struct, field.name)
+        name = f"{before}{field.encode_name}"
+        if isinstance(value, msgspec.Struct):
+            yield from _cells(value, f"{name}.")
+        elif not isinstance(value, Mapping) and not _has_structs(field.type):
+            yield name, None if value is UNSET else msgspec.to_builtins(value)
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):

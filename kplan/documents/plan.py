@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -174,6 +174,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     forced : what the flags would change that kubectl asks for there; absent where it refuses no node
     right_sizing : with recommended requests and without manifests: which nodes are not needed any more
     """
+
+    TABLE: ClassVar[str] = "changes"
 
     kind: Literal["PlanReport"] = "PlanReport"
     command: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -203,6 +203,8 @@ class RemedyReport(Report, frozen=True, kw_only=True):
         first ones have a reason
     checked : the whole set was carried out in a simulation, and has this result
     """
+
+    TABLE: ClassVar[str] = "remedy.actions"
 
     kind: Literal["RemedyReport"] = "RemedyReport"
     pods: tuple[str, ...]

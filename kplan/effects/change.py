@@ -62,6 +62,13 @@ class ChangePlan(PickledAsQuestion, CarriedOut):
         base = self.origin if self.question_base is None else self.question_base
         return change_report(base, change, self.command, Showing(fail_on=fail_on, nodes=shown), decisions)
 
+    def rows(self, of: str = "") -> list[dict[str, Any]]:
+        """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
+        return self.report().rows(of)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
         """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
         return self.report(fail_on=fail_on).to_dict()

@@ -5,37 +5,68 @@ Modules that only one question needs are imported when it is called, so that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from kplan.answers.placement import Placement
 from kplan.answers.plan import Plan
-from kplan.cluster.base import PodLike
+from kplan.cluster.asking import Count, answers
+from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import place_in_order
-from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
+from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.errors import UsageError
-from kplan.planner.counting import BoundAskAll, CountingQuestions, for_any_base
 from kplan.planner.parameters import checked
 from kplan.reading.arguments import listed
+from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition, Head
+    from kplan.capacity.counting import Template
+    from kplan.capacity.measure import Capacity
+    from kplan.cluster.asking import AskAll, Asks
+    from kplan.documents.base import Condition
+    from kplan.documents.capacity import HeadroomReport, ShrinkReport
+    from kplan.documents.checks import ChecksReport
     from kplan.documents.drains import DrainsReport
+    from kplan.documents.nodes_report import NodesReport
+    from kplan.documents.placement import PlacementReport
+    from kplan.documents.remedies import RemedyReport
     from kplan.effects.change import ChangePlan
     from kplan.effects.queue_plan import QueuePlan
     from kplan.effects.timeline import TimelinePlan
     from kplan.effects.wave_run import WaveRun
+    from kplan.odds.report import Odds
     from kplan.questions.base import Question
+    from kplan.questions.check.question import Check
+    from kplan.questions.many_runs.question import Drawable
     from kplan.questions.pods.created import StoredPod
     from kplan.simulation.applying import Rollout
-    from kplan.simulation.draining import DrainOptions
     from kplan.workloads.manifests import Manifest, Strictness
     from kplan.workloads.sources import Source
 
 
-class Planner(CountingQuestions):
+T = TypeVar("T")
+A = TypeVar("A")
+BoundAskAll = Callable[..., Any]
+"""Answers questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
+
+
+def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
+    """Return the same for questions about any cluster: those about another one are answered one after the other."""
+    if ask_all is None:
+        return None
+
+    def ask(base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
+        if base is not planner:
+            return answers(base, questions, None, progress=progress)
+        ready: Iterable[T] = ask_all(questions) if progress is None else ask_all(questions, progress=progress)
+        return ready
+
+    return ask
+
+
+class Planner(Base):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
     No answer depends on earlier questions.
@@ -43,9 +74,9 @@ class Planner(CountingQuestions):
 
     @checked
     def ask(
-        self, question: Question, *, fail_on: Sequence[Condition] | None = None, ask_all: BoundAskAll | None = None
-    ) -> Head:
-        """Return the document that answers a question, such as ``kplan.questions.drain.question.Drain(nodes=("n1",))``.
+        self, question: Asks[A], *, fail_on: Sequence[Condition] | None = None, ask_all: BoundAskAll | None = None
+    ) -> A:
+        """Return the document that answers a question, such as ``kplan.questions.Drain(nodes=("n1",))``.
 
         Parameters
         ----------
@@ -61,7 +92,67 @@ class Planner(CountingQuestions):
         from kplan.questions.base import Showing
         from kplan.questions.reading import checked as checked_question
 
-        return checked_question(question).answer(self, Showing(fail_on=fail_on, ask_all=for_any_base(self, ask_all)))
+        asked = cast("Asks[A]", checked_question(cast("Question", question)))
+        return asked.answer_about(asked.subject(self), Showing(fail_on, ask_all=for_any_base(self, ask_all)))
+
+    @checked
+    def explain(self, names: Sequence[str], *, namespace: str = "") -> PlacementReport:
+        """Return why pods are where they are, or pending, and what would help.
+
+        Parameters
+        ----------
+        names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
+        namespace : for those that name none
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            When the snapshot has no such pod or workload, or a workload has no pod.
+        """
+        from kplan.questions.explain.question import Explain
+
+        return self.ask(Explain(names=tuple(listed(names)), namespace=namespace))
+
+    @checked
+    def remedy(
+        self, pods: Sequence[str] = (), *, only: Sequence[str] = (), without: Sequence[str] = ()
+    ) -> RemedyReport:
+        """Return the least set of actions after which pending pods run.
+
+        Parameters
+        ----------
+        pods : NAMESPACE/NAME of pending pods; all of them if empty
+        only, without : kinds of actions that may, or may not, be taken
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            When the snapshot has no such pending pod, or there is no such kind of action.
+        """
+        from kplan.questions.remedy.question import Remedy
+
+        names: Any = {"only": tuple(listed(only)), "without": tuple(listed(without))}  # `ask` reads them
+        return self.ask(Remedy(pods=tuple(listed(pods)), **names))
+
+    @checked
+    def check(self, checks: str | Path | Sequence[Check] = (), *, ask_all: BoundAskAll | None = None) -> ChecksReport:
+        """Return which promises hold.
+
+        Parameters
+        ----------
+        checks : the file of the promises, or the promises; the standard ones if empty
+        ask_all : as for `ask`
+
+        Raises
+        ------
+        InputError, UsageError
+            With all problems of the file, or of the promises.
+        """
+        from kplan.questions.check.question import Checks
+        from kplan.questions.check.reading import read_checks
+
+        promises = read_checks(str(checks)) if isinstance(checks, str | Path) else listed(checks)
+        return self.ask(Checks(checks=tuple(promises)), ask_all=ask_all)
 
     def place(self, pod: PodLike) -> Placement:
         """Return the placement of one pod, without any change to the planner.
@@ -298,7 +389,6 @@ class Planner(CountingQuestions):
         """
         from kplan.questions.drain.question import Drain, how_of
         from kplan.questions.in_turn.question import InTurn
-        from kplan.simulation.draining import DrainOptions
 
         names = () if nodes is None else tuple(listed(nodes))
         if nodes is not None and not names:
@@ -360,3 +450,172 @@ class Planner(CountingQuestions):
             recommendations=recommendations,
             settle=settle,
         )
+
+    @checked
+    def odds(
+        self,
+        pods: Iterable[PodLike] | Drawable,
+        *,
+        runs: int = DEFAULT_RUNS,
+        seed: int = DEFAULT_SEED,
+        settle_preemption: bool = False,
+        ask_all: BoundAskAll | None = None,
+    ) -> Odds:
+        """Place pods in order, or carry a question out, many times, and count how often each outcome occurs.
+
+        Equal best nodes, and equal candidates for preemption, are equally likely to be drawn; with sampling as
+        configured, the node at which the first search starts is drawn, too, and so are the order of pods that are equal
+        in the queue, and which controller creates its pods first. One run is the plain answer with that seed.
+
+        Parameters
+        ----------
+        pods : pods, or a question that can be drawn: `Place`, `Plan` or `Drain` of `kplan.questions`
+        runs : number of runs
+        seed : the same seed gives the same answer
+        settle_preemption : of pods, as for `plan`
+        ask_all : runs what takes long in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; the answer is
+            the same
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `place`, and when the number of runs is less than 1 or too large.
+        """
+        from kplan.effects.subject import Subject
+        from kplan.questions.base import Question, Showing
+        from kplan.questions.many_runs.question import ManyRuns
+        from kplan.questions.place.question import Place
+        from kplan.questions.reading import checked as checked_question
+
+        showing = Showing(ask_all=for_any_base(self, ask_all))
+        if isinstance(pods, Question):
+            asked = checked_question(ManyRuns(question=pods, runs=runs, seed=seed))
+            return asked.odds(asked.subject(self), showing)
+        place = Place(settle_preemption=settle_preemption)
+        return ManyRuns(question=place, runs=runs, seed=seed).odds(Subject(self, listed(pods)), showing)
+
+    @checked
+    def capacity(
+        self,
+        templates: Sequence[Template | Source],
+        *,
+        mix: Sequence[int] = (),
+        wanted: int | None = None,
+        limit: int | None = None,
+        preempt: bool = False,
+        lose: int | None = None,
+        zones: bool = False,
+        shapes: str | Path | None = None,
+        namespace: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Capacity:
+        """Count how many replicas of pods fit, placing replicas of the templates in turn.
+
+        Parameters
+        ----------
+        templates : pod templates; or manifests with workloads: files, directories, ``-``, or objects
+        mix : the number of replicas in a row of each workload of the manifests; one of each if empty
+        wanted : how many should fit, in total; if fewer do, the answer names nodes to add
+        limit : stop counting at this number
+        preempt : also count room that pods of lower priority use
+        lose : count replicas that can all be rescheduled if any such number of nodes is lost
+        zones : lose zones in place of nodes; one zone if `lose` is None
+        shapes : a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
+        namespace : for objects that name none
+        progress : called now and then with the number of replicas so far
+
+        Raises
+        ------
+        ManifestError, InputError
+            With all problems of the manifests, or of the list of shapes.
+        UsageError
+            When there is nothing to count, or there are too many combinations of lost nodes.
+        """
+        from kplan.capacity.measure import capacity_of
+
+        return capacity_of(
+            self,
+            templates,
+            mix=mix,
+            wanted=wanted,
+            limit=limit,
+            preempt=preempt,
+            lose=lose,
+            zones=zones,
+            shapes=shapes,
+            namespace=namespace,
+            progress=progress,
+        )
+
+    @checked
+    def headroom(
+        self,
+        manifests: Sequence[Source] | None = None,
+        *,
+        namespace: str | None = None,
+        wanted: int | None = None,
+        limit: int | None = None,
+        ask_all: BoundAskAll | None = None,
+    ) -> HeadroomReport:
+        """Count how many more replicas of each workload fit, each on its own and from the same start.
+
+        Parameters
+        ----------
+        manifests : files, directories, ``-``, or objects; None for every workload of the snapshot
+        namespace : for objects that name none
+        wanted : how many more of each should fit; the verdict fails if fewer do
+        limit : each count stops here; None for `wanted`, else for 1,000
+        ask_all : answers the questions, in order; None answers one after the other
+
+        Raises
+        ------
+        ManifestError
+            With all problems of the manifests.
+        UsageError
+            When there is no workload.
+        """
+        from kplan.capacity.headroom import base_of_manifests, headroom_report
+        from kplan.capacity.measure import single_replicas
+
+        if manifests is None:
+            return headroom_report(self, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
+        loaded = single_replicas(self, manifests, namespace)
+        base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
+        return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
+
+    @checked
+    def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
+        """Return nodes that can be drained one after another so that every pod is placed and every budget holds.
+
+        The search is greedy, the emptiest node first; another order might free more.
+
+        Parameters
+        ----------
+        options : pods that are deleted in any case; None for none
+        """
+        from kplan.questions.capacity.question import Shrink
+
+        question = Shrink(options=options or DrainOptions())
+        return question.answer_about(question.subject(self))
+
+    @checked
+    def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
+        """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
+
+        Parameters
+        ----------
+        full : include the whole decision in the autoscaler's own terms
+        loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order; None for
+            as long as it waits before it removes a node
+
+        Raises
+        ------
+        UsageError
+            When the planner follows no autoscaler, or its settings cannot be used.
+        InputError
+            With all problems of the file that the settings name.
+        """
+        from kplan.questions.nodes.question import Nodes
+
+        question = Nodes(full=full, loops=None if loops is None else tuple(loops))
+        return question.answer_about(question.subject(self))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from operator import methodcaller
+from typing import Any, TypeVar, overload
 
 import msgspec
 
-from kplan.cluster.asking import Count
+from kplan.cluster.asking import Asks, Count
 from kplan.cluster.base import Base
 from kplan.errors import UsageError
 
+A = TypeVar("A")
 T = TypeVar("T")
 B = TypeVar("B", bound=Base)
 Question = Callable[[B], T]
@@ -27,9 +29,31 @@ _MIN_SECONDS_LEFT = 4.0
 MAX_WORKERS = 512
 
 
+@overload
 def sweep(
     planner: B,
-    questions: Sequence[Question[B, Any]],
+    questions: Sequence[Asks[A]],
+    *,
+    workers: int | None = None,
+    dask: str = "",
+    progress: Count | None = None,
+) -> list[A]: ...
+
+
+@overload
+def sweep(
+    planner: B,
+    questions: Sequence[Question[B, Any] | Asks[Any]],
+    *,
+    workers: int | None = None,
+    dask: str = "",
+    progress: Count | None = None,
+) -> list[Any]: ...
+
+
+def sweep(
+    planner: B,
+    questions: Sequence[Question[B, Any] | Asks[Any]],
     *,
     workers: int | None = None,
     dask: str = "",
@@ -39,23 +63,24 @@ def sweep(
 
     Parameters
     ----------
-    questions : called with the planner: functions of a module, or ``operator.methodcaller("place", "shop/web-0")``
+    questions : values of `kplan.questions`; or what is called with the planner: functions of a module, or
+        ``operator.methodcaller("place", "shop/web-0")``
     workers : number of processes on this machine; None for one per core, where starting them saves time
     dask : address of the scheduler of a Dask cluster, such as ``tcp://10.0.0.1:8786``, whose workers answer instead
     progress : called with the number of answered questions and the number of all
 
     Returns
     -------
-    answers : in the order of the questions, as JSON values if an answer has them; the same as one by one
+    answers : in the order of the questions, the same as one by one: those of `Planner.ask`; of what is called, as JSON
+        values if an answer has them
 
     Raises
     ------
     KplanError
         The error of the first question without an answer, or an error when workers keep getting lost.
     """
-    return ask_all(
-        planner, [_AsValues(question) for question in questions], workers=workers, dask=dask, progress=progress
-    )
+    calls = [_AsValues(one) if callable(one) else methodcaller("ask", one) for one in questions]
+    return ask_all(planner, calls, workers=workers, dask=dask, progress=progress)
 
 
 class _AsValues(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from kplan.documents.plan import PlanReport
 from kplan.documents.remedies import RemedyReport
 from kplan.questions.capacity.question import Capacity
 from kplan.questions.place.question import Place
+from kplan.questions.plan.question import Plan
 from kplan.questions.preempt.question import Preempt
 from kplan.questions.remedy.question import Remedy
 from kplan.report.overview import group_text
@@ -120,7 +121,7 @@ def test_without_the_gates_there_are_no_groups() -> None:
 def test_draws_count_no_pod_as_evicted_that_a_group_only_tried() -> None:
     objects = [node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
 
-    odds = planner(*objects).odds_of_queue(runs=5)
+    odds = planner(*objects).odds(Plan(), runs=5)
 
     told = odds.to_dict()
     assert told["summary"]["allPlaced"]["runs"] == 5

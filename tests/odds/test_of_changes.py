@@ -9,6 +9,8 @@ import kplan
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.odds.report import Odds
+from kplan.questions import Drain, Plan
+from kplan.questions.drain.question import how_of
 from kplan.simulation.draining import DrainOptions
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import head
@@ -34,7 +36,7 @@ def shares(odds: Odds, pod: str) -> dict[str, float]:
 
 
 def test_a_drained_pod_goes_to_equal_nodes_evenly() -> None:
-    odds = planner(*running(thin("web"), ["n0"])).odds_of_drain(["n0"], runs=600)
+    odds = planner(*running(thin("web"), ["n0"])).odds(Drain(nodes=("n0",)), runs=600)
 
     assert set(shares(odds, "default/web-h1-000")) == {"n1", "n2", "n3"}
     assert all(abs(share - 1 / 3) < 0.08 for share in shares(odds, "default/web-h1-000").values())
@@ -45,7 +47,7 @@ def test_which_of_two_equal_pods_gets_the_last_room_is_drawn() -> None:
     full = running(thin("full", "6"), ["n1"])
     pair = [*running(thin("one"), ["n0"]), *running(thin("two"), ["n0"])]
     odds = planner(*full, *pair, cpu="6").changed(cordon=["n2", "n3"]).changed(without=["pod?app=full"])
-    odds = odds.changed(with_=[blocker("n1", "3")]).odds_of_drain(["n0"], runs=100)
+    odds = odds.changed(with_=[blocker("n1", "3")]).odds(Drain(nodes=("n0",)), runs=100)
 
     one, two = shares(odds, "default/one-h1-000"), shares(odds, "default/two-h1-000")
     assert one["n1"] + two["n1"] == 1
@@ -70,7 +72,7 @@ def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
     low = [*running(thin("a", "6"), ["n1"]), *running(thin("b", "6"), ["n2"]), blocker("n3", "6")]
 
-    odds = planner(high, *important, *low, cpu="6").changed(cordon=["n3"]).odds_of_drain(["n0"], runs=300)
+    odds = planner(high, *important, *low, cpu="6").changed(cordon=["n3"]).odds(Drain(nodes=("n0",)), runs=300)
 
     assert sum(odds.victims.values()) == 300
     for name in "ab":
@@ -86,11 +88,11 @@ def test_blocked_and_lost_pods_are_told() -> None:
     web = running(deployment("web", 3), ["n0", "n1", "n2"])
     cluster = planner(*web, budget("web", minAvailable=3), blocker("n0", "1"))
 
-    odds = cluster.odds_of_drain(["n0"], runs=20)
-    forced = cluster.odds_of_drain(["n0"], options=DrainOptions(force=True, disable_eviction=True), runs=20)
-    lost = cluster.odds_of_drain(["n0"], lost=True, runs=20)
+    odds = cluster.odds(Drain(nodes=("n0",)), runs=20)
+    forced = cluster.odds(Drain(nodes=("n0",), options=DrainOptions(force=True, disable_eviction=True)), runs=20)
+    lost = cluster.odds(Drain(nodes=("n0",), how="lost"), runs=20)
 
-    without_controllers = cluster.odds_of_drain(["n0"], options=DrainOptions(force=True), runs=20)
+    without_controllers = cluster.odds(Drain(nodes=("n0",), options=DrainOptions(force=True)), runs=20)
 
     assert odds.counts == {"default/blocker": {"blocked": 20}, "default/web-h1-000": {"n0": 20}}
     assert without_controllers.counts == {"default/blocker": {"gone": 20}, "default/web-h1-000": {"blocked": 20}}
@@ -113,7 +115,7 @@ def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: di
     for seed in (1, 2):
         plain = kplan.Planner(snapshot, seed=seed).drain(nodes, **options)
 
-        odds = kplan.Planner(snapshot).odds_of_drain(nodes, **options, runs=1, seed=seed)
+        odds = kplan.Planner(snapshot).odds(Drain(nodes=tuple(nodes), how=how_of(**options)), runs=1, seed=seed)
 
         report = plain_report(kplan.Planner(snapshot, seed=seed), plain)
         ends = {
@@ -144,7 +146,7 @@ def test_one_run_is_the_plain_rollout_with_that_seed() -> None:
     for seed in range(3):
         plain = planner(*objects, seed=seed).roll_out(manifests)
 
-        odds = planner(*objects).odds_of_roll_out(manifests, runs=1, seed=seed)
+        odds = planner(*objects).odds(Plan(manifests=tuple(manifests)), runs=1, seed=seed)
 
         ended = sorted(pod.node or "pending" for pod in plain.after if pod.new)
         assert sorted(where for counts in odds.counts.values() for where in counts) == ended
@@ -154,9 +156,9 @@ def test_one_run_is_the_plain_rollout_with_that_seed() -> None:
 def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_moves() -> None:
     objects = running(deployment("web", 4), NODES)
 
-    rolled = planner(*objects).odds_of_roll_out([deployment("web", 4, image="app:2")], runs=50)
-    scaled = planner(*objects).odds_of_roll_out([deployment("web", 70)], runs=4).report()
-    nothing = planner(*objects).odds_of_roll_out([deployment("web", 4)], runs=50)
+    rolled = planner(*objects).odds(Plan(manifests=(deployment("web", 4, image="app:2"),)), runs=50)
+    scaled = planner(*objects).odds(Plan(manifests=(deployment("web", 70),)), runs=4).report()
+    nothing = planner(*objects).odds(Plan(manifests=(deployment("web", 4),)), runs=50)
 
     assert sum(map(len, rolled.counts.values())) >= 4
     assert all(sum(counts.values()) == 50 for counts in rolled.counts.values())
@@ -176,7 +178,7 @@ def test_what_a_quota_refuses_is_refused_in_every_run() -> None:
     manifests = [deployment("web", 6)]
 
     [plain] = limited.roll_out(manifests).workloads
-    [drawn] = limited.odds_of_roll_out(manifests, runs=5).report().workloads
+    [drawn] = limited.odds(Plan(manifests=tuple(manifests)), runs=5).report().workloads
 
     assert "exceeded quota: quota" in plain.because
     assert (drawn.complete.share, drawn.because) == (0, plain.because)
@@ -191,7 +193,7 @@ def test_a_claim_that_a_quota_refuses_is_missing_in_every_run() -> None:
     web["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
     plain = limited.roll_out([claim, web])
-    odds = limited.odds_of_roll_out([claim, web], runs=5)
+    odds = limited.odds(Plan(manifests=(claim, web)), runs=5)
 
     [waiting] = plain.after
     assert 'persistentvolumeclaim "data" not found' in waiting.message
@@ -209,15 +211,27 @@ def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
     cron = head("CronJob", name="nightly") | {"spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}}}
 
     plain = planner().roll_out([cron], run_cron_jobs=True)
-    odds = planner().odds_of_roll_out([cron], run_cron_jobs=True, runs=8)
+    odds = planner().odds(Plan(manifests=(cron,), run_cron_jobs=True), runs=8)
 
     assert [*odds.counts] == [f"{pod.namespace}/{pod.name}" for pod in plain.after]
-    assert planner().odds_of_roll_out([cron], runs=8).counts == {}
+    assert planner().odds(Plan(manifests=(cron,)), runs=8).counts == {}
 
 
 def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
     demo = kplan.Planner(kplan.load_snapshot("demo"))
-    alone = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10).report().to_dict()
+    alone = (
+        demo.odds(
+            Drain(
+                nodes=(
+                    "general-a-1",
+                    "general-b-1",
+                )
+            ),
+            runs=10,
+        )
+        .report()
+        .to_dict()
+    )
     monkeypatch.setattr("kplan.odds.runs._ALONE", 0)
     monkeypatch.setattr("kplan.odds.runs._ALONE_AT_MOST", 0)
     question_counts: list[int] = []
@@ -226,9 +240,35 @@ def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPa
         question_counts.append(len(questions))
         return [question(demo) for question in reversed(questions)]
 
-    apart = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=ask_all).report().to_dict()
+    apart = (
+        demo.odds(
+            Drain(
+                nodes=(
+                    "general-a-1",
+                    "general-b-1",
+                )
+            ),
+            runs=10,
+            ask_all=ask_all,
+        )
+        .report()
+        .to_dict()
+    )
     workers = partial(ask_all_side_by_side, demo, workers=2)
-    side_by_side = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=workers).report().to_dict()
+    side_by_side = (
+        demo.odds(
+            Drain(
+                nodes=(
+                    "general-a-1",
+                    "general-b-1",
+                )
+            ),
+            runs=10,
+            ask_all=workers,
+        )
+        .report()
+        .to_dict()
+    )
 
     assert question_counts
     for document in (alone, apart, side_by_side):
@@ -249,7 +289,7 @@ def test_turns_are_drawn_only_among_runs() -> None:
 
 
 def test_the_document_is_as_its_schema_says() -> None:
-    document = kplan.Planner(kplan.load_snapshot("demo")).odds_of_drain(["spot-a-1"], runs=10).to_dict()
+    document = kplan.Planner(kplan.load_snapshot("demo")).odds(Drain(nodes=("spot-a-1",)), runs=10).to_dict()
 
     assert_keeps_to_its_schema(document)
     assert document["command"] == "drain"
@@ -259,4 +299,4 @@ def test_the_document_is_as_its_schema_says() -> None:
 
 def test_a_node_that_is_not_there_is_told() -> None:
     with pytest.raises(NotFoundError, match="n9"):
-        planner().odds_of_drain(["n9"])
+        planner().odds(Drain(nodes=("n9",)))

@@ -11,6 +11,7 @@ import kplan
 from kplan.errors import UsageError
 from kplan.odds.report import wilson
 from kplan.odds.runs import PENDING, Branch, BranchRandom, all_runs
+from kplan.questions import Plan
 from tests.effects.test_queue_plan import node, pod
 from tests.scenarios import scenarios
 from tests.schemas import assert_keeps_to_its_schema
@@ -75,7 +76,7 @@ def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> Non
         snapshot, config = kplan.load_snapshot(scenario["objects"]), kplan.load_scheduler_config(scenario.get("config"))
         plain = kplan.Planner(snapshot, config, seed=number).plan_queue(recreate=False)
 
-        odds = kplan.Planner(snapshot, config).odds_of_queue(recreate=False, runs=1, seed=number)
+        odds = kplan.Planner(snapshot, config).odds(Plan(recreate=False), runs=1, seed=number)
 
         changes = {change.pod: change for change in plain.changes}
         for key, counts in odds.counts.items():
@@ -96,7 +97,7 @@ def test_every_run_is_one_that_a_seed_could_give() -> None:
 
 
 def test_equal_pods_take_turns_by_lot_in_a_queue() -> None:
-    odds = of(node("a"), *TWO_NODES[2:]).odds_of_queue(runs=300)
+    odds = of(node("a"), *TWO_NODES[2:]).odds(Plan(), runs=300)
 
     shares = [counts.get("a", 0) for counts in odds.counts.values()]
     assert sum(shares) == 300

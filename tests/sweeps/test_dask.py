@@ -15,6 +15,7 @@ import kplan
 from kplan.cli.asking import SweepFlags
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
+from kplan.questions import Drain
 from kplan.sweeps import ask_all
 from tests.cli.commands import refused
 from tests.sweeps.test_sweep import Dying, plain, timeless
@@ -153,11 +154,11 @@ def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planner = Planner(kplan.load_snapshot("demo"))
-    alone = planner.odds_of_drain(["general-b-2"], runs=6)
+    alone = planner.odds(Drain(nodes=("general-b-2",)), runs=6)
     monkeypatch.setattr("kplan.odds.runs._ALONE", 0)
     monkeypatch.setattr("kplan.odds.runs._ALONE_AT_MOST", 0)
 
-    there = planner.odds_of_drain(["general-b-2"], runs=6, ask_all=partial(ask_all, planner, dask=address))
+    there = planner.odds(Drain(nodes=("general-b-2",)), runs=6, ask_all=partial(ask_all, planner, dask=address))
 
     assert there == alone
     assert {**there.to_dict(), "generatedAt": ""} == {**alone.to_dict(), "generatedAt": ""}

@@ -37,16 +37,16 @@ def _fail_on(fail_on: Sequence[Condition] | None) -> Sequence[Condition]:
 class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> BudgetsReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
         """Return the BudgetsReport."""
         from kplan.answers.verdict import NONE, opening
         from kplan.documents.checks import BudgetsReport
 
         fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
         rooms = sorted(
-            map(_room, base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
+            map(_room, subject.base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
         )
-        return BudgetsReport(**opening(base.context(), fail_on), budgets=tuple(rooms))
+        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=tuple(rooms))
 
 
 def _room(budget: BudgetState) -> BudgetRoom:
@@ -67,14 +67,14 @@ def _room(budget: BudgetState) -> BudgetRoom:
 class Surge(Question, frozen=True):
     """Asks whether the pods fit that a rollout of each Deployment creates above its replicas."""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where no Deployment has a surge."""
         from kplan.capacity.headroom import alone, surges
 
-        wanted = surges(base)
+        wanted = surges(subject.base)
         if not wanted:
             raise NotFoundError("no Deployment has a surge", hint="rollouts then replace pods without further room")
-        return alone(base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
+        return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
 
 
 class AtMaximum(Question, frozen=True):
@@ -87,21 +87,21 @@ class AtMaximum(Question, frozen=True):
 
     how: Literal["each", "together"] = "each"
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
         from kplan.capacity.headroom import alone, maxima, next_pods
         from kplan.cluster.in_order import place_in_order
 
-        wanted = maxima(base)
-        if not base.objects.horizontal_pod_autoscalers:
+        wanted = maxima(subject.base)
+        if not subject.base.objects.horizontal_pod_autoscalers:
             raise NotFoundError("the cluster has no HorizontalPodAutoscaler", hint="see kubectl get hpa -A")
         if not wanted:
             raise NotFoundError(
                 "no autoscaler is below its maximum", hint="the workloads of all have their most replicas"
             )
         if self.how == "each":
-            return alone(base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
-        base, pods = next_pods(base, wanted)
+            return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
+        base, pods = next_pods(subject.base, wanted)
         plan = place_in_order(base, pods)
         return plan.report(fail_on=showing.fail_on, nodes_of={} if showing.only_outcomes else None)
 
@@ -109,11 +109,11 @@ class AtMaximum(Question, frozen=True):
 class PoolRoom(Question, frozen=True):
     """Asks whether one more pod as large as its largest one fits in each node pool."""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where nodes do not name their pool."""
         from kplan.capacity.headroom import room_for_largest
 
-        return room_for_largest(base, fail_on=_fail_on(showing.fail_on))
+        return room_for_largest(subject.base, fail_on=_fail_on(showing.fail_on))
 
 
 MOST_FINDINGS = 20

@@ -10,8 +10,8 @@ from kplan.errors import UsageError
 from kplan.questions.base import Manifest, Question
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.pods import PodsReport
+    from kplan.effects.subject import Subject
 
 
 class Pods(Question, frozen=True):
@@ -28,13 +28,14 @@ class Pods(Question, frozen=True):
     namespace: str = ""
     replicas: Number | None = None
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PodsReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PodsReport:
         """Return the PodsReport."""
         from kplan.questions.pods.created import pods_report
         from kplan.workloads.manifests import load_manifests
 
         if not self.manifests:
             raise UsageError("no manifest given", hint="name manifests")
+        base = subject.base
         minor = base.release.number
         loaded = load_manifests(
             self.manifests, snapshot=base.objects, namespace=self.namespace or None, replicas=self.replicas, minor=minor

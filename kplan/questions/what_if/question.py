@@ -18,7 +18,8 @@ from kplan.questions.preempt.question import Preempt
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
-    from kplan.documents.base import Head
+    from kplan.documents.base import Report
+    from kplan.effects.subject import Subject
 
 Plain = (
     Place | Plan | Queue | Preempt | Drain | Explain | Capacity | Shapes | Headroom | Shrink | Nodes | InTurn | ManyRuns
@@ -49,7 +50,7 @@ class WhatIf(Question, frozen=True):
     scale: tuple[str, ...] = ()
     settle: bool = False
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> Head:
+    def subject(self, base: Base) -> Subject:
         from kplan.effects.what_if import changed_as
 
         changed = changed_as(
@@ -62,4 +63,7 @@ class WhatIf(Question, frozen=True):
             scale=self.scale,
             settle=self.settle,
         )
-        return self.question.answer(changed, showing)
+        return self.question.subject(changed)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> Report:
+        return self.question.answer_about(subject, showing)

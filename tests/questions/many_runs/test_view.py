@@ -6,6 +6,7 @@ import pytest
 
 import kplan
 from kplan.documents.odds import OddsReport
+from kplan.questions import Drain
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from tests.effects.test_queue_plan import node, pod
@@ -80,7 +81,7 @@ def test_names_are_a_line_for_each_end_of_each_pod() -> None:
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", "1", node_name="n0")]))
-    report = planner.odds_of_drain(["n0"], runs=5).report()
+    report = planner.odds(Drain(nodes=("n0",)), runs=5).report()
 
     text = render(report, output, ReportOptions())
 
