@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kplan.answers.placement import Placement
     from kplan.answers.plan import Plan
     from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
+    from kplan.changes.values import DrainOptions
     from kplan.config import load_scheduler_config
     from kplan.errors import (
         ApiError,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from kplan.planner.planner import Planner
-    from kplan.simulation.draining import DrainOptions
     from kplan.snapshot import Snapshot, load_snapshot
     from kplan.sweeps import sweep
 
@@ -80,7 +80,7 @@ __all__ = [
 _HOMES = {
     "load_scheduler_config": "kplan.config",
     "load_snapshot": "kplan.snapshot",
-    "DrainOptions": "kplan.simulation.draining",
+    "DrainOptions": "kplan.changes.values",
     "Snapshot": "kplan.snapshot",
     "ClusterAutoscaler": "kplan.autoscaling.settings",
     "Karpenter": "kplan.autoscaling.settings",

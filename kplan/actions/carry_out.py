@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Act, Acts, Fewer, Loosen, Move, NewNodes, Patch, UncordonNode, Widen, in_order
-from kplan.actions.patches import Deleted, delete_spreads, without_deletions
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
 from kplan.api.tolerations import Taint
 from kplan.autoscaling.changed_pools import with_change
-from kplan.autoscaling.seam import PoolChange, PreparedCluster
+from kplan.autoscaling.seam import PreparedCluster
+from kplan.changes.patches import Deleted, delete_spreads, without_deletions
+from kplan.changes.sets import Changes, in_order, with_joined_moves
+from kplan.changes.values import AddNodes, Change, LoosenBudget, Patch, Pool, Stage
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, prices_of
 from kplan.documents.change import StepEvent
@@ -35,7 +35,8 @@ from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.whatif.edits import AddNodes, rewritten
+from kplan.whatif.edits import AddNodes as WhatIfNodes
+from kplan.whatif.edits import rewritten
 
 Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""
@@ -115,18 +116,16 @@ class Playing:
         self.base = base
         self.n_tried = 0
         self._progress = progress
-        self._bases: dict[Acts, Base] = {(): base}
-        self._last: tuple[Acts, Played] | None = None
-        self._widening: dict[
-            tuple[Acts, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[PoolChange, ...], ...]
-        ] = {}
+        self._bases: dict[Changes, Base] = {(): base}
+        self._last: tuple[Changes, Played] | None = None
+        self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
 
     @cached_property
     def prices(self) -> Mapping[str, float]:
         """The prices of the cluster's nodes, by name, where the autoscaler knows them."""
         return prices_of(self.base)
 
-    def price(self, acts: Acts, played: Played | None = None) -> float | None:
+    def price(self, acts: Changes, played: Played | None = None) -> float | None:
         """Return the price of the nodes that actions add; None if it is unknown.
 
         Parameters
@@ -135,7 +134,7 @@ class Playing:
         """
         growth = None if played is None else played.growth
         prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
-        prices += [self.prices.get(act.like) for act in acts if isinstance(act, NewNodes) for _ in range(act.nodes)]
+        prices += [self.prices.get(act.like) for act in acts if isinstance(act, AddNodes) for _ in range(act.nodes)]
         known = [price for price in prices if price is not None]
         return None if len(known) < len(prices) else sum(known)
 
@@ -147,25 +146,25 @@ class Playing:
             return ()
         return tuple(dict.fromkeys(followed.taints(PreparedCluster(base.objects, base.session, base.now))))
 
-    def widening(self, played: Played, acts: Acts) -> tuple[tuple[PoolChange, ...], ...]:
+    def widening(self, played: Played, acts: Changes) -> tuple[tuple[Pool, ...], ...]:
         """Return changes of what the autoscaler may add with which it would help pods that wait after some actions."""
         provisioner = played.simulation.provisioner
         if not isinstance(provisioner, Growing) or not played.waiting:
             return ()
-        pools = tuple(act for act in acts if isinstance(act, Widen))
+        pools = tuple(act for act in acts if isinstance(act, Pool))
         wanted = pools, frozenset(played.waiting.items())
         if wanted not in self._widening:
             cluster = provisioner.sight(played.simulation)
             self._widening[wanted] = tuple(provisioner.growth.autoscaler.widening(cluster))
         return self._widening[wanted]
 
-    def play(self, acts: Acts) -> Played:
+    def play(self, acts: Changes) -> Played:
         """Carry out actions in their order; between two of them the cluster comes to rest."""
         if self._last is None or self._last[0] != acts:
             self._last = acts, self._play(acts)
         return self._last[1]
 
-    def _play(self, acts: Acts) -> Played:
+    def _play(self, acts: Changes) -> Played:
         self.n_tried += 1
         if self._progress is not None:
             self._progress(self.n_tried)
@@ -175,32 +174,26 @@ class Playing:
         simulation = begin(base)
         simulation.retry_pending()
         simulation.run()
-        applying = Applying(simulation, base.objects.nodes)
-        moved_to: dict[str, str] = {}
-        refused = ""
-        moving = (act for act in ordered if isinstance(act, NewNodes) or not _is_of_cluster(act))
-        for node, group in groupby(moving, key=_node_of_move):
-            if refused:
+        trial = _Trial(base, simulation)
+        for act in with_joined_moves(act for act in ordered if isinstance(act, AddNodes) or not _is_of_cluster(act)):
+            if isinstance(act, AddNodes):  # they are there from the start, and cordoned until it is their turn
+                trial.uncordon(self._names_of(act, of_cluster))
+            else:
+                act.begin(trial)
+            if trial.refused:
                 break
-            if node:
-                refused = _move(simulation, node, [act.pod for act in group if isinstance(act, Move)], moved_to)
-                continue
-            for act in group:
-                if isinstance(act, NewNodes):
-                    for name in self._names_of(act, of_cluster):
-                        simulation.uncordon(name)
-                    simulation.run()
-                else:
-                    refused = refused or _carry_out(base, simulation, applying, act)
-        return Played(simulation, base, waiting_of(simulation), moved_to, _disturbed(base, simulation), refused)
+        return Played(
+            simulation, base, waiting_of(simulation), trial.moved_to, _disturbed(base, simulation), trial.refused
+        )
 
-    def _base_of(self, acts: Acts) -> Base:
+    def _base_of(self, acts: Changes) -> Base:
         if acts not in self._bases:
             before, act = self._base_of(acts[:-1]), acts[-1]
             self._bases[acts] = _changed_base(before, act)
         return self._bases[acts]
 
-    def _names_of(self, act: NewNodes, acts: Acts) -> list[str]:
+    def _names_of(self, act: AddNodes, acts: Changes) -> list[str]:
+        """Return the names of the new nodes of one of some actions."""
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
         return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]
@@ -249,41 +242,57 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
     return sorted(pods, key=lambda pod: pod.key)
 
 
-def _is_of_cluster(act: Act) -> bool:
+def _is_of_cluster(act: Change) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, NewNodes | Widen | Loosen) or (
-        isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD
+    return isinstance(act, AddNodes | Pool | LoosenBudget) or (
+        isinstance(act, Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
 
 
-def _node_of_move(act: Act) -> str:
-    return act.node if isinstance(act, Move) else ""
+class _Trial(Stage):
+    """A cluster in which changes are tried one after the other; between two of them it comes to rest."""
 
+    name = "in a trial"
 
-def _carry_out(base: Base, simulation: Simulation, applying: Applying, act: Act) -> str:
-    """Carry out an action other than a move; return why the API server refuses it, empty where it does not."""
-    refused = ""
-    match act:
-        case UncordonNode(node=node):
-            simulation.uncordon(node)
-        case Patch(target=target):
-            spec, deleted = without_deletions(act.spec)
-            update = _update(base, target, {"template": {"spec": spec}})
-            if deleted:
-                update = _without_spreads(update, deleted)
-            refused = applying.apply(update).update.refused
-        case Fewer(workload=workload, to=to, scaler=scaler, lowest=lowest):
-            before = _broken(simulation)
-            refused = applying.apply(_update(base, workload, {"replicas": to})).update.refused
-            if scaler:
-                simulation.bounds[workload] = Bounds(scaler, min(lowest, to), to)
-            simulation.run()
-            broken = _broken(simulation) - before
-            refused = refused or (f"breaks budget {min(broken)}" if broken else "")
-        case _:
-            raise TypeError(type(act).__name__)
-    simulation.run()
-    return refused
+    def __init__(self, base: Base, simulation: Simulation) -> None:
+        self._base, self._simulation = base, simulation
+        self._applying = Applying(simulation, base.objects.nodes)
+        self.moved_to: dict[str, str] = {}  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
+        self.refused = ""  #: why a change cannot be carried out; empty where all were
+
+    def uncordon(self, nodes: Sequence[str]) -> None:
+        """See `Stage`."""
+        for node in nodes:
+            self._simulation.uncordon(node)
+        self._simulation.run()
+
+    def patch(self, target: str, spec: Mapping[str, Any]) -> None:
+        """See `Stage`."""
+        changed, deleted = without_deletions(spec)
+        update = _update(self._base, target, {"template": {"spec": changed}})
+        self._apply(_without_spreads(update, deleted) if deleted else update)
+        self._simulation.run()
+
+    def scale(self, workload: str, replicas: int) -> None:
+        """See `Stage`."""
+        self.bound_replicas(workload, replicas, "", 0)
+
+    def bound_replicas(self, workload: str, replicas: int, autoscaler: str, lowest: int) -> None:
+        """See `Stage`."""
+        before = _broken(self._simulation)
+        self._apply(_update(self._base, workload, {"replicas": replicas}))
+        if autoscaler:
+            self._simulation.bounds[workload] = Bounds(autoscaler, min(lowest, replicas), replicas)
+        self._simulation.run()
+        broken = _broken(self._simulation) - before
+        self.refused = self.refused or (f"breaks budget {min(broken)}" if broken else "")
+
+    def move(self, node: str, pods: Sequence[str]) -> None:
+        """See `Stage`."""
+        self.refused = _move(self._simulation, node, pods, self.moved_to)
+
+    def _apply(self, update: Update) -> None:
+        self.refused = self._applying.apply(update).update.refused
 
 
 def _broken(simulation: Simulation) -> set[str]:
@@ -346,18 +355,18 @@ def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for key in gone if key in pods and pods[key].spec.node_name))
 
 
-def _changed_base(base: Base, act: Act) -> Base:
-    if not isinstance(act, Widen):
+def _changed_base(base: Base, act: Change) -> Base:
+    if not isinstance(act, Pool):
         return base.with_snapshot(_changed(base.snapshot, act))
-    settings, snapshot = with_change(base.autoscaler, base.snapshot, act.change)
+    settings, snapshot = with_change(base.autoscaler, base.snapshot, act)
     other = base.with_snapshot(snapshot)
     other.autoscaler = settings
     return other
 
 
-def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
-    if isinstance(act, NewNodes):  # cordoned until it is their turn
-        after = rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
+def _changed(snapshot: Snapshot, act: Change) -> Snapshot:
+    if isinstance(act, AddNodes):  # cordoned until it is their turn
+        after = rewritten(snapshot, WhatIfNodes(act.nodes, act.like))[0]
         nodes = (
             node
             if node.metadata.name in snapshot.node_by_name
@@ -365,13 +374,13 @@ def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
             for node in after.nodes
         )
         return dataclasses.replace(after, nodes=tuple(nodes))
-    if isinstance(act, Loosen):
+    if isinstance(act, LoosenBudget):
         (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
         spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))
         return with_objects(snapshot, [replace(budget, spec=convert(spec, type(budget.spec)))])
     if not isinstance(act, Patch):
         raise TypeError(type(act).__name__)
-    target = WorkloadRef.parse(act.target)
+    target = WorkloadRef.parse(act.object)
     if target.kind == "Pod":
         return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
     changed: list[Any] = []

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.references import object_name
+from kplan.changes.remedy import Remedy
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
 from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
@@ -26,7 +27,6 @@ from kplan.documents.placement import (
     Rejection,
     TopologyDomain,
 )
-from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
 from kplan.framework.listers import group_of

@@ -9,11 +9,11 @@ from msgspec import UNSET
 
 from kplan.answers.placement import NodesShown, Placement, last_placement, placement_of
 from kplan.api.references import object_name
+from kplan.changes.remedy import Remedy
 from kplan.diagnosis.diagnosis import diagnose
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import EvictedGroup, GroupPlan, GroupState, Origin, TopologyDomain
-from kplan.documents.remedy import Remedy
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupTry

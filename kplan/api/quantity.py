@@ -262,6 +262,11 @@ def in_cores(quantity: str) -> str:
     return readable(quantity)
 
 
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 node``, ``2 nodes``."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def enumerated(names: Sequence[str]) -> str:
     """Return all names as in a sentence: ``a, b and c``."""
     *others, last = names

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import Taint
+from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.framework.session import Session
@@ -96,36 +97,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     detail: Callable[[], Mapping[str, Any]] = dict  #: the whole decision in the autoscaler's own terms
 
 
-class HigherLimits(msgspec.Struct, frozen=True):
-    """Higher limits of a NodePool."""
-
-    pool: str
-    limits: tuple[tuple[str, str, str], ...]  #: resource, the limit now, and the least one that helps
-
-
-class WiderRequirement(msgspec.Struct, frozen=True):
-    """A requirement of a NodePool that lets its nodes have further values of a label."""
-
-    pool: str
-    index: int  #: of the requirement in the pool's template
-    key: str
-    operator: str  #: In, whose list is to have the values, or NotIn, whose list is not to have them
-    values: tuple[str, ...]  #: that become possible
-    at: tuple[int, ...] = ()  #: for NotIn: where the values stand in its list
-
-
-class LargerGroup(msgspec.Struct, frozen=True):
-    """A larger most size of a node group."""
-
-    group: str
-    old: int
-    to: int
-    cloud: str = ""  #: whose group it is, where its name is the cloud's own: aws, or clusterapi; empty for others
-
-
-PoolChange: TypeAlias = HigherLimits | WiderRequirement | LargerGroup
-
-
 class Round(msgspec.Struct, frozen=True, kw_only=True):
     """What an autoscaler decides in one look of many, in a cluster in motion."""
 
@@ -193,7 +164,7 @@ class Autoscaler(Protocol):
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the autoscaler of the cluster to which these nodes were added."""
 
-    def widening(self, cluster: PreparedCluster) -> Iterable[tuple[PoolChange, ...]]:
+    def widening(self, cluster: PreparedCluster) -> Iterable[tuple[Pool, ...]]:
         """Return changes of its pools or groups with which it would help more pods: one, or several together."""
 
     def taints(self, cluster: PreparedCluster) -> Iterable[tuple[Taint, ...]]:

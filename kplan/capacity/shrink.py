@@ -21,6 +21,7 @@ from kplan.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.answers.verdict import NONE, opening
 from kplan.api.core import PodStatus
 from kplan.api.labels import CONTROL_PLANE
+from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.cluster.growth import prices_of, ref_of
 from kplan.documents.base import Condition
@@ -35,7 +36,7 @@ from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
 
 

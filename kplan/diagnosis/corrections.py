@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kplan.api.tolerations import Taint
+from kplan.changes import remedy as r
 from kplan.diagnosis import intended, variants
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.trials import Trials
-from kplan.documents import remedy as r
 
 _SPREAD, _PODS = "PodTopologySpread", "InterPodAffinity"
 

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import msgspec
 
+from kplan.changes.remedy import Remedy
 from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
-from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session

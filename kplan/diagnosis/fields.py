@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from kplan.api.affinity import PodAffinity, PodAffinityTerm
 from kplan.api.core import Container, Pod
+from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.diagnosis.sizing import largest_requester
-from kplan.documents import remedy as r
 from kplan.engine import details as d
 from kplan.framework.listers import Listers
 from kplan.reading.positions import Step, path_of

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.names import nearest_texts
 from kplan.api.scheduling import PodGroup
+from kplan.changes import remedy as r
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
 from kplan.diagnosis.near_misses import NearMisses
@@ -19,7 +20,6 @@ from kplan.diagnosis.remedies import MOST, SIZES, changed_pods
 from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, least_of, unit_of
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
 from kplan.diagnosis.trials import Trials, budgets_of
-from kplan.documents import remedy as r
 from kplan.engine.details import InsufficientResource
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key

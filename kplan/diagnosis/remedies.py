@@ -12,6 +12,7 @@ from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE
 from kplan.api.names import nearest_texts, similarity
 from kplan.api.tolerations import COMPARISON_GATE
+from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants
 from kplan.diagnosis.gather import resources_of
@@ -21,7 +22,6 @@ from kplan.diagnosis.replicas import ALONE, Replicas
 from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller
 from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, repair, uncordon
 from kplan.diagnosis.trials import Trials
-from kplan.documents import remedy as r
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing, readable
+from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
 from kplan.rules.resources import PODS
@@ -15,18 +16,6 @@ from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 _MOST_NAMES = 3
 _MOST_GROUPS = 5
 _FEWEST_TOGETHER = 2
-NODE_STATES = {
-    "node.kubernetes.io/not-ready": "not ready",
-    "node.kubernetes.io/unreachable": "unreachable",
-    "node.kubernetes.io/network-unavailable": "without network",
-    "node.kubernetes.io/memory-pressure": "under memory pressure",
-    "node.kubernetes.io/disk-pressure": "under disk pressure",
-    "node.kubernetes.io/pid-pressure": "under process id pressure",
-    "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
-    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
-    "node.kubernetes.io/unschedulable": "cordoned",
-}
-"""The meaning of the taints that the control plane sets."""
 
 
 def sentence(causes: c.Causes) -> str:

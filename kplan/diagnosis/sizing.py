@@ -14,12 +14,12 @@ from kplan.api.core import Pod
 from kplan.api.kinds import SCALED
 from kplan.api.pod_totals import HUGE_PAGES, REQUESTS, container_totals
 from kplan.api.quantity import milli_value, value
+from kplan.changes import remedy as r
 from kplan.diagnosis import variants
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import Replicas
 from kplan.diagnosis.trials import Trials
 from kplan.diagnosis.variants import Requester
-from kplan.documents import remedy as r
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text

@@ -13,11 +13,11 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.api.scheduling import PriorityClass
 from kplan.api.tolerations import COMPARISON_GATE
+from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.trials import Trials
-from kplan.documents import remedy as r
 from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session

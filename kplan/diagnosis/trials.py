@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.documents import remedy as r
+from kplan.changes import remedy as r
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod

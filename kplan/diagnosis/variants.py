@@ -22,7 +22,7 @@ from kplan.api.core import Container, Pod
 from kplan.api.pod import ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.tolerations import Taint, Toleration
-from kplan.documents.remedy import Policy
+from kplan.changes.remedy import Policy
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 _ANYWAY = "ScheduleAnyway"

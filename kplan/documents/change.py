@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import WorkloadRef, object_name
+from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
-from kplan.documents.remedy import Remedy
 from kplan.facts import Count, Document, Positive
 
 

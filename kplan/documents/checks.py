@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from kplan.changes.remedy import Remedy
 from kplan.documents.base import Report
-from kplan.documents.remedy import Remedy
 from kplan.facts import Count, Document
 
 CheckState = Literal["passed", "failed", "unasked"]

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from kplan.changes.remedy import Remedy
+from kplan.changes.values import Place
 from kplan.documents.base import Counted, Report
 from kplan.documents.change import Seconds
 from kplan.documents.nodes import ClusterMap
-from kplan.documents.remedies import Place
-from kplan.documents.remedy import Remedy
 from kplan.facts import Count, Document
 
 

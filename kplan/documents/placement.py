@@ -7,9 +7,9 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import PodKey, object_name
+from kplan.changes.remedy import Remedy
 from kplan.documents.base import Report
 from kplan.documents.nodes import ClusterMap, NewNodeRef, NodeChanges, RightSizing
-from kplan.documents.remedy import Remedy
 from kplan.engine.details import Code, Detail
 from kplan.facts import Count, Document, Positive
 from kplan.framework.results import Outcome, Preemption

@@ -6,158 +6,11 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
+from kplan.changes.sets import Kind
+from kplan.changes.values import Change
 from kplan.documents.base import Report
 from kplan.documents.nodes import NodeChanges
-from kplan.documents.remedy import Remedy
-from kplan.facts import Count, Document, Positive
-
-Kind = Literal[
-    "uncordon", "moves", "budgets", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"
-]
-"""What may be done: uncordon nodes, move running pods, let disruption budgets allow more for that, let an autoscaler
-add more, add nodes by hand, scale workloads down, and change what pods say: requests, conditions on node labels,
-tolerations, rules about other pods, and names that are misspelt."""
-
-
-class ActionBase(Document, frozen=True, kw_only=True, tag_field="kind"):
-    """The fields that all actions share.
-
-    Attributes
-    ----------
-    commands : to be pasted, in this order; a line that starts with # says what no command does
-    achieves : pods that run after this action and did not before, as NAMESPACE/NAME; KIND/NAMESPACE/NAME of the
-        workload for replicas that the action replaces
-    disturbs : running pods that are deleted or replaced, as NAMESPACE/NAME
-    """
-
-    commands: tuple[str, ...]
-    achieves: tuple[str, ...] = ()
-    disturbs: tuple[str, ...] = ()
-
-
-class Uncordon(ActionBase, frozen=True, kw_only=True, tag="uncordon"):
-    """Uncordon a node."""
-
-    node: str
-
-
-class AddNodes(ActionBase, frozen=True, kw_only=True, tag="add-nodes"):
-    """Add nodes that equal an existing one."""
-
-    nodes: Positive
-    like: str
-
-
-class LimitChange(Document, frozen=True, kw_only=True):
-    """A limit of a NodePool, and the higher one."""
-
-    resource: str
-    old: str
-    to: str
-
-
-class RaiseLimits(ActionBase, frozen=True, kw_only=True, tag="raise-limits"):
-    """Raise limits of a NodePool, so that Karpenter adds nodes."""
-
-    pool: str
-    limits: tuple[LimitChange, ...]
-
-
-class AdmitValues(ActionBase, frozen=True, kw_only=True, tag="admit-values"):
-    """Let the nodes of a NodePool have further values of a label, such as an instance type or a zone.
-
-    Attributes
-    ----------
-    key : of the requirement in the pool's template
-    operator : In, whose list is to have the values, or NotIn, whose list is not to have them
-    """
-
-    pool: str
-    key: str
-    operator: Literal["In", "NotIn"]
-    values: tuple[str, ...]
-
-
-class EnlargeGroup(ActionBase, frozen=True, kw_only=True, tag="enlarge-group"):
-    """Raise the most size of a node group, so that the cluster-autoscaler adds nodes."""
-
-    group: str
-    old: Count
-    to: Count
-
-
-class Place(Document, frozen=True, kw_only=True):
-    """A pod that is deleted, and where its controller's next pod goes.
-
-    Attributes
-    ----------
-    goes_to : the scheduler's decision
-    """
-
-    pod: str
-    goes_to: str
-
-
-class MovePods(ActionBase, frozen=True, kw_only=True, tag="move-pods"):
-    """Cordon a node, delete pods there one after another, each when the one before runs elsewhere, and uncordon it.
-
-    Attributes
-    ----------
-    uncordons : the node accepts pods before, and again afterwards
-    """
-
-    node: str
-    pods: tuple[Place, ...]
-    uncordons: bool = True
-
-
-class LoosenBudget(ActionBase, frozen=True, kw_only=True, tag="loosen-budget"):
-    """Let a disruption budget allow more while pods are moved; it is to be set back at the end.
-
-    Attributes
-    ----------
-    budget : NAMESPACE/NAME
-    old, to : the fields of its ``spec`` that change, as JSON
-    """
-
-    budget: str
-    old: str
-    to: str
-
-
-class Scale(ActionBase, frozen=True, kw_only=True, tag="scale"):
-    """Run fewer replicas of a workload.
-
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME
-    autoscaler : the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
-    drops : pods that wait and are not wanted any more, as NAMESPACE/NAME
-    """
-
-    workload: str
-    old: Count
-    to: Count
-    autoscaler: str = ""
-    drops: tuple[str, ...] = ()
-
-
-class Change(ActionBase, frozen=True, kw_only=True, tag="change"):
-    """Change what the pods of a workload say; its controller replaces them.
-
-    Attributes
-    ----------
-    object : KIND/NAMESPACE/NAME of the workload, or of a pod that is created again
-    remedy : what is changed
-    patch : a strategic merge patch
-    """
-
-    object: str
-    remedy: Remedy
-    patch: str
-
-
-Action = Uncordon | AddNodes | RaiseLimits | AdmitValues | EnlargeGroup | LoosenBudget | MovePods | Scale | Change
+from kplan.facts import Count, Document
 
 
 class RemedySet(Document, frozen=True, kw_only=True):
@@ -177,7 +30,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
     """
 
     kinds: tuple[Kind, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[Change, ...]
     runs: Count
     of: Count
     disturbance: Count

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from kplan.answers.placement import NodesShown, Placement, placement_of
 from kplan.api.kinds import SCALED
 from kplan.api.quantity import listing
+from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth
@@ -31,7 +32,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.applying import Applied
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.updates import Update

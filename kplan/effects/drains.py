@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
 from kplan.effects.carried_out import Decisions
@@ -14,7 +15,7 @@ from kplan.effects.watching import begin
 from kplan.facts import InputWarning
 from kplan.rules.node_groups import claims_left
 from kplan.simulation.any_node import AnyNodeTaker, Uncertain
-from kplan.simulation.draining import Drain, DrainOptions, How
+from kplan.simulation.draining import Drain, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck
 from kplan.simulation.start import elsewhere

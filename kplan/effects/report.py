@@ -17,6 +17,7 @@ from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, counted_warnings
 from kplan.api.quantity import listing
 from kplan.api.references import WorkloadRef
+from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
@@ -37,7 +38,7 @@ from kplan.engine.cluster import Cluster
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
+from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.simulation.queue import in_turn
 
 _MOST_DECIDED = 20

@@ -11,15 +11,15 @@ import msgspec
 
 from kplan.api.decode import DecodeError, convert
 from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from kplan.changes.values import MAX_GRACE, DrainOptions, Upgrade
 from kplan.documents.change import StepEvent
 from kplan.effects.clock import is_seconds
 from kplan.errors import NotFoundError, UsageError
 from kplan.reading.arguments import listed
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.draining import MAX_GRACE, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.node_lifecycle import TaintName
-from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
+from kplan.simulation.node_upgrade import NodeUpgrade
 from kplan.simulation.timed_drain import TimedDrain
 from kplan.workloads.manifests import WrittenWorkload
 

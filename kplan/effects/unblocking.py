@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
 from kplan.api.workloads import Deployment, PodDisruptionBudget, RollingUpdate
+from kplan.changes import remedy as r
 from kplan.cluster.base import Base
-from kplan.documents import remedy as r
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
 from kplan.effects.carried_out import Again, CarriedOut, Updates
 from kplan.effects.what_if import changed

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import UnsetType
 
 from kplan.answers.verdict import Happened
+from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
@@ -22,7 +23,7 @@ from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.simulation.applying import Rollout
-from kplan.simulation.draining import Drain, DrainOptions, How
+from kplan.simulation.draining import Drain, How
 from kplan.simulation.loop import Simulation
 from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload

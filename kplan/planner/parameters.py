@@ -13,12 +13,12 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import msgspec
 
 from kplan.answers.pickled_as_question import PickledAsQuestion
+from kplan.changes.values import DrainOptions
 from kplan.cluster.limits import Number, Positive, Runs, Seed
 from kplan.documents.base import Condition
 from kplan.effects.clock import Seconds, SecondsOf
 from kplan.questions.base import RolloutMode
 from kplan.reading.arguments import checked_by
-from kplan.simulation.draining import DrainOptions
 
 
 class Parameters(msgspec.Struct, omit_defaults=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from kplan.answers.placement import Placement
 from kplan.answers.plan import Plan
+from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import place_in_order
@@ -19,11 +20,11 @@ from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.errors import UsageError
 from kplan.planner.parameters import checked
 from kplan.reading.arguments import listed
-from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
+    from kplan.changes.values import DrainOptions
     from kplan.cluster.asking import AskAll, Asks
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
@@ -387,6 +388,7 @@ class Planner(Base):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
+        from kplan.changes.values import DrainOptions
         from kplan.questions.drain.question import Drain, how_of
         from kplan.questions.in_turn.question import InTurn
 

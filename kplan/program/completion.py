@@ -24,8 +24,8 @@ import msgspec
 import typer
 
 from kplan.answers.verdict import CONDITIONS
+from kplan.changes.sets import Kind
 from kplan.cli.options import argument
-from kplan.documents.remedies import Kind
 from kplan.documents.schemas import SCHEMA_KINDS
 from kplan.program.names import known_names
 from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS

@@ -8,6 +8,7 @@ from html import escape
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.quantity import count
 from kplan.documents.base import now
 from kplan.documents.files import SnapshotCheck
 from kplan.documents.pods import PodsMade, PodsReport
@@ -16,7 +17,6 @@ from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport
-from kplan.report.words import count
 from kplan.visible import shown, visible
 
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec import UNSET
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.engine import details as d
 from kplan.framework.results import Outcome, Preemption, WhyNot
@@ -16,7 +16,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.new_nodes import new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import diagnosis_blocks
-from kplan.report.words import count, left_out, points, scored_by
+from kplan.report.words import left_out, points, scored_by
 
 _MOST_NAMES = 3
 _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound

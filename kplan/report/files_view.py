@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.releases import nearest
 from kplan.config.wire import POINT_NAMES
@@ -30,7 +30,7 @@ from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.head import change_text
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
-from kplan.report.words import count, object_title, seconds_text
+from kplan.report.words import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.simulation.durations import EACH, Duration, learn
 from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.documents.base import Report
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
-from kplan.report.words import count, grouped
+from kplan.report.words import grouped
 
 _MOST_NAMED = 3
 

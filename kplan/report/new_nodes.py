@@ -7,12 +7,12 @@ from itertools import groupby
 
 from msgspec import UnsetType
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, State
-from kplan.report.words import count, grouped, left_out, name_ranges
+from kplan.report.words import grouped, left_out, name_ranges
 from kplan.rules.node_groups import short_group_name, short_group_names
 
 _MOST_ROWS = 20

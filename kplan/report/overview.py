@@ -12,18 +12,19 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.api.references import object_name
+from kplan.changes.remedy import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, failure_lines, outcome_text
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import located, remedy_blocks, remedy_change, remedy_text
+from kplan.report.remedies import located, remedy_blocks, remedy_text
 from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, State
-from kplan.report.words import count, grouped, left_out
+from kplan.report.words import grouped, left_out
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.report.view import Case, CaseReport, Level, alike, brief_lines
-from kplan.report.words import count, grouped
+from kplan.report.words import grouped
 from kplan.version import __version__
 from kplan.visible import as_json
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
+from kplan.api.quantity import count
 from kplan.documents.change import (
     PodDuration,
     PodDurations,
@@ -21,7 +22,7 @@ from kplan.documents.change import (
 from kplan.documents.plan import PlanReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.view import Case
-from kplan.report.words import count, object_title, seconds_text
+from kplan.report.words import object_title, seconds_text
 
 _PARTS = 12
 _MOST_WAITING = 15

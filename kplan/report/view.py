@@ -7,12 +7,13 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from kplan.api.quantity import count
 from kplan.documents.base import Report, Verdict
 from kplan.report.arranging import failure_words
 from kplan.report.blocks import Block, Heading, Span, Style, plain
 from kplan.report.head import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.words import count, grouped, name_ranges
+from kplan.report.words import grouped, name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
 Level = Literal["error", "warning", "note"]

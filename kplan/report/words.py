@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from kplan.api.quantity import count
 from kplan.api.references import WorkloadRef
 from kplan.report.blocks import Cell, Span
 
@@ -27,11 +28,6 @@ _ABOUT: Mapping[str, str] = {
 _LEAST_RANGE = 3
 #: Longer numbers than this count as a part of the name; Python refuses to read thousands of digits.
 _MOST_DIGITS = 18
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: ``1 node``, ``2 nodes``."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all-nodes") -> tuple[Cell, ...]:

@@ -6,13 +6,13 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.time import seconds
+from kplan.changes.values import DrainOptions
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import ObservedPod
@@ -30,23 +30,9 @@ HANGS = (
 _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
-MAX_GRACE = 366 * 24 * 3600
-
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 """How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
 or not at all, as they fail."""
-
-
-class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How nodes are drained; the flags of ``kubectl drain``."""
-
-    force: bool = False  #: evict pods that no controller recreates, too
-    delete_emptydir_data: bool = False  #: evict pods whose data is lost with them, too
-    disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
-    #: seconds in which pods have to stop, in place of their own grace periods; None for these
-    grace_period: Annotated[int, msgspec.Meta(ge=0, le=MAX_GRACE)] | None = None
-    #: skip pods whose deletion timestamp, when their grace period is over, is longer ago than so many seconds; 0: none
-    skip_wait_for_delete_timeout: Annotated[int, msgspec.Meta(ge=0, le=MAX_GRACE)] = 0
 
 
 def is_cordoned(simulation: Simulation, name: str) -> bool:

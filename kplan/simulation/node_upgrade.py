@@ -6,30 +6,12 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import msgspec
-
+from kplan.changes.values import DrainOptions, Upgrade
 from kplan.documents.change import StepEvent
-from kplan.simulation.draining import Drain, DrainOptions, is_cordoned
+from kplan.simulation.draining import Drain, is_cordoned
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import Departure, RemovalTimes, depart
 from kplan.simulation.timed_drain import TimedDrain
-
-
-class Upgrade(msgspec.Struct, frozen=True):
-    """How nodes are upgraded."""
-
-    is_replaced: bool = True  #: an empty new node takes the place of each; else the node itself comes back
-    surge: Sequence[str] = ()  #: further nodes that join first, and take pods while nodes are drained
-    parallel: int = 1  #: how many nodes are drained at a time
-    node_start: float = 0.0  #: seconds until a new node takes pods
-    timeout: float = math.inf  #: seconds after which the drain of a node is given up
-    is_forced: bool = False  #: then its pods are deleted; else the upgrade ends
-    uncordons_failed: bool = False  #: where the upgrade ends, the node that it ends at takes pods again
-    cordons_all: bool = False  #: all nodes take no more pods from the beginning
-    pause: float = 0.0  #: seconds from an empty node to its replacement
-    waits_for_nodes: bool = True  #: the next node is drained when the new one is ready; else when the old one is gone
-    #: the further nodes take the place of the last ones; else they are drained and removed in the end
-    keeps_surge: bool = False
 
 
 class NodeUpgrade:
@@ -83,7 +65,7 @@ class NodeUpgrade:
             self._simulation,
             [name],
             self._options,
-            timeout=self._upgrade.timeout,
+            timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout,
             on_end=partial(self._ended, was_cordoned=was_cordoned),
         )
         self._drains.append(drain)
@@ -134,7 +116,7 @@ class NodeUpgrade:
         surge = self._upgrade.surge
         self._simulation.cordon(surge)
         for name in surge:
-            times = RemovalTimes(timeout=self._upgrade.timeout)
+            times = RemovalTimes(timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout)
             departure = Departure(self._simulation, name, times, "the upgrade is through", _ignore)
             departure.begin()
 

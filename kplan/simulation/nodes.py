@@ -17,11 +17,12 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
+from kplan.changes.values import DrainOptions
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import Drain
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import eligible_nodes

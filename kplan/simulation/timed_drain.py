@@ -11,9 +11,10 @@ from typing import Protocol
 
 import msgspec
 
+from kplan.changes.values import DrainOptions
 from kplan.documents.change import StepEvent
 from kplan.simulation.disruption import VIOLATED
-from kplan.simulation.draining import HANGS, Drain, DrainOptions
+from kplan.simulation.draining import HANGS, Drain
 from kplan.simulation.loop import Simulation
 
 RETRY_SECONDS = 5.0

@@ -6,9 +6,9 @@ import pytest
 from msgspec import UNSET
 
 from kplan.api.core import Pod
+from kplan.changes import remedy as r
 from kplan.diagnosis import group_trials
 from kplan.diagnosis.remedies import SIZES
-from kplan.documents import remedy as r
 from kplan.documents.placement import GroupPlan
 from kplan.rules.pod_info import PodInfo
 from tests.effects.test_queue_plan import node, pod

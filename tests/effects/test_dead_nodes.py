@@ -3,9 +3,10 @@
 from typing import Any
 
 import kplan
+from kplan.changes.values import DrainOptions
 from kplan.documents.plan import PlanReport
 from kplan.questions.drain.question import Drain
-from kplan.simulation.draining import DrainOptions, How
+from kplan.simulation.draining import How
 from tests.simulation.clusters import Object, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]

@@ -1,8 +1,8 @@
 """The report of a change."""
 
 import kplan
+from kplan.changes.remedy import Helped
 from kplan.documents.placement import PodPlacement
-from kplan.documents.remedy import Helped
 from kplan.effects.clock import Clock
 from kplan.effects.report import change_report
 from kplan.effects.timeline import carry_out_in_time

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.changes.values import DrainOptions
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.odds.report import Odds
 from kplan.questions import Drain, Plan
 from kplan.questions.drain.question import how_of
-from kplan.simulation.draining import DrainOptions
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema

@@ -13,6 +13,7 @@ import pytest
 
 import kplan
 from kplan.catalogue import QUESTIONS
+from kplan.changes.values import DrainOptions
 from kplan.effects.clock import Clock
 from kplan.errors import InputError, UsageError
 from kplan.questions import (
@@ -37,7 +38,6 @@ from kplan.questions import (
 )
 from kplan.questions.base import Question, question_type
 from kplan.questions.reading import QUESTION_KINDS, checked, question_of, read_questions, schema_text
-from kplan.simulation.draining import DrainOptions
 from tests.cli.commands import invoke
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.documents import remedy as r
+from kplan.changes import remedy as r
 from kplan.report.remedies import remedy_text
 
 

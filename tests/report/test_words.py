@@ -1,5 +1,5 @@
-from kplan.api.quantity import readable
-from kplan.report.words import age_text, count, moment_text, name_ranges
+from kplan.api.quantity import count, readable
+from kplan.report.words import age_text, moment_text, name_ranges
 
 
 def test_counts() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.changes.values import Upgrade
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.clock import Clock
 from kplan.effects.timed_steps import Drained
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
-from kplan.simulation.node_upgrade import Upgrade
 from tests.objects import head
 from tests.simulation.clusters import budget, deployment, node, running, template
 

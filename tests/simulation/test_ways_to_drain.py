@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 import kplan
+from kplan.changes.values import DrainOptions
 from kplan.documents.change import StepEvent
 from kplan.effects.change import ChangePlan
 from kplan.effects.drains import NODE_NOT_REACHED, empty
-from kplan.simulation.draining import DrainOptions
 from kplan.simulation.outcome import note_stuck
 from kplan.simulation.start import start
 from tests.objects import head

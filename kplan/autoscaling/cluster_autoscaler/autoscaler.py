@@ -25,16 +25,15 @@ from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.seam import (
     Advice,
-    LargerGroup,
     Namer,
     NewNode,
-    PoolChange,
     PreparedCluster,
     Removal,
     Round,
     Stay,
 )
 from kplan.autoscaling.settings import ClusterAutoscaler
+from kplan.changes.values import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.rules.node_groups import as_part_of_node_name
@@ -267,7 +266,7 @@ class ClusterAutoscalerEngine:
         now = max(cluster.now, max(pending, default=0) + GPU_BUFFER)
         return self._looked(replace(cluster, now=now), remembered, loops=(0,))
 
-    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
+    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
         """Yield the groups that would help more pods if they could grow further, with the most size that does it."""
         groups, nodes = self._setup.groups, cluster.snapshot.node_by_name
         n_waiting = len(self.provision(cluster).unhelped)
@@ -278,7 +277,7 @@ class ClusterAutoscalerEngine:
             added = sum(new.group == group.name for new in advice.adds)
             if len(advice.unhelped) < n_waiting and group.target + added > group.most:
                 cloud = _cloud(group, [nodes[name] for name in group.nodes if name in nodes])
-                yield (LargerGroup(group.name, group.most, group.target + added, cloud),)
+                yield (Pool(group.name, size=GroupSize(group.most, group.target + added, cloud)),)
 
     def _with_groups(self, groups: Iterable[NodeGroup]) -> Self:
         return type(self)(replace(self._setup, groups=tuple(groups)), self._first, self._remembered)

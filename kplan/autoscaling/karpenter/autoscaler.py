@@ -31,8 +31,9 @@ from kplan.autoscaling.karpenter.releases import NEWEST, Release, release_in, re
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.karpenter.widening import Widening
-from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal, Round
+from kplan.autoscaling.seam import Advice, Namer, NewNode, PreparedCluster, Removal, Round
 from kplan.autoscaling.settings import Karpenter
+from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.simulation.nodes import RemovalTimes
@@ -84,7 +85,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         prepared = self._prepared(cluster)
         return self._provisioned(prepared, provision(prepared))
 
-    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
+    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
         return Widening(self._prepared(cluster)).changes()
 

@@ -17,7 +17,7 @@ from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
-from kplan.autoscaling.seam import HigherLimits, PoolChange, WiderRequirement
+from kplan.changes.values import Admitted, LimitChange, Pool
 
 MOST_TRIED = 40
 """So many pools without their limits, or without one of their requirements, are tried."""
@@ -38,7 +38,7 @@ class Widening:
         self._left = MOST_TRIED
         self._n_waiting = _n_waiting(provision(prepared))
 
-    def changes(self) -> Iterator[tuple[PoolChange, ...]]:
+    def changes(self) -> Iterator[tuple[Pool, ...]]:
         """Yield changes that help more pods: one by itself, or several of a pool that help only together."""
         if not self._n_waiting:
             return
@@ -46,7 +46,7 @@ class Widening:
             lists = [
                 index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
             ]
-            alone: list[PoolChange] = [*self._limits(pool), *self._one_by_one(pool, lists)]
+            alone: list[Pool] = [*self._limits(pool), *self._one_by_one(pool, lists)]
             if alone:
                 for change in alone:
                     yield (change,)
@@ -56,7 +56,7 @@ class Widening:
             for at_most in (False, True) if planned else ():
                 yield (*admitted, *self._limits_for(pool, planned, at_most=at_most))
 
-    def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[WiderRequirement]:
+    def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[Pool]:
         for index in lists:
             yield from _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
 
@@ -73,14 +73,14 @@ class Widening:
             return []
         return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]
 
-    def _limits(self, pool: NodePool) -> Iterator[HigherLimits]:
+    def _limits(self, pool: NodePool) -> Iterator[Pool]:
         """Yield limits that have room for new nodes: as the provider makes them, and at the most."""
         if pool.spec.limits:
             planned = self._tried(replace(pool, spec=replace(pool.spec, limits={})))
             yield from self._limits_for(pool, planned, at_most=False)
             yield from self._limits_for(pool, planned, at_most=True)
 
-    def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[HigherLimits]:
+    def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[Pool]:
         """Yield the limits that planned nodes need, where they are above those of the pool.
 
         Parameters
@@ -95,12 +95,12 @@ class Widening:
         needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
         limits = amounts_of(pool.spec.limits)
         higher = tuple(
-            (name, str(pool.spec.limits[name]), text_of(name, needed[name]))
+            LimitChange(name, str(pool.spec.limits[name]), text_of(name, needed[name]))
             for name in limits
             if planned and needed.get(name, 0) > limits[name]
         )
         if higher:
-            yield HigherLimits(pool.metadata.name, higher)
+            yield Pool(pool.metadata.name, higher)
 
     def _made(self, planned: Iterable[Planned]) -> list[Node]:
         now = self._prepared.now
@@ -114,19 +114,19 @@ def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
     return replace(pool, spec=replace(pool.spec, template=changed))
 
 
-def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[WiderRequirement]:
+def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Pool]:
     """Yield the values of a requirement's label that nodes have, as far as it does not admit them."""
     wanted = pool.spec.template.spec.requirements[index]
     labels = {node.metadata.labels.get(wanted.key, "") for node in nodes} - {""}
     if wanted.operator == "In":
         values = tuple(sorted(labels.difference(wanted.values)))
         if values:
-            yield WiderRequirement(pool.metadata.name, index, wanted.key, "In", values)
+            yield Pool(pool.metadata.name, admits=Admitted(wanted.key, "In", values, index))
     else:
         at = tuple(number for number, value in enumerate(wanted.values) if value in labels)
         if at and len(at) < len(wanted.values):  # an empty list is refused
             values = tuple(wanted.values[number] for number in at)
-            yield WiderRequirement(pool.metadata.name, index, wanted.key, "NotIn", values, at)
+            yield Pool(pool.metadata.name, admits=Admitted(wanted.key, "NotIn", values, index, at))
 
 
 def _n_waiting(provisioned: Simulated) -> int:

@@ -84,8 +84,8 @@ class OtherQuestions:
         self, *, replicas: int | None, mix: tuple[int, ...], limit: int | None, preempt: bool
     ) -> Capacity | Shapes | Headroom | Shrink:
         """Return the question; raises ParameterError for options that do not go together."""
+        from kplan.changes.values import DrainOptions
         from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
-        from kplan.simulation.draining import DrainOptions
 
         if self.shrink:
             return Shrink(options=DrainOptions(force=self.force, delete_emptydir_data=self.delete_emptydir_data))

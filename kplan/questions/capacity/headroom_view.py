@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from kplan.api.quantity import count
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import PodPlacement
 from kplan.framework.results import Outcome
@@ -15,7 +16,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, left_out
+from kplan.report.words import left_out
 
 _MOST_REASONS = 2
 _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kplan.api.quantity import readable
+from kplan.api.quantity import count, readable
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
-from kplan.report.words import count, left_out, name_ranges
+from kplan.report.words import left_out, name_ranges
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3

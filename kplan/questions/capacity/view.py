@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
@@ -18,7 +18,7 @@ from kplan.report.overview import group_text
 from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import name_ranges
 
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from kplan.changes.remedy import Remedy
 from kplan.documents.base import Head, Report
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.checks import BudgetsReport, Finding, Level
@@ -14,7 +15,6 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.documents.remedy import Remedy
 from kplan.errors import UsageError
 from kplan.framework.results import Outcome
 from kplan.questions.check.expectations import Expect

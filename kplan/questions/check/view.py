@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Level
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, State, View
-from kplan.report.words import count
 
 _MOST_SHOWN = 5
 _NOUNS: Mapping[Level, str] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import in_cores, listing
+from kplan.api.quantity import count, in_cores, listing
 from kplan.documents.base import Counted
 from kplan.documents.diff import (
     OF_PODS,
@@ -31,7 +31,7 @@ from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, left_out
+from kplan.report.words import left_out
 
 STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
 WORDS: Mapping[Difference, str] = {

@@ -138,10 +138,10 @@ def drain(
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
+    from kplan.changes.values import DrainOptions
     from kplan.questions.drain.question import Drain, how_of
     from kplan.questions.in_turn.question import InTurn
     from kplan.questions.runbook.question import Runbook
-    from kplan.simulation.draining import DrainOptions
 
     options = DrainOptions(
         force=force,

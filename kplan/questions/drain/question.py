@@ -12,14 +12,16 @@ import msgspec
 from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint
 from kplan.api.quantity import enumerated
+from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.limits import Number
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
-from kplan.simulation.draining import DrainOptions, How
+from kplan.simulation.draining import How
 
 if TYPE_CHECKING:
+    from kplan.changes.values import Upgrade
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.effects.carried_out import Decisions
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from kplan.effects.timed_steps import TimedStep
     from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
-    from kplan.simulation.node_upgrade import Upgrade
 Profile = Literal["gke", "eks", "aks"]
 """The cloud whose node pools are upgraded."""
 
@@ -205,15 +206,15 @@ class Drain(Question, frozen=True):
 
     def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
         """Return how the nodes are upgraded; `surge` names the further nodes."""
+        from kplan.changes.values import Upgrade
         from kplan.simulation.durations import ASSUMED_NODE_START, EACH
-        from kplan.simulation.node_upgrade import Upgrade
 
         defaults = UPGRADE_DEFAULTS[self.profile]
         starts = {} if self.timeline is None else self.timeline.node_start
         unavailable = defaults.max_unavailable if self.max_unavailable is None else self.max_unavailable
         return Upgrade(
             is_replaced=self.how == "replace",
-            surge=surge,
+            surge=tuple(surge),
             parallel=max(unavailable if defaults.surge_per_zone else len(surge) + unavailable, 1),
             node_start=starts.get(EACH, ASSUMED_NODE_START.seconds),
             timeout=timeout,

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from msgspec import UnsetType
 
 from kplan.api.labels import ZONE
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, left_out, seconds_text
+from kplan.report.words import left_out, seconds_text
 
 _MOST_TOLD = 5
 _MOST_ROWS = 20

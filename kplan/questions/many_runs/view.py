@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, grouped, left_out, name_ranges, seconds_text
+from kplan.report.words import grouped, left_out, name_ranges, seconds_text
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5

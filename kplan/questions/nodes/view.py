@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
+from kplan.api.quantity import count
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
@@ -23,7 +24,7 @@ from kplan.report.new_nodes import (
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import step_blocks, timeline_blocks
 from kplan.report.view import Case, View
-from kplan.report.words import count, name_ranges, seconds_text
+from kplan.report.words import name_ranges, seconds_text
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3

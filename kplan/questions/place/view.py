@@ -10,7 +10,7 @@ from types import MappingProxyType
 from msgspec import UNSET
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
@@ -33,7 +33,7 @@ from kplan.report.overview import (
     workload_name,
 )
 from kplan.report.view import Case, View
-from kplan.report.words import count, grouped, left_out, name_ranges
+from kplan.report.words import grouped, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"

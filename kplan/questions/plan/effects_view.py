@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -21,7 +21,7 @@ from kplan.report.remedies import remedy_text
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, State
-from kplan.report.words import count, left_out
+from kplan.report.words import left_out
 
 _STYLES: Mapping[Action, Style] = {
     Action.PLACED: "good",

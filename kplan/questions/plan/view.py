@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.documents.change import Change
 from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Action, LargestFit, NodeGroup, PlanReport, PodChange, Usage, Utilisation
@@ -41,7 +41,7 @@ from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import step_blocks
 from kplan.report.view import Case, State, View, reasons_of
-from kplan.report.words import count, grouped
+from kplan.report.words import grouped
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0

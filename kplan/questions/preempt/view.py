@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
@@ -20,7 +20,7 @@ from kplan.report.overview import STATES, behind_groups, group_blocks, group_cas
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import age_text, count, grouped, left_out, moment_text
+from kplan.report.words import age_text, grouped, left_out, moment_text
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"

@@ -11,21 +11,20 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen, is_patched, kind_of
 from kplan.actions.carry_out import Goal, Playing, movable, workload_of
-from kplan.actions.patches import patch_of
 from kplan.answers.pod_groups import share_of
 from kplan.api.core import Pod
 from kplan.api.tolerations import untolerated
-from kplan.autoscaling.seam import WiderRequirement
+from kplan.changes import remedy as r
+from kplan.changes.patches import patch_of
+from kplan.changes.sets import Changes, Kind, is_patched, kind_of
+from kplan.changes.values import AddNodes, Change, Move, Patch, Pool, Scale, Uncordon
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_remedies import group_remedies
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import changed_pods
 from kplan.diagnosis.variants import tolerating
-from kplan.documents import remedy as r
-from kplan.documents.remedies import Kind
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
@@ -52,16 +51,16 @@ class Candidates:
     by_hand : nodes are added by hand also where an autoscaler sets their number
     """
 
-    def __init__(self, playing: Playing, acts: Acts, goal: Goal, *, by_hand: bool) -> None:
+    def __init__(self, playing: Playing, acts: Changes, goal: Goal, *, by_hand: bool) -> None:
         self._playing, self._acts, self._goal, self._by_hand = playing, acts, goal, by_hand
         self._played = played = playing.play(acts)
         self._simulation = played.simulation
         self.is_complete = True  #: nothing was left out because there is too much
         self._decided: list[tuple[int, CycleResult]] = []
 
-    def of(self, kinds: Collection[Kind]) -> list[Acts]:
+    def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added; those that need no trial first."""
-        groups: list[Acts] = list(self._of_groups(kinds))
+        groups: list[Changes] = list(self._of_groups(kinds))
         if "uncordon" in kinds:
             groups += ((act,) for act in self._uncordon())
         if "moves" in kinds:
@@ -77,7 +76,7 @@ class Candidates:
         groups += ((act,) for act in self._patches() if kind_of(act) in kinds)
         return groups
 
-    def moves(self) -> list[Acts]:
+    def moves(self) -> list[Changes]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""
         disruptions = self._simulation.disruptions
         free = [pod for pod in self._others if not disruptions.refusal(pod)]
@@ -100,10 +99,10 @@ class Candidates:
     @cached_property
     def _others(self) -> list[ObservedPod]:
         """The pods that may be moved, and are not yet."""
-        done = {act.pod for act in self._acts if isinstance(act, Move)}
+        done = {place.pod for act in self._acts if isinstance(act, Move) for place in act.pods}
         return [pod for pod in movable(self._simulation) if pod.key not in done]
 
-    def _guarded_moves(self) -> Iterator[Acts]:
+    def _guarded_moves(self) -> Iterator[Changes]:
         """Yield groups that make room, some of whose pods a budget keeps where they are until it allows more."""
         loosened = {pod.key: loosened_budget(self._simulation, self._played.base, pod) for pod in self._others}
         disruptions = self._simulation.disruptions
@@ -129,25 +128,24 @@ class Candidates:
             self.is_complete &= len(rows) <= _MOST_WAITING
         return self._decided
 
-    def _uncordon(self) -> Iterator[Act]:
+    def _uncordon(self) -> Iterator[Change]:
         nodes = self._simulation.session.cluster.nodes
         names = [name for row, name in enumerate(nodes.names) if nodes.unschedulable[row]]
         self.is_complete &= len(names) <= _MOST_CORDONED
-        yield from (UncordonNode(name) for name in names[:_MOST_CORDONED])
+        yield from (Uncordon((name,)) for name in names[:_MOST_CORDONED])
 
-    def _pools(self) -> Iterator[Acts]:
+    def _pools(self) -> Iterator[Changes]:
         """Yield what lets an autoscaler add more; a list of excluded values is not changed twice."""
         excluded = {
-            (act.change.pool, act.change.index)
+            act.part
             for act in self._acts
-            if isinstance(act, Widen) and isinstance(act.change, WiderRequirement) and act.change.operator != "In"
+            if isinstance(act, Pool) and act.admits is not None and act.admits.operator != "In"
         }
         for changes in self._playing.widening(self._played, self._acts):
-            again = [change for change in changes if isinstance(change, WiderRequirement)]
-            if excluded.isdisjoint((change.pool, change.index) for change in again):
-                yield tuple(map(Widen, changes))
+            if excluded.isdisjoint(change.part for change in changes):
+                yield changes
 
-    def _nodes(self) -> Iterator[Act]:
+    def _nodes(self) -> Iterator[Change]:
         followed = None if self._by_hand else self._played.base.followed
         infos = self._simulation.session.cluster.pods.infos
         nodes = self._played.base.session.cluster.nodes
@@ -166,12 +164,12 @@ class Candidates:
             if is_large_enough(shape) and not (followed is not None and followed.manages(shape.like))
         ]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
-        added = {act.like for act in self._acts if isinstance(act, NewNodes)}
+        added = {act.like for act in self._acts if isinstance(act, AddNodes)}
         for shape in shapes[:_MOST_SHAPES]:
             if shape.like.metadata.name not in added:
-                yield NewNodes(1, shape.like.metadata.name)
+                yield AddNodes(1, shape.like.metadata.name)
 
-    def _fewer(self) -> Iterator[Acts]:
+    def _fewer(self) -> Iterator[Changes]:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
         objects = self._played.base.objects
         for workload in self._goal.wanted:
@@ -179,7 +177,7 @@ class Candidates:
             act = fewer(self._simulation, objects, workload, waiting, stops=0)
             if waiting and act is not None:
                 yield (act,)
-        changed = {act.workload for act in self._acts if isinstance(act, Fewer)} | set(self._goal.wanted)
+        changed = {act.workload for act in self._acts if isinstance(act, Scale)} | set(self._goal.wanted)
         running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
         for group in self._room.groups(running):
             numbers = Counter(workload_of(self._simulation, pod.row) for pod in group)
@@ -187,14 +185,14 @@ class Candidates:
             if changed.isdisjoint(numbers) and None not in acts:
                 yield tuple(act for act in acts if act is not None)
 
-    def _of_groups(self, kinds: Collection[Kind]) -> Iterator[Acts]:
+    def _of_groups(self, kinds: Collection[Kind]) -> Iterator[Changes]:
         """Yield what the pods of a group that waits need together, before anything else is done."""
         if self._acts or not self._simulation.groups.is_on:
             return
         waiting = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
         grows = not self._by_hand and self._played.base.followed is not None
         for acts in acts_for_groups(self._simulation, waiting, self._patch_of):
-            is_left_to_others = grows and any(isinstance(act, NewNodes) for act in acts)
+            is_left_to_others = grows and any(isinstance(act, AddNodes) for act in acts)
             if not is_left_to_others and {kind_of(act) for act in acts} <= set(kinds):
                 yield acts
 
@@ -211,7 +209,7 @@ class Candidates:
         infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(row)
         target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
         obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
-        is_patched_already = any(isinstance(act, Patch) and act.target == target for act in self._acts)
+        is_patched_already = any(isinstance(act, Patch) and act.object == target for act in self._acts)
         if is_patched_already or obj is None or isinstance(owner, DaemonSetState):
             return None
         if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
@@ -244,7 +242,7 @@ PatchOf = Callable[[int, r.Remedy, Pod], Patch | None]
 """Returns the patch of the workload of a pod with which it becomes a changed pod; None for none."""
 
 
-def acts_for_groups(simulation: Simulation, pods: set[str], patch_of: PatchOf) -> Iterator[Acts]:
+def acts_for_groups(simulation: Simulation, pods: set[str], patch_of: PatchOf) -> Iterator[Changes]:
     """Yield sets of actions after each of which a whole group runs, for the groups of some pods.
 
     Parameters
@@ -265,12 +263,12 @@ def acts_for_groups(simulation: Simulation, pods: set[str], patch_of: PatchOf) -
                     yield acts
 
 
-def _acts(simulation: Simulation, rows: list[int], remedy: r.Remedy, patch_of: PatchOf) -> Iterator[Act]:
+def _acts(simulation: Simulation, rows: list[int], remedy: r.Remedy, patch_of: PatchOf) -> Iterator[Change]:
     match remedy:
         case r.AddNodes(change=change):
-            yield NewNodes(change.nodes, change.like)
+            yield AddNodes(change.nodes, change.like)
         case r.Uncordon(change=change):
-            yield from (UncordonNode(one.node) for one in (change, *(remedy.also or ())))
+            yield from (Uncordon((one.node,)) for one in (change, *(remedy.also or ())))
         case r.MovePod(change=change):
             keys = {one.pod for one in (change, *(remedy.also or ()))}
             yield from moved(simulation, [pod for pod in simulation.pods.values() if pod.key in keys])
@@ -292,6 +290,6 @@ def _patches(simulation: Simulation, rows: list[int], remedy: r.LowerRequest, pa
             continue
         lower = variants.with_request(pod, requester, change.resource, change.to)
         patch = patch_of(row, replace(remedy, members=UNSET, helps=UNSET), lower)
-        if patch is not None and patch.target not in targets:
-            targets.add(patch.target)
+        if patch is not None and patch.object not in targets:
+            targets.add(patch.object)
             yield patch

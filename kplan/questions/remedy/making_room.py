@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kplan.actions.actions import Acts, Fewer, Loosen, Move
 from kplan.actions.carry_out import workload_of
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.references import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
+from kplan.changes.sets import Changes
+from kplan.changes.values import LoosenBudget, Move, Place, Scale
 from kplan.cluster.base import Base
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.engine.arrays import Int64Array, RowArray
@@ -61,17 +62,18 @@ class MakingRoom:
         return [group for _, _, group in ranked[:_MOST_GROUPS]]
 
 
-def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Acts:
+def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Changes:
+    """Return the moves of pods."""
     return tuple(_move(simulation, pod) for pod in pods)
 
 
 def _move(simulation: Simulation, pod: ObservedPod) -> Move:
     workload = workload_of(simulation, pod.row)
     ready = sum(other.is_ready and workload_of(simulation, row) == workload for row, other in simulation.pods.items())
-    return Move(pod.key, pod.node, workload, ready)
+    return Move(pod.node, (Place(pod.key, workload=workload, ready=ready),))
 
 
-def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loosen | None:
+def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> LoosenBudget | None:
     """Return how the budget that forbids the eviction of a pod lets it go; None where it is not for a single budget."""
     if simulation.disruptions.refusal(pod) != VIOLATED:
         return None
@@ -82,7 +84,7 @@ def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loo
     if fields is None:
         return None
     old, to = (msgspec.json.encode(part).decode() for part in fields)
-    return Loosen(state.key, old, to)
+    return LoosenBudget(state.key, old, to)
 
 
 def _fields(state: BudgetState, budget: PodDisruptionBudget) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -101,7 +103,7 @@ def _fields(state: BudgetState, budget: PodDisruptionBudget) -> tuple[dict[str, 
     return share, {"minAvailable": None, "maxUnavailable": absent}
 
 
-def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Fewer | None:
+def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Scale | None:
     """Return that a workload runs fewer replicas; None where it cannot, or none would be left.
 
     Parameters
@@ -119,8 +121,8 @@ def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int,
     scalers = Autoscalers(objects.horizontal_pod_autoscalers).of(version, ref.kind, ref.namespace, ref.name)
     bounds = bounds_of(scalers)
     if bounds is None:
-        return Fewer(workload, old, old - number, stops)
-    return Fewer(workload, old, old - number, stops, bounds.name, bounds.lowest)
+        return Scale(workload, old - number, old, stops=stops)
+    return Scale(workload, old - number, old, bounds.name, bounds.lowest, stops)
 
 
 def object_of(snapshot: Snapshot, workload: str) -> Any:

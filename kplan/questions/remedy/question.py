@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from kplan.changes.sets import Kind
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.documents.remedies import Kind
 from kplan.questions.base import Question
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Remedy(Question, frozen=True):
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of actions that may be taken; raises UsageError where none is left."""
-        from kplan.actions.actions import allowed_kinds
+        from kplan.changes.sets import allowed_kinds
 
         return allowed_kinds(self.only, self.without)
 

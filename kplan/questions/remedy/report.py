@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.actions import (
-    Act,
-    Acts,
-    Fewer,
-    Loosen,
-    Move,
-    NewNodes,
-    Patch,
-    UncordonNode,
-    Widen,
-    commands,
-    disturbance,
-    in_order,
-    kind_of,
-    new_nodes,
-    undo_of,
-)
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
-from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
+from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
+from kplan.changes.values import Change, LoosenBudget, Move, Scale, Uncordon
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
@@ -47,11 +30,11 @@ from kplan.simulation.loop import Simulation
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
 
-_PATCHES: tuple[d.Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names")
+_PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names")
 _SHARE_OF_ALTERNATIVE = 4
 
 
-def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[d.Kind], showing: Showing) -> d.RemedyReport:
+def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> d.RemedyReport:
     """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
     progress = showing.progress
     playing = Playing(base, None if progress is None else lambda n: progress(n, None))
@@ -127,10 +110,10 @@ def _asleep(simulation: Simulation) -> set[str]:
     }
 
 
-def _other_kinds(acts: Acts, kinds: Sequence[d.Kind]) -> Iterator[tuple[d.Kind, ...]]:
+def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, ...]]:
     """Yield kinds of actions of which a set is put beside the least one."""
     used = {kind_of(act) for act in acts}
-    groups: list[tuple[d.Kind, ...]] = [
+    groups: list[tuple[Kind, ...]] = [
         ("uncordon",),
         ("moves",),
         ("budgets", "moves"),
@@ -145,17 +128,17 @@ def _other_kinds(acts: Acts, kinds: Sequence[d.Kind]) -> Iterator[tuple[d.Kind, 
             yield allowed
 
 
-def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[d.Kind]) -> d.RemedySet:
+def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> d.RemedySet:
     """Return a set as a document; it is carried out step by step to tell what each action achieves."""
     acts = in_order(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
     actions = []
-    done: Acts = ()
-    for group in grouped(acts):
-        done = (*done, *group)
+    done: Changes = ()
+    for act in with_joined_moves(acts):
+        done = (*done, act)
         after = playing.play(done)
-        actions.append(with_effects(action_of(playing.base, group, done, after.moved_to), before, after))
+        actions.append(with_effects(_with_places(playing.base, act, done, after.moved_to), before, after))
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(
@@ -168,57 +151,29 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         price=None if after_all is None or price is None else round(after_all - price, 9),
         nodes=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
         left=tuple(goal.left(before)),
-        undo=undo_of(acts),
+        undo=tuple(line for act in acts if isinstance(act, LoosenBudget) for line in act.undoing),
         is_least=solution.is_least,
     )
 
 
-def grouped(acts: Acts) -> Iterator[Acts]:
-    """Yield actions in their order, moves from one node that follow each other together."""
-    group: list[Act] = []
-    for act in acts:
-        last = group[-1] if group else None
-        if group and not (isinstance(act, Move) and isinstance(last, Move) and act.node == last.node):
-            yield tuple(group)
-            group = []
-        group.append(act)
-    if group:
-        yield tuple(group)
-
-
-def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:  # noqa: PLR0911 - one for each kind
-    """Return an action, or moves from one node, without their effects.
+def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, str]) -> Change:
+    """Return a change with the nodes to which pods are moved.
 
     Parameters
     ----------
-    base : the cluster before any action
-    done : all actions up to these
+    base : the cluster before any change
+    done : all changes up to this one
     moved_to : NAMESPACE/NAME of a deleted pod -> the node of the next one
     """
-    act = group[0]
-    match act:
-        case UncordonNode(node=node):
-            return d.Uncordon(node=node, commands=commands(group))
-        case NewNodes(nodes=nodes, like=like):
-            return d.AddNodes(nodes=nodes, like=like, commands=commands(group))
-        case Widen(change=change):
-            return _widened(change, commands(group))
-        case Loosen(budget=budget, old=old, to=to):
-            return d.LoosenBudget(budget=budget, old=old, to=to, commands=commands(group))
-        case Fewer(workload=workload, old=old, to=to, scaler=scaler):
-            return d.Scale(workload=workload, old=old, to=to, autoscaler=scaler, commands=commands(group))
-        case Patch(target=target, text=text, remedy=remedy):
-            return d.Change(object=target, remedy=remedy, patch=text, commands=commands(group))
-        case Move(node=node):
-            accepts = not base.objects.node_by_name[node].spec.unschedulable or UncordonNode(node) in done
-            places = tuple(
-                d.Place(pod=move.pod, goes_to=moved_to.get(move.pod, "")) for move in group if isinstance(move, Move)
-            )
-            return d.MovePods(node=node, pods=places, uncordons=accepts, commands=commands(group, uncordons=accepts))
+    if not isinstance(act, Move):
+        return act
+    accepts = not base.objects.node_by_name[act.node].spec.unschedulable or Uncordon((act.node,)) in done
+    pods = tuple(replace(place, goes_to=moved_to.get(place.pod, "")) for place in act.pods)
+    return replace(act, pods=pods, uncordons=accepts)
 
 
-def with_effects(action: d.Action, before: Played, after: Played) -> d.Action:
-    """Return an action with the pods that run after it, that are not wanted any more, and that it deletes.
+def with_effects(action: Change, before: Played, after: Played) -> Change:
+    """Return a change with the pods that run after it, that are not wanted any more, and that it deletes.
 
     Parameters
     ----------
@@ -232,23 +187,11 @@ def with_effects(action: d.Action, before: Played, after: Played) -> d.Action:
         achieves += waited & running
         gone = waited - waits - running
         if len(waits) < len(waited) - len(waited & running):
-            if isinstance(action, d.Scale) and action.workload == workload:
+            if isinstance(action, Scale) and action.workload == workload:
                 drops += gone
             else:
                 achieves.append(workload)
     disturbs = tuple(key for key in after.disturbed if key not in before.disturbed)
-    if isinstance(action, d.Scale):
+    if isinstance(action, Scale):
         action = replace(action, drops=tuple(sorted(drops)))
-    return replace(action, achieves=tuple(sorted(achieves)), disturbs=disturbs)
-
-
-def _widened(change: PoolChange, lines: tuple[str, ...]) -> d.Action:
-    match change:
-        case LargerGroup(group=group, old=old, to=to):
-            return d.EnlargeGroup(group=group, old=old, to=to, commands=lines)
-        case HigherLimits(pool=pool, limits=limits):
-            raised = tuple(d.LimitChange(resource=resource, old=old, to=to) for resource, old, to in limits)
-            return d.RaiseLimits(pool=pool, limits=raised, commands=lines)
-        case WiderRequirement(pool=pool, key=key, operator=operator, values=values):
-            listed: Literal["In", "NotIn"] = "In" if operator == "In" else "NotIn"
-            return d.AdmitValues(pool=pool, key=key, operator=listed, values=values, commands=lines)
+    return action.described(sorted(achieves), disturbs)

@@ -14,9 +14,9 @@ from itertools import zip_longest
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Acts, NewNodes, disturbance, extended, kind_of, new_nodes
 from kplan.actions.carry_out import Goal, Playing
-from kplan.documents.remedies import Kind
+from kplan.changes.sets import Changes, Kind, disturbance, extended, kind_of, new_nodes
+from kplan.changes.values import AddNodes
 from kplan.questions.remedy.candidates import Candidates
 
 MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 40, 20_000
@@ -34,7 +34,7 @@ _LEAST_OF_KIND = {"uncordon": 1, "moves": 2, "names": 3, "requests": 4, "selecto
 class Solution(msgspec.Struct, frozen=True):
     """A set of actions."""
 
-    acts: Acts
+    acts: Changes
     runs: int  #: how many of the pods run at the end
     is_least: bool
 
@@ -51,7 +51,7 @@ class Search:
     def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
         self._playing, self._goal, self._kinds, self._by_hand = playing, goal, kinds, by_hand
         self._end = playing.n_tried + most
-        self._known: dict[Acts, int] = {}
+        self._known: dict[Changes, int] = {}
 
     def run(self) -> Solution:
         """Return the least set that lets the most pods run, as far as the search goes."""
@@ -61,7 +61,7 @@ class Search:
             return self._smaller(acts, runs) if runs < self._goal.of else Solution((), runs, is_least=True)
         return self._smaller(acts, runs)
 
-    def _runs(self, acts: Acts) -> int:
+    def _runs(self, acts: Changes) -> int:
         if acts not in self._known:
             self._known[acts] = self._goal.runs(self._playing.play(acts))
         return self._known[acts]
@@ -70,15 +70,15 @@ class Search:
     def _may_try(self) -> bool:
         return self._playing.n_tried < self._end
 
-    def _step_by_step(self) -> Acts:
+    def _step_by_step(self) -> Changes:
         """Return a set put together from the actions that help most for what they disturb."""
-        acts: Acts = ()
+        acts: Changes = ()
         runs = self._runs(acts)
         for _ in range(_MOST_STEPS):
             if runs >= self._goal.of or not self._may_try:
                 break
             groups = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand).of(self._kinds)
-            best: tuple[tuple[float, ...], Acts] | None = None
+            best: tuple[tuple[float, ...], Changes] | None = None
             for number, group in enumerate(_in_turn(groups)):
                 if number >= _ENOUGH_PER_STEP and best is not None:
                     break
@@ -95,13 +95,13 @@ class Search:
             runs = self._runs(acts)
         return acts
 
-    def _enough_nodes(self, acts: Acts, before: Acts) -> Acts:
+    def _enough_nodes(self, acts: Changes, before: Changes) -> Changes:
         """Return a set with as many of the nodes that were added last as let more pods run."""
-        added = next((act for act in acts if isinstance(act, NewNodes) and act not in before), None)
+        added = next((act for act in acts if isinstance(act, AddNodes) and act not in before), None)
         if added is None:
             return acts
 
-        def with_number(number: int) -> Acts:
+        def with_number(number: int) -> Changes:
             return tuple(replace(act, nodes=number) if act is added else act for act in acts)
 
         number, runs = added.nodes, self._runs(acts)
@@ -119,7 +119,7 @@ class Search:
                 low = middle + 1
         return with_number(high)
 
-    def _without_needless(self, acts: Acts) -> Acts:
+    def _without_needless(self, acts: Changes) -> Changes:
         """Leave out one action after the other that is not needed, the most disturbing first."""
         runs = self._runs(acts)
         for act in sorted(acts, key=lambda act: -disturbance((act,))):
@@ -128,7 +128,7 @@ class Search:
                 acts = fewer
         return acts
 
-    def _smaller(self, acts: Acts, runs: int) -> Solution:
+    def _smaller(self, acts: Changes, runs: int) -> Solution:
         """Try sets in the order of what they disturb, then of the price; return the first that does as much.
 
         What an autoscaler adds is known only afterwards: then all that disturb as little as the first are compared.
@@ -136,8 +136,8 @@ class Search:
         # Where step by step nothing helps, a set may disturb so much.
         bound = self._rank(acts) if acts else (3 * max(self._cheapest, 2) + 1, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
-        heap: list[tuple[int, float, int, int, Acts]] = [(0, 0.0, 0, 0, ())]
-        pushed: set[Acts] = {()}
+        heap: list[tuple[int, float, int, int, Changes]] = [(0, 0.0, 0, 0, ())]
+        pushed: set[Changes] = {()}
         is_complete = True
         while heap:
             cost, *_, tried = heapq.heappop(heap)
@@ -164,7 +164,7 @@ class Search:
             is_complete &= candidates.is_complete
         return Solution(acts, self._runs(acts), is_least=is_complete)
 
-    def _rank(self, acts: Acts) -> tuple[int, float, int]:
+    def _rank(self, acts: Changes) -> tuple[int, float, int]:
         """Return what a set disturbs, the price of all nodes that are added, and their number."""
         played = self._playing.play(acts) if self._follows else None
         growth = None if played is None else played.growth
@@ -180,8 +180,9 @@ class Search:
         return min((_LEAST_OF_KIND.get(kind, 5) for kind in self._kinds), default=1)
 
 
-def _in_turn(groups: Iterable[Acts]) -> Iterator[Acts]:
-    of_kind: dict[Kind, list[Acts]] = {}
+def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:
+    """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
+    of_kind: dict[Kind, list[Changes]] = {}
     for group in groups:
         of_kind.setdefault(kind_of(group[0]), []).append(group)
     for turn in zip_longest(*of_kind.values(), fillvalue=()):

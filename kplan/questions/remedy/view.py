@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
+from kplan.changes.values import Change, Move, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
-from kplan.report.words import count
-from kplan.rules.node_groups import short_group_name
 
 _MOST_NAMED = 5
 
@@ -73,7 +70,7 @@ def _sentence(document: d.RemedyReport) -> str:
     if not remedy.of:
         return "No action helps pods that have scheduling gates or another scheduler"
     runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {_runs(remedy.runs)}"
-    if any(isinstance(action, d.Scale) and action.drops for action in remedy.actions):
+    if any(isinstance(action, Scale) and action.drops for action in remedy.actions):
         runs += f" or {'is' if remedy.runs == 1 else 'are'} not wanted any more,"
     if not remedy.actions:
         by_itself = document.nodes and document.nodes.added
@@ -84,7 +81,7 @@ def _sentence(document: d.RemedyReport) -> str:
 
 
 def _summary(remedy: d.RemedySet) -> str:
-    texts = [action_text(action) for action in remedy.actions]
+    texts = [action.words for action in remedy.actions]
     more = f"; and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
     return "; ".join(texts[:_MOST_NAMED]) + more
 
@@ -98,8 +95,8 @@ def _certainty(document: d.RemedyReport) -> str:
 
 def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     for number, action in enumerate(remedy.actions, 1):
-        yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
-        yield Preformatted("", "\n".join(action.commands), indent=2)
+        yield line(Span(f"Step {number}: ", "strong"), f"{action.words}{_effects(action)}")
+        yield Preformatted("", "\n".join(action.steps), indent=2)
     if remedy.undo:
         yield line(Span("At the end: ", "strong"), "as before")
         yield Preformatted("", "\n".join(remedy.undo), indent=2)
@@ -131,15 +128,15 @@ def _price(price: float, ref: AutoscalerRef | UnsetType) -> str:
     return f"Costs {cost_text(price, ref)} more."
 
 
-def _effects(action: d.Action) -> str:
+def _effects(action: Change) -> str:
     parts = []
     if action.achieves:
         parts.append(f"then {listing(action.achieves, most=_MOST_NAMED)} {_runs(len(action.achieves))}")
-    if isinstance(action, d.Scale) and action.drops:
+    if isinstance(action, Scale) and action.drops:
         dropped = listing(action.drops, most=_MOST_NAMED)
         parts.append(f"{dropped} {'is' if len(action.drops) == 1 else 'are'} not wanted any more")
-    moved = {place.pod for place in action.pods} if isinstance(action, d.MovePods) else ()
-    others = [pod for pod in action.disturbs if pod not in moved]
+    moved = {place.pod for place in action.pods} if isinstance(action, Move) else ()
+    others = [pod for pod in action.disturbs or () if pod not in moved]
     if others:
         parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")
     return f": {'; '.join(parts)}" if parts else ""
@@ -147,38 +144,6 @@ def _effects(action: d.Action) -> str:
 
 def _runs(number: int) -> str:
     return "runs" if number == 1 else "run"
-
-
-def action_text(action: d.Action) -> str:  # noqa: PLR0911 - one case a kind, in one place
-    """Return an action in words."""
-    match action:
-        case d.Uncordon(node=node):
-            return f"uncordon {node}"
-        case d.AddNodes(nodes=nodes, like=like):
-            return f"add {count(nodes, 'node')} like {like}"
-        case d.RaiseLimits(pool=pool, limits=limits):
-            raised = " and ".join(f"{limit.resource} from {limit.old} to {limit.to}" for limit in limits)
-            return f"raise the limit of NodePool {pool}: {raised}"
-        case d.AdmitValues(pool=pool, key=key, values=values, operator=operator):
-            verb = "admit" if operator == "In" else "no longer exclude"
-            return f"{verb} {listing(values, most=_MOST_NAMED)} for {key} in NodePool {pool}"
-        case d.EnlargeGroup(group=group, old=old, to=to):
-            return f"raise the most size of node group {short_group_name(group)} from {old} to {to}"
-        case d.MovePods(node=node, pods=pods):
-            moved = listing([f"{place.pod} to {place.goes_to}" for place in pods], most=_MOST_NAMED)
-            return f"move {moved} (away from {node})"
-        case d.LoosenBudget(budget=budget, old=old, to=to):
-            return f"let budget {budget} allow more: {_fields(to)} instead of {_fields(old)}"
-        case d.Scale(workload=workload, old=old, to=to, autoscaler=autoscaler):
-            by = f" (autoscaler {autoscaler})" if autoscaler else ""
-            return f"run {count(to, 'replica')} of {workload} instead of {old}{by}"
-        case d.Change(object=name, remedy=remedy):
-            return f"in {name}, {remedy_change(remedy)}"
-
-
-def _fields(text: str) -> str:
-    fields = msgspec.json.decode(text, type=dict[str, int | str | None])
-    return ", ".join(f"{name}: {held}" for name, held in fields.items() if held is not None) or "none"
 
 
 def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
@@ -196,7 +161,7 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _names(document: d.RemedyReport) -> list[str]:
-    return [*(command for action in document.remedy.actions for command in action.commands), *document.remedy.undo]
+    return [*(command for action in document.remedy.actions for command in action.steps), *document.remedy.undo]
 
 
 VIEW = View("remedy", _sentence, _body, _cases, _names, style=_style)

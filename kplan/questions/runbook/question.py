@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.effects.clock import Clock
 from kplan.errors import UsageError
 from kplan.questions.base import Question
-from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
     from kplan.documents.drains import RunbookReport

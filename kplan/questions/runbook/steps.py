@@ -18,14 +18,14 @@ from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.api.references import PodKey
 from kplan.api.workloads import PodDisruptionBudget
+from kplan.changes import remedy as r
+from kplan.changes.values import DrainOptions, Place
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import node_shapes
-from kplan.documents import remedy as r
 from kplan.documents.base import Counted
 from kplan.documents.change import StepEvent
 from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
-from kplan.documents.remedies import Place
 from kplan.effects.change import ChangePlan
 from kplan.effects.clock import Clock
 from kplan.effects.drains import check_nodes, drain
@@ -35,7 +35,6 @@ from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.watching import begin
 from kplan.effects.what_if import changed
-from kplan.simulation.draining import DrainOptions
 from kplan.whatif.edits import AddNodes, cordoned
 
 MOST_TRIED = 300

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
+from kplan.changes.remedy import remedy_change
 from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
-from kplan.report.words import count, seconds_text
+from kplan.report.words import seconds_text
 
 _MOST_NAMED = 5
 

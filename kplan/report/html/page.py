@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.quantity import count
 from kplan.documents.base import Report, Verdict
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import ClusterMap, NodeLoad
@@ -21,7 +22,7 @@ from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.pipelines import rule_of
 from kplan.report.view import Case, Moment, View, alike
-from kplan.report.words import count, name_ranges
+from kplan.report.words import name_ranges
 from kplan.visible import escape_json
 
 MOST_LISTED = 20

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from string import ascii_uppercase
 
+from kplan.api.quantity import count
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.view import Moment
-from kplan.report.words import count
 
 _COLOURS = 8
 _SEVERAL = "+"

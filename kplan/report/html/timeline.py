@@ -12,9 +12,10 @@ from typing import Literal
 import msgspec
 from msgspec import UnsetType
 
+from kplan.api.quantity import count
 from kplan.documents.change import NodeTimeline, Step, StepEvent, Timeline, WorkloadTimeline
 from kplan.report.timeline import by_drop, horizon, moment_text, queue_sentence, shown_usages
-from kplan.report.words import count, object_title, seconds_text
+from kplan.report.words import object_title, seconds_text
 
 MAX_WORKLOADS = 25
 MAX_PODS = 30

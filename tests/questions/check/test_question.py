@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.documents.remedy import LowerRequest
+from kplan.changes.remedy import LowerRequest
 from kplan.errors import UsageError
 from kplan.questions.check.expectations import Expect, Least
 from kplan.questions.check.judging import seconds_of

@@ -3,8 +3,7 @@
 from typing import Any
 
 import kplan
-from kplan.actions.actions import Widen, commands
-from kplan.autoscaling.seam import LargerGroup
+from kplan.changes.values import AddNodes, GroupSize, Patch, Pool
 from kplan.documents import remedies as d
 from kplan.questions.remedy.question import Remedy
 from kplan.report.options import ReportOptions
@@ -74,7 +73,7 @@ def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
     report = remedy(planner)
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.RaiseLimits)
+    assert isinstance(action, Pool)
     assert [(limit.resource, limit.old, limit.to) for limit in action.limits] == [("cpu", "5", "12")]
     assert report.remedy.price == 0.16
     assert [new.instance_type for new in report.remedy.nodes.added] == ["m.2xlarge"]
@@ -86,8 +85,9 @@ def test_a_zone_is_admitted_for_a_pod_that_is_bound_to_it() -> None:
     report = remedy(with_karpenter(requiring("topology.kubernetes.io/zone", "a"), bound))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.AdmitValues)
-    assert (action.key, action.values) == ("topology.kubernetes.io/zone", ("b",))
+    assert isinstance(action, Pool)
+    assert action.admits is not None
+    assert (action.admits.key, action.admits.values) == ("topology.kubernetes.io/zone", ("b",))
 
 
 def test_the_cheapest_instance_type_is_admitted() -> None:
@@ -95,8 +95,9 @@ def test_the_cheapest_instance_type_is_admitted() -> None:
     report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.AdmitValues)
-    assert action.values == ("m.xlarge",)
+    assert isinstance(action, Pool)
+    assert action.admits is not None
+    assert action.admits.values == ("m.xlarge",)
     assert report.remedy.is_least
 
 
@@ -105,8 +106,9 @@ def test_an_instance_type_is_no_longer_excluded() -> None:
     report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.AdmitValues)
-    assert (action.operator, action.values) == ("NotIn", ("m.xlarge",))
+    assert isinstance(action, Pool)
+    assert action.admits is not None
+    assert (action.admits.operator, action.admits.values) == ("NotIn", ("m.xlarge",))
 
 
 def test_two_pods_with_different_causes_get_an_action_each() -> None:
@@ -115,7 +117,7 @@ def test_two_pods_with_different_causes_get_an_action_each() -> None:
     bound = waiting_pod("bound", "1500m", nodeSelector={"topology.kubernetes.io/zone": "b"})
     report = remedy(with_karpenter(pool, bound, waiting_pod("first", "1500m")), "pools")
 
-    assert {type(action) for action in report.remedy.actions} == {d.AdmitValues, d.RaiseLimits}
+    assert [isinstance(action, Pool) and bool(action.limits) for action in report.remedy.actions].count(True) == 1
     assert report.remedy.runs == report.remedy.of == 2
 
 
@@ -125,7 +127,7 @@ def test_the_taint_of_a_pool_without_nodes_is_tolerated() -> None:
     report = remedy(with_karpenter(pool, deployment("train", "1", ("",))))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.Change)
+    assert isinstance(action, Patch)
     assert (action.object, report.remedy.kinds) == ("Deployment/default/train", ("tolerations",))
     assert '"value":"ml"' in action.patch
     assert [new.pool for new in report.remedy.nodes.added] == ["general"]
@@ -138,17 +140,17 @@ def test_a_limit_and_a_requirement_that_help_only_together_are_both_changed_as_l
     report = remedy(with_karpenter(pool, machine("n1"), bound), "pools")
 
     admitted, raised = report.remedy.actions
-    assert isinstance(admitted, d.AdmitValues)
-    assert isinstance(raised, d.RaiseLimits)
+    assert isinstance(admitted, Pool)
+    assert isinstance(raised, Pool)
     assert [(limit.old, limit.to) for limit in raised.limits] == [("4", "6")]
 
 
 def test_a_group_of_cluster_api_grows_by_its_annotation() -> None:
-    change = LargerGroup("MachineDeployment/infra/workers", 1, 3, "clusterapi")
+    change = Pool("MachineDeployment/infra/workers", size=GroupSize(1, 3, "clusterapi"))
 
     annotation = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size=3"
     target = "machinedeployment.cluster.x-k8s.io workers -n infra"
-    assert commands((Widen(change),)) == (f"kubectl annotate {target} {annotation} --overwrite",)
+    assert change.steps == (f"kubectl annotate {target} {annotation} --overwrite",)
 
 
 def test_a_group_that_is_only_named_like_one_of_cluster_api_is_no_object() -> None:
@@ -170,10 +172,10 @@ def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> Non
     report = remedy(planner)
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.EnlargeGroup)
-    assert (action.group, action.old, action.to) == ("small", 1, 3)
+    assert isinstance(action, Pool)
+    assert (action.name, action.size) == ("small", GroupSize(1, 3))
     assert report.remedy.price == 2
-    assert not any(isinstance(act, d.AddNodes) for other in report.alternatives for act in other.actions)
+    assert not any(isinstance(act, AddNodes) for other in report.alternatives for act in other.actions)
 
 
 def test_nodes_are_added_by_hand_where_nobody_asks_for_the_autoscaler() -> None:
@@ -182,5 +184,5 @@ def test_nodes_are_added_by_hand_where_nobody_asks_for_the_autoscaler() -> None:
     report = planner.ask(Remedy(only=("nodes",)))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.AddNodes)
+    assert isinstance(action, AddNodes)
     assert report.remedy.price == 1

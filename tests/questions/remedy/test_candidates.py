@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from kplan.changes.values import AddNodes, Patch, Uncordon
 from kplan.documents.base import UNSET
-from kplan.documents.remedies import AddNodes, Change, RemedyReport, Uncordon
+from kplan.documents.remedies import RemedyReport
 from kplan.questions.remedy.question import Remedy
 from tests.effects.test_queue_plan import node
 from tests.plugins.test_gang_scheduling import group, member, planner
@@ -30,7 +31,7 @@ def test_all_nodes_that_a_gang_lacks_are_uncordoned() -> None:
     pods = [member(name, "2") for name in ("x", "y", "z")]
     report = remedy(node("a", cpu="2"), *cordoned, group("gang", 3), *pods)
 
-    assert [action.node for action in report.remedy.actions if isinstance(action, Uncordon)] == ["b", "c"]
+    assert [action.nodes for action in report.remedy.actions if isinstance(action, Uncordon)] == [("b",), ("c",)]
     assert report.remedy.runs == 3
 
 
@@ -39,7 +40,7 @@ def test_only_the_member_that_is_too_big_is_changed() -> None:
     report = remedy(*nodes, group("gang", 2), member("x", "1"), member("big", "4"), only=("requests",))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, Change)
+    assert isinstance(action, Patch)
     assert action.object == "Pod/default/big"
     assert action.remedy.members is UNSET
     assert report.remedy.runs == 2

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 import kplan
-from kplan.actions.actions import KINDS, Fewer, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
 from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
+from kplan.changes.sets import KINDS, allowed_kinds, disturbance
+from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
 from kplan.documents import remedies as d
 from kplan.effects.watching import begin
 from kplan.errors import UsageError
@@ -136,7 +137,7 @@ def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
     assert (report.remedy.runs, report.remedy.of, report.remedy.is_least) == (1, 1, True)
     assert_keeps_to_its_schema(report.to_dict())
     assert report.remedy.actions[0].achieves == ("default/web-abc-1",)
-    assert [type(action) for other in report.alternatives for action in other.actions].count(d.AddNodes) == 1
+    assert [type(action) for other in report.alternatives for action in other.actions].count(AddNodes) == 1
 
 
 def test_a_pod_is_moved_so_that_a_job_gets_its_gpus() -> None:
@@ -149,7 +150,7 @@ def test_a_pod_is_moved_so_that_a_job_gets_its_gpus() -> None:
     report = remedy(*objects, without=("requests",))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.MovePods)
+    assert isinstance(action, Move)
     assert [place.goes_to for place in action.pods] == [{"g1": "g2", "g2": "g1"}[action.node]]
     assert action.achieves == ("default/train-abc-0",)
     assert action.disturbs == (action.pods[0].pod,)
@@ -168,7 +169,7 @@ def test_a_budget_that_allows_nothing_keeps_its_pods_where_they_are() -> None:
     report = remedy(*objects, only=("moves",))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.MovePods)
+    assert isinstance(action, Move)
     assert action.node == "b"
 
 
@@ -183,7 +184,7 @@ def test_pods_are_moved_in_a_chain_where_one_needs_the_room_of_the_other() -> No
     ]
     report = remedy(*objects, only=("moves",))
 
-    assert [action.node for action in report.remedy.actions if isinstance(action, d.MovePods)] == ["b", "a"]
+    assert [action.node for action in report.remedy.actions if isinstance(action, Move)] == ["b", "a"]
     assert report.remedy.is_least
 
 
@@ -217,13 +218,13 @@ def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> Non
     waiting = playing.play(()).waiting
     goal = Goal(waiting, waiting, ["default/big-abc-0"])
 
-    assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (NewNodes(1, "n0"),)
+    assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (AddNodes(1, "n0"),)
 
 
 def test_as_many_nodes_are_added_as_are_needed() -> None:
     report = remedy(node("a"), deployment("web", "3", ("a", *[""] * 5)), only=("nodes",))
 
-    assert [(action.nodes, action.like) for action in report.remedy.actions if isinstance(action, d.AddNodes)] == [
+    assert [(action.nodes, action.like) for action in report.remedy.actions if isinstance(action, AddNodes)] == [
         (5, "a")
     ]
 
@@ -237,7 +238,7 @@ def test_a_misspelt_selector_is_corrected_in_the_template() -> None:
     report = remedy(*objects)
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.Change)
+    assert isinstance(action, Patch)
     patch = '{"spec":{"template":{"spec":{"nodeSelector":{"disk":"ssd"}}}}}'
     assert action.commands == (f"kubectl patch deployment web -n default -p '{patch}'",)
     assert report.remedy.runs == 2
@@ -308,8 +309,8 @@ def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list
     playing = Playing(planner)
     start, anyway = waiting_of(simulation), playing.play(()).waiting
     goal = Goal(start, anyway, [key for keys in (*start.values(), *anyway.values()) for key in keys])
-    cordoned = [UncordonNode(node.metadata.name) for node in planner.objects.nodes if node.spec.unschedulable]
-    single = [*cordoned, *(Move(pod.key, pod.node) for pod in movable(simulation))]
+    cordoned = [Uncordon((node.metadata.name,)) for node in planner.objects.nodes if node.spec.unschedulable]
+    single = [*cordoned, *(Move(pod.node, (Place(pod.key),)) for pod in movable(simulation))]
     for number in range(1, 3):
         for acts in permutations(single, number):
             if not report.remedy.actions:
@@ -335,8 +336,8 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
 
 
 def test_giving_pods_up_never_comes_before_nodes_for_them() -> None:
-    fewer = disturbance([Fewer("Deployment/default/web", 9, 4)])
-    nodes = disturbance([NewNodes(5, "n1")])
+    fewer = disturbance([Scale("Deployment/default/web", 4, 9)])
+    nodes = disturbance([AddNodes(5, "n1")])
 
     assert fewer > nodes
 
@@ -344,7 +345,7 @@ def test_giving_pods_up_never_comes_before_nodes_for_them() -> None:
 def test_pods_on_nodes_that_the_snapshot_lacks_make_no_room() -> None:
     report = remedy(node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",)))
 
-    assert [type(action) for action in report.remedy.actions] == [d.AddNodes]
+    assert [type(action) for action in report.remedy.actions] == [AddNodes]
 
 
 def test_a_pod_that_nothing_helps_is_told_with_the_reason() -> None:
@@ -398,7 +399,7 @@ def test_a_request_of_the_whole_pod_is_lowered_but_not_below_its_containers() ->
 
     full = deployment("full", "2500m", ("a",))
     (action,) = remedy(node("a"), full, web("3", "500m"), only=("requests",)).remedy.actions
-    assert isinstance(action, d.Change)
+    assert isinstance(action, Patch)
     assert action.patch == '{"resources":{"requests":{"cpu":"1500m"}}}'
     assert remedy(node("a"), full, web("3", "2"), only=("requests",)).remedy.actions == ()
 

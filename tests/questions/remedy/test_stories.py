@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kplan.documents import remedies as d
+from kplan.changes.values import Scale
 from kplan.questions.remedy.question import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -287,6 +287,6 @@ def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
     report = planner_of(*objects).ask(Remedy(only=("scale",)))
 
     (action,) = report.remedy.actions
-    assert isinstance(action, d.Scale)
+    assert isinstance(action, Scale)
     assert (action.achieves, action.drops, action.autoscaler) == ((), ("default/web-abc-4",), "web")
     assert "1 of 1 pod runs or is not wanted any more, after 1 action" in render(report, "table", ReportOptions())

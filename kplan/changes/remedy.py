@@ -1,15 +1,17 @@
-"""The least changes that would let a pod, or a pod group, run; the sentence for each stands in `kplan.report.remedies`.
+"""The least changes that would let a pod, or a pod group, run, and how each is said.
 
 Quantities are strings in Kubernetes form.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
 
+from kplan.api.quantity import count, listing, readable
 from kplan.facts import Count, Document, Positive
 
 RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
@@ -456,3 +458,108 @@ Remedy = (
     | DropTopology
 )
 """Every remedy; the tag ``kind`` tells them apart in JSON."""
+
+NODE_STATES = {
+    "node.kubernetes.io/not-ready": "not ready",
+    "node.kubernetes.io/unreachable": "unreachable",
+    "node.kubernetes.io/network-unavailable": "without network",
+    "node.kubernetes.io/memory-pressure": "under memory pressure",
+    "node.kubernetes.io/disk-pressure": "under disk pressure",
+    "node.kubernetes.io/pid-pressure": "under process id pressure",
+    "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
+    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
+    "node.kubernetes.io/unschedulable": "cordoned",
+}
+"""The meaning of the taints that the control plane sets."""
+
+_RULES = {
+    "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
+    "podAffinity": "only prefer to run near other pods per {}",
+    "podAntiAffinity": "only prefer to stay apart per {}",
+}
+
+
+def remedy_change(remedy: Remedy) -> str:
+    """Return a remedy as a sentence without a full stop."""
+    return f"{of_members(remedy)}{remedy_words(remedy)}{'' if remedy.checked else ' (not tried)'}"
+
+
+def of_members(remedy: Remedy) -> str:
+    """Return which pods of a group change, to go before the change; empty for all."""
+    return f"in {listing(remedy.members)}, " if remedy.members else ""
+
+
+def _within(budgets: Sequence[str]) -> str:
+    """Return which budgets count what a remedy evicts or deletes."""
+    return f" (within {'budget' if len(budgets) == 1 else 'budgets'} {listing(budgets)})" if budgets else ""
+
+
+def _added(addition: NodeAddition) -> str:
+    return f"add {count(addition.nodes, 'node')} like {addition.like}"
+
+
+def _moved(c: MovedPod) -> str:
+    return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}"
+
+
+def _lowered(c: RequestChange) -> str:
+    whose = f"container {c.container}" if c.container else "the pod"
+    return f"lower the {c.resource} request of {whose} from {readable(c.old)} to {c.to}"
+
+
+def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+    """Return what changes, without what comes of it."""
+    match remedy:
+        case LowerRequest(change=c):
+            return " and ".join(_lowered(request) for request in (c, *(remedy.also or ())))
+        case TolerateTaint(change=c):
+            return f"tolerate {'taint' if len(c.taints) == 1 else 'taints'} {listing(c.taints)}"
+        case CorrectSelector(change=c):
+            return (
+                f"remove {c.old} from its {c.where}" if c.to is None else f"in its {c.where}, {c.to} instead of {c.old}"
+            )
+        case CorrectName(change=c):
+            return f"{'in ' + c.of + ', ' if c.of else ''}set {c.what} to {c.to} instead of {c.old}"
+        case SearchNamespace(change=c):
+            return f"add {c.namespace}, where {c.selector} runs, to namespaces of the podAffinity per {c.topology_key}"
+        case HonorPolicy(change=c):
+            return f"set {c.policy}: Honor for the spread over {c.topology_key}"
+        case CreateObject(change=c):
+            return f"create {c.what} {c.name}"
+        case RemoveGates(change=c):
+            return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
+        case Uncordon(change=c):
+            return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
+        case RepairNode(change=c):
+            return f"repair {c.node}, which is {listing([NODE_STATES.get(taint, taint) for taint in c.taints])}"
+        case RelaxRule(change=c, with_nodes=nodes):
+            more = f" and {_added(nodes)}" if nodes else ""
+            return _RULES[c.rule].format(c.topology_key) + more
+        case MovePod(change=c):
+            return " and ".join(_moved(pod) for pod in (c, *(remedy.also or ())))
+        case AddNodes(change=c):
+            return _added(c)
+        case RaisePriority(change=c):
+            evicts = f"{listing(c.evicts)}{_within(c.budgets)}"
+            where = f" in PodGroup {c.group} and its pods" if c.group else ""
+            return f"use priority class {c.priority_class} ({c.to}){where}, which would evict {evicts}"
+        case LowerReplicas(change=c):
+            return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
+        case SplitReplicas(change=c):
+            amounts = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
+            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each requesting {amounts}"
+        case MoreReplicas(change=c):
+            return f"first run {count(c.to, 'replica')} of {c.workload} instead of {c.old}"
+        case ChangeBudget(change=c):
+            return f"set {c.to} in budget {c.budget}" + (f" instead of {c.old}" if c.old else "")
+        case AllowUnavailable(change=c):
+            meanwhile = f"1 of {count(c.replicas, 'pod')} may be missing meanwhile"
+            return f"set {c.to} in the rollout of {c.workload} instead of {c.old} ({meanwhile})"
+        case LowerMinCount(change=c):
+            return f"create PodGroup {c.group} anew with minCount {c.to} instead of {c.old}: it starts with fewer pods"
+        case AddMembers(change=c):
+            return f"create {count(c.pods, 'more pod', 'more pods')} of PodGroup {c.group}"
+        case DropTopology(change=c):
+            return f"create PodGroup {c.group} anew without the topology constraint on {c.key}"
+        case _:
+            assert_never(remedy)
