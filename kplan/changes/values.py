@@ -1,8 +1,8 @@
 """The changes: each is a struct with its document, its sentence, the commands to paste, its undo, and its weight.
 
 A change is carried out by the verbs of a `Stage`: a cluster on paper, or one in motion. So a new change is a struct
-here, made of verbs that stages have. What an answer tells of it (`text`, `commands`, …) is absent until `described` fills it
-in.
+here, made of verbs that stages have. What an answer tells of it (`text`, `commands`, …) is absent until it is asked for
+with `described`.
 """
 
 from __future__ import annotations
@@ -723,20 +723,20 @@ class Settle(ChangeBase, frozen=True, tag="settle"):
         stage.settle()
 
 
-class Place(Document, frozen=True, omit_defaults=True):
+class Place(Document, frozen=True):
     """A pod that is deleted, and where its controller's next pod goes.
 
     Attributes
     ----------
-    goes_to : the scheduler's decision
-    workload : KIND/NAMESPACE/NAME of what creates the next one; empty if nothing is waited for
-    ready : how many of the workload's pods are ready before, and again when the next one is
+    goes_to : the scheduler's decision; empty where it is not known
+    workload : KIND/NAMESPACE/NAME of what creates the next one; absent if nothing is waited for
+    ready : how many of the workload's pods are ready before, and again when the next one is; absent as `workload`
     """
 
     pod: str
     goes_to: str = ""
-    workload: str = ""
-    ready: Count = 1
+    workload: str | UnsetType = UNSET
+    ready: Count | UnsetType = UNSET
 
 
 class Move(ChangeBase, frozen=True, tag="move"):

@@ -95,11 +95,12 @@ def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> d
     fields = msgspec.structs.fields(struct)
     describe(schema, struct)
     tag = struct.__struct_config__.tag_field
-    needed = [field.encode_name for field in fields if field.default is not msgspec.UNSET]
+    omits = struct.__struct_config__.omit_defaults
+    needed = (field for field in fields if (field.required if omits else field.default is not msgspec.UNSET))
     return {
         **{key: value for key, value in schema.items() if key != "description"},
         "description": summary(struct),
-        "required": [*([tag] if tag else ()), *needed],
+        "required": [*([tag] if tag else ()), *(field.encode_name for field in needed)],
         "additionalProperties": False,
     }
 

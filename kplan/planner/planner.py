@@ -24,7 +24,6 @@ from kplan.reading.arguments import listed
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
-    from kplan.changes.values import DrainOptions
     from kplan.cluster.asking import AskAll, Asks
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
