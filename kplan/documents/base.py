@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kplan.catalogue import VIEWS
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind, Positive
 
@@ -21,6 +23,7 @@ Condition = Literal[
     "pdb-violation",
     "gated",
     "pending",
+    "stuck",
     "new-nodes",
     "unavailable",
     "warning",
@@ -29,6 +32,26 @@ Condition = Literal[
     "none",
 ]
 """What `--fail-on` lists."""
+
+_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
+    "Unschedulable": ("unschedulable", "pending"),
+    "Error": ("unschedulable", "pending"),
+    "Gated": ("gated", "pending"),
+    "Pending": ("pending",),
+    "Stuck": ("stuck", "unschedulable"),
+    "NotReplaced": ("stuck", "unschedulable"),
+    "Refused": ("stuck", "unschedulable"),
+    "JobFailed": ("stuck", "unschedulable"),
+    "NeverGone": ("unschedulable",),
+    "Blocked": ("pdb-violation",),
+    "PdbViolation": ("pdb-violation",),
+    "Preemption": ("preemption",),
+    "Unavailable": ("unavailable",),
+    "NewNode": ("new-nodes",),
+    "Evicted": ("preemption",),
+    "CheckFailed": ("check",),
+}
+"""Rule of an event -> the conditions that count it, the first of which that --fail-on lists names it."""
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):
@@ -135,6 +158,11 @@ class Verdict(Document, frozen=True, kw_only=True):
         """The lines of `because` about no single object; they stand before those about one."""
         return self.because[: max(len(self.because) - len(self.counted), 0)]
 
+    def condition_of(self, event: Counted) -> Condition:
+        """Return the condition of --fail-on that an event counts for."""
+        candidates: tuple[Condition, ...] = (*_CONDITIONS.get(event.rule, ()), "regression", "warning", *self.fail_on)
+        return next((word for word in candidates if word in self.fail_on), "none")
+
     def counted_of(self, name: str) -> list[Counted]:
         """Return the events about an object."""
         return [event for event in self.counted if event.object == name]
@@ -172,16 +200,22 @@ class Report(Head, frozen=True, kw_only=True):
     Attributes
     ----------
     generated_at : RFC 3339, in UTC
+    sentence : the answer, as every format for people begins
     """
 
     TABLE: ClassVar[str] = ""  #: the list that `rows` returns, dots between fields; empty for the first one
 
     format_version: FormatVersion = "1.1"
     generated_at: str = msgspec.field(default_factory=now)
+    sentence: str = ""
     snapshot: SnapshotRef
     scheduler: SchedulerRef
     verdict: Verdict
     warnings: tuple[InputWarning, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain values, with its sentence."""
+        return super(Report, told(self)).to_dict()
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
         """Return a list of the document as rows with the same columns, for ``pandas.DataFrame(answer.rows())``.
@@ -209,7 +243,7 @@ class Report(Head, frozen=True, kw_only=True):
         return [{name: row.get(name) for name in names if name not in parents} for row in read]
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict, and the main list as a table."""
+        """Return what a notebook shows: the sentence, the verdict, and the main list as a table."""
         from html import escape
 
         from kplan.visible import visible
@@ -223,8 +257,20 @@ class Report(Head, frozen=True, kw_only=True):
         more = f"<p>{len(rows) - _MOST_SHOWN:,} more rows</p>" if len(rows) > _MOST_SHOWN else ""
         head = "".join(cell(name, "th") for name in rows[0]) if rows else ""
         body = "".join(f"<tr>{''.join(map(cell, row.values()))}</tr>" for row in rows[:_MOST_SHOWN])
-        about = escape(visible(f"{self.kind}: {verdict}"))
+        about = escape(visible(f"{told(self).sentence}. Verdict: {verdict}"))
         return f"<p>{about}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+R = TypeVar("R", bound=Report)
+
+
+def told(document: R) -> R:
+    """Return a document with its sentence, which is made by the view that `kplan.catalogue` names for its kind."""
+    if document.sentence or document.kind not in VIEWS:
+        return document
+    module, _, name = VIEWS[document.kind].partition(":")
+    view = getattr(import_module(module), name or "VIEW")
+    return msgspec.structs.replace(document, sentence=view.sentence(document))
 
 
 def _lists(struct: msgspec.Struct) -> Iterator[tuple[str, Sequence[msgspec.Struct]]]:

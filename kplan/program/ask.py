@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Head
 
 _DATA = ("json", "yaml")
-_FORMATS_OF_SEVERAL = frozenset({"table", "wide", "markdown", "name", *_DATA})
+_FORMATS_OF_SEVERAL = frozenset({"table", "wide", "short", "markdown", "name", *_DATA})
 
 
 EXAMPLES = """

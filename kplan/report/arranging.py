@@ -1,4 +1,4 @@
-"""What holds for reports of every kind: the verdict stands first and last, and nothing is shown twice."""
+"""What holds for reports of every kind: the verdict stands last, and nothing is shown twice."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ _MOST_OBJECTS = 3
 _MOST_LINES = 5
 
 
-def arranged(blocks: Iterable[Block], failure: str, *, is_wide: bool) -> list[Block]:
-    """Return a report with its verdict in the first and the last line, and repeated sections and columns once.
+def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[Block]:
+    """Return a report with its verdict in the last line, and repeated sections and columns once.
 
     Parameters
     ----------
-    failure : why the answer counts as a failure; empty where it does not
     is_wide : tables keep all of their columns
     """
     sections = list(_sections_once(list(blocks)))
     shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
-    return [*_opened(shown, has_failed=bool(failure)), *_closing(shown, failure)]
+    return [*shown, verdict]
 
 
 def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) -> str:
@@ -40,28 +39,6 @@ def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) ->
     left_out = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
     named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" if any(names) else text for text, names in objects.items())
     return "; ".join([*lines[:_MOST_LINES], *named]) + left_out
-
-
-def _opened(blocks: Sequence[Block], *, has_failed: bool) -> Iterator[Block]:
-    """Yield the blocks; a first block that is the verdict also says whether it counts as a failure."""
-    for index, block in enumerate(blocks):
-        if index == 0 and has_failed and isinstance(block, Heading) and block.level == 0:
-            yield replace(block, spans=(*block.spans, " - ", Span("failed", "bad")))
-        else:
-            yield block
-
-
-def _closing(blocks: Sequence[Block], failure: str) -> Iterator[Block]:
-    """Yield the last line: why the answer is a failure, or, below details, the verdict once more."""
-    if failure:
-        yield Heading((Span("Failed", "bad"), failure), 0)
-        return
-    first, *others = blocks
-    if not isinstance(first, Heading) or first.level > 0 or first.about:
-        # What came of a single pod is no sum of what stands between.
-        return
-    if any(isinstance(block, Heading) for block in others):
-        yield first
 
 
 def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -32,19 +32,14 @@ _PIECES = re.compile("([`|])")
 _BACKTICKS = re.compile("`+")
 
 
-def render_markdown(blocks: Sequence[Block], title: str, failure: str) -> str:
-    """Return a report as Markdown with GitHub's tables: the verdict, the summary, and details that are folded away.
+def render_markdown(blocks: Sequence[Block], title: str) -> str:
+    """Return a report as Markdown with GitHub's tables: the answer, details that are folded away, and the verdict.
 
     Parameters
     ----------
-    title : the answer in one line; it stands in place of the blocks' own verdict
-    failure : why the answer counts as a failure; empty where it does not
+    title : the answer in one line; it stands in place of the first of the blocks
     """
-    parts = [f"## {escape_markdown(title)}{' - failed' if failure else ''}"]
-    if failure:
-        parts.append(f"**Failed**{escape_markdown(failure)}")
-    content = [block for block in blocks if not isinstance(block, Heading) or block.level > 0]
-    return "\n\n".join([*parts, *_parts(content)]) + "\n"
+    return "\n\n".join([f"## {escape_markdown(title)}", *_parts(blocks[1:])]) + "\n"
 
 
 def _parts(blocks: Sequence[Block]) -> Iterator[str]:

@@ -61,6 +61,7 @@ class OutputFormat(JsonFormat):
 
     TABLE = "table"
     WIDE = "wide"
+    SHORT = "short"
     JSON = "json"
     YAML = "yaml"
     MARKDOWN = "markdown"

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.catalogue import VIEWS
-from kplan.documents.base import Report, to_json
+from kplan.documents.base import Report, to_json, told
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport, View, warning_cases
@@ -55,14 +55,18 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _visible(self) -> Report:
-        return shown(self.document)
+        return shown(self._told)
+
+    @cached_property
+    def _told(self) -> Report:
+        return told(self.document)
 
     def text(self, output: str, options: ReportOptions) -> str:
         """Return it in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
         if output == "json":
-            return escape_json(to_json(self.document)) + "\n"
+            return escape_json(to_json(self._told)) + "\n"
         if output == "yaml":
-            return as_yaml(self.document.to_dict())
+            return as_yaml(self._told.to_dict())
         document = self._visible
         if output.startswith(JSONPATH):
             from kplan.report.jsonpath import render_jsonpath
@@ -78,11 +82,12 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
         )
         if options.is_page:
             options = replace(options, top=None)
-        if output == "name":
-            return "".join(f"{name}\n" for name in view.names(document))
+        if output in ("name", "short"):
+            lines = view.names(document) if output == "name" else (document.sentence,)
+            return "".join(f"{line}\n" for line in lines)
         if output in _WRITERS:
             return _for_programs(document, output, view, options)
-        return _for_people(document, self.document, output, view, options)
+        return _for_people(document, self._told, output, view, options)
 
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
@@ -94,11 +99,11 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     if output in ("html", "markdown"):
         blocks = list(without_hints(blocks))
     if output != "html":
-        blocks = arranged(blocks, view.failure(document), is_wide=options.is_wide)
+        blocks = arranged(blocks, view.verdict(document), is_wide=options.is_wide)
     if output == "markdown":
         from kplan.report.markdown import render_markdown
 
-        return render_markdown(blocks, view.title(document), view.failure(document))
+        return render_markdown(blocks, document.sentence)
     if output == "html":
         from kplan.report.html.page import render_html
 
@@ -109,7 +114,7 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     report = CaseReport(
         kind=document.kind,
-        title=view.title(document),
+        title=document.sentence,
         generated_at=document.generated_at,
         source=file_in(options.repository, options.here, document.snapshot.source),
         cases=_cases(document, view, options),

@@ -107,37 +107,41 @@ R = TypeVar("R", bound=Report)
 
 
 def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
-    """Return why a verdict is a failure; `names` are those of objects that are called otherwise in tables."""
-    objects = grouped((event.text, names.get(event.object, event.object)) for event in verdict.counted)
-    return failure_words(verdict.also, objects)
+    """Return why a verdict is a failure; `names` are those of objects that are called otherwise in tables.
+
+    Each condition of ``--fail-on`` has the names of its objects: ``unschedulable: shop/web-0, shop/web-1``.
+    """
+    objects = grouped((verdict.condition_of(event), names.get(event.object, event.object)) for event in verdict.counted)
+    return failure_words(verdict.also, {condition: list(dict.fromkeys(own)) for condition, own in objects.items()})
 
 
-def failure_text(verdict: Verdict, reasons: str) -> str:
-    """Return why an answer counts as a failure, to stand after the word ``Failed``."""
+def verdict_line(verdict: Verdict, reasons: str) -> Heading:
+    """Return the last line of a report for people: whether anything counts as a failure, and what."""
+    if not verdict.failed:
+        more = " (nothing counts: --fail-on none)" if verdict.fail_on == ("none",) else ""
+        return Heading(("Verdict: ", Span("passed", "good" if not more else ""), Span(more, "dim")), 0)
     more = f"; and {verdict.more} more" if verdict.more else ""
-    return f" (exit code {verdict.exit_code}, --fail-on {','.join(verdict.fail_on)}). {reasons}{more}"
+    return Heading(("Verdict: ", Span("failed", "bad"), f" (exit code {verdict.exit_code}): {reasons}{more}"), 0)
 
 
 class View(msgspec.Struct, Generic[R], frozen=True):
     """How a kind of document is told: what all formats are made of."""
 
-    command: str | Callable[[R], str]  #: that asks such a question, without ``kplan``
-    answer: Callable[[R], str | Heading]  #: in one sentence; a heading for a single pod
+    answer: Callable[[R], str | Heading]  #: in one sentence with the name and the number; a heading for a single pod
     body: Callable[[R, ReportOptions], Iterable[Block]]  #: what stands below the answer, for people
     cases: Callable[[R, ReportOptions], Iterable[Case]]  #: for programs that show what went wrong
     names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts
     style: Callable[[R], Style] = lambda _document: ""  #: of an answer in one sentence
-    summary: Callable[[R], str] | None = None  #: the answer for titles, where that differs
     opening: Callable[[R, ReportOptions], Iterable[Block]] = opening_blocks  #: what the answer is about
     reasons: Callable[[R], str] = lambda document: reasons_of(document.verdict)  #: why the verdict is a failure
     moments: Mapping[Moment, str] = {}  #: pictures of the cluster, and their captions; if empty, the usual ones
     marks: Callable[[R], Mapping[str, Span]] = lambda _document: {}  #: node -> what the picture says about it
     has_bars: bool = False  #: pages draw the numbers of tables as bars
 
-    def title(self, document: R) -> str:
-        command = self.command if isinstance(self.command, str) else self.command(document)
-        answer = self.answer(document) if self.summary is None else self.summary(document)
-        return f"kplan {command}: {answer if isinstance(answer, str) else plain(answer.spans)}"
+    def sentence(self, document: R) -> str:
+        """Return the answer in one sentence, with which every format for people begins."""
+        answer = self.answer(document)
+        return answer if isinstance(answer, str) else plain(answer.spans)
 
     def blocks(self, document: R, options: ReportOptions) -> Iterator[Block]:
         """Yield the document for people: the answer, what it is about, what there is to it, and warnings."""
@@ -147,6 +151,6 @@ class View(msgspec.Struct, Generic[R], frozen=True):
         yield from self.body(document, options)
         yield from closing_blocks(document)
 
-    def failure(self, document: R) -> str:
-        """Return why the answer counts as a failure; empty where it does not."""
-        return failure_text(document.verdict, self.reasons(document)) if document.verdict.failed else ""
+    def verdict(self, document: R) -> Heading:
+        """Return the last line for people."""
+        return verdict_line(document.verdict, self.reasons(document) if document.verdict.failed else "")

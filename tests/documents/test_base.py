@@ -55,4 +55,4 @@ def test_every_kind_is_a_struct_of_its_name(kind: str) -> None:
 def test_every_report_starts_alike(kind: str) -> None:
     fields = report_struct(kind).__struct_fields__
 
-    assert fields[3:8] == ("generated_at", "snapshot", "scheduler", "verdict", "warnings")
+    assert fields[3:9] == ("generated_at", "sentence", "snapshot", "scheduler", "verdict", "warnings")

@@ -1,10 +1,10 @@
-"""The verdict stands first and last, and nothing is said twice."""
+"""The verdict stands last, and nothing is said twice."""
 
 from kplan.documents.base import Counted, Verdict
 from kplan.report.arranging import arranged
 from kplan.report.blocks import Block, Heading, Span, Table, line
 from kplan.report.text import render_plain
-from kplan.report.view import failure_text, reasons_of
+from kplan.report.view import reasons_of, verdict_line
 
 PASSED = Verdict.of(["unschedulable"], [])
 FAILED = Verdict.of(["unschedulable"], [Counted("a/b", "Unschedulable"), Counted("a/c", "Unschedulable")])
@@ -12,29 +12,28 @@ SUM = Heading(("2 pods: 1 scheduled",), 0)
 SECTION = [Heading(("x",), about="a/x"), line("one"), line("two")]
 
 
-def arranged_lines(*blocks: Block, verdict: Verdict = PASSED, is_wide: bool = False) -> list[str]:
-    failure = failure_text(verdict, reasons_of(verdict)) if verdict.failed else ""
-    return render_plain(arranged(blocks, failure, is_wide=is_wide), 120).splitlines()
+def arranged_lines(*blocks: Block, is_wide: bool = False) -> list[str]:
+    lines = render_plain(arranged(blocks, verdict_line(PASSED, ""), is_wide=is_wide), 120).splitlines()
+    assert lines[-2:] == ["", "Verdict: passed"]
+    return lines[:-2]
 
 
-def test_a_failure_stands_in_the_first_and_the_last_line() -> None:
-    lines = arranged_lines(SUM, *SECTION, verdict=FAILED)
-
-    assert lines[0] == "2 pods: 1 scheduled - failed"
-    assert lines[-1] == "Failed (exit code 1, --fail-on unschedulable). Unschedulable: a/b, a/c"
+def last_line(verdict: Verdict) -> str:
+    return render_plain([verdict_line(verdict, reasons_of(verdict))], 120).removesuffix("\n")
 
 
-def test_a_verdict_is_said_again_below_details_but_not_below_a_short_block() -> None:
-    assert arranged_lines(SUM, *SECTION)[-1] == "2 pods: 1 scheduled"
-    assert arranged_lines(SUM, line("all there is")) == ["2 pods: 1 scheduled", "  all there is"]
-    assert arranged_lines(Heading(("a/x -> n",), 0, "a/x"), *SECTION)[-1] == "  two"
+def test_the_verdict_is_the_last_line_and_names_for_each_condition_what_counts() -> None:
+    assert last_line(PASSED) == "Verdict: passed"
+    assert last_line(FAILED) == "Verdict: failed (exit code 1): unschedulable: a/b, a/c"
+    assert last_line(FAILED.without_exit_code()) == "Verdict: failed (exit code 0): unschedulable: a/b, a/c"
+    assert last_line(Verdict.of(["none"], [])) == "Verdict: passed (nothing counts: --fail-on none)"
 
 
 def test_reasons_that_are_about_no_object_are_told_and_many_are_counted() -> None:
     verdict = Verdict.of(["warning"], [Counted("services", "MissingKind")], ["web fits 3 times only"])
-    assert failure_text(verdict, reasons_of(verdict)).endswith("). web fits 3 times only; MissingKind: services")
-    many = Verdict.of(["unschedulable"], [Counted(f"a/{i}", "Unschedulable") for i in range(9)])
-    assert failure_text(many, reasons_of(many)).endswith("Unschedulable: a/0, a/1, a/2 and 6 more")
+    assert last_line(verdict).endswith("): web fits 3 times only; warning: services")
+    many = Verdict.of(["pending"], [Counted(f"a/{i}", "Unschedulable") for i in range(9)])
+    assert last_line(many).endswith("): pending: a/0, a/1, a/2 and 6 more")
 
 
 def test_a_section_that_says_the_same_of_another_pod_refers_to_it() -> None:

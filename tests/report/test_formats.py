@@ -79,7 +79,18 @@ def _with_warning() -> PlacementReport:
     return structs.replace(planner.plan(["default/p"]).report(), generated_at="2026-03-01T10:00:00Z")
 
 
-@pytest.mark.parametrize("output", [name for name in FORMATS if name != "name"])
+def test_every_format_for_people_and_every_document_begins_with_the_same_sentence() -> None:
+    document, options = _with_warning(), ReportOptions()
+    sentence = "default/p -> n"
+
+    assert render(document, "short", options) == f"{sentence}\n"
+    assert document.to_dict()["sentence"] == json.loads(render(document, "json", options))["sentence"] == sentence
+    assert render(document, "table", options).startswith(f"{sentence}\n")
+    assert render(document, "markdown", options).startswith("## default/p -\\> n\n")
+    assert "<h1>default/p -&gt; n</h1>" in render(document, "html", options)
+
+
+@pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("name", "short")])
 def test_warnings_are_in_every_format(output: str) -> None:
     text = render(_with_warning(), output, ReportOptions())
     assert "UnmodelledFeature" in text

@@ -34,11 +34,11 @@ def lines_of(report: PlacementReport, width: int = 80, **options: bool) -> list[
 def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and_details_of_those() -> None:
     lines = lines_of(chart(50, (17, 31)))
 
-    assert lines[0] == "100 pods of 50 workloads: 96 scheduled, 4 unschedulable - failed"
+    assert lines[0] == "100 pods of 50 workloads: 96 scheduled, 4 unschedulable"
     rows = [line for line in lines if line.startswith("  Deployment default/svc-")]
     assert len(rows) == 50
     assert [row.split()[1] for row in rows[:3]] == ["default/svc-17", "default/svc-31", "default/svc-00"]
-    assert lines[-2].startswith("Failed (exit code 1, --fail-on unschedulable,preemption,gated). ")
+    assert lines[-2].startswith("Verdict: failed (exit code 1): unschedulable: ")
     assert len(lines) < 80
 
 

@@ -117,4 +117,4 @@ def _names(document: HeadroomReport) -> list[str]:
     return [f"{workload.workload} {workload.fits}" for workload in document.workloads]
 
 
-VIEW = View("capacity --headroom", _sentence, _body, _cases, _names, style=_style)
+VIEW = View(_sentence, _body, _cases, _names, style=_style)

@@ -110,6 +110,4 @@ def _names(document: ShrinkReport) -> list[str]:
     return [node.name for node in document.freed]
 
 
-VIEW = View(
-    "capacity --shrink", _sentence, _body, _cases, _names, style=lambda document: "good" if document.freed else ""
-)
+VIEW = View(_sentence, _body, _cases, _names, style=lambda document: "good" if document.freed else "")

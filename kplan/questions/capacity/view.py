@@ -313,7 +313,6 @@ def _names(document: CapacityReport) -> list[str]:
 
 
 VIEW = View(
-    "capacity",
     _sentence,
     _body,
     _cases,

@@ -106,7 +106,6 @@ def _names(document: ChecksReport) -> Iterator[str]:
 
 
 VIEW = View(
-    "check",
     _sentence,
     _body,
     _cases,
@@ -152,7 +151,6 @@ def _budgets_names(document: BudgetsReport) -> Iterator[str]:
 
 
 BUDGETS_VIEW = View(
-    "ask",
     _budgets_sentence,
     _budgets_body,
     _budgets_cases,

@@ -328,7 +328,7 @@ def reasons(document: DiffReport) -> str:
             words, name = _EVENTS["NewlyPending"], _pending_of(row)
         else:
             name = event.object
-        names_of.setdefault(words, {})[name] = None
+        names_of.setdefault(f"{document.verdict.condition_of(event)}: {words}", {})[name] = None
     lines = [*document.verdict.also]
     for words, names in names_of.items():
         ordered = sorted(names, key=lambda name: order.get(name, len(order)))
@@ -540,7 +540,6 @@ def _names(document: DiffReport) -> Iterator[str]:
 
 
 VIEW = View(
-    "diff",
     _sentence,
     _body,
     _cases,

@@ -124,7 +124,6 @@ def _names(document: DrainsReport) -> list[str]:
 
 
 VIEW = View(
-    "drain --each",
     _sentence,
     _body,
     _cases,

@@ -275,4 +275,4 @@ def _names(document: OddsReport) -> Iterator[str]:
         yield from (f"{pod.pod} {end} {share.share:g}" for end, share in _ends(pod).items() if end != "placed")
 
 
-VIEW = View(lambda document: f"{document.command} --runs", _sentence, _body, _cases, _names)
+VIEW = View(_sentence, _body, _cases, _names)

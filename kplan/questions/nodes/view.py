@@ -199,7 +199,6 @@ def _marks(document: NodesReport) -> dict[str, Span]:
 
 
 VIEW = View(
-    "nodes",
     _sentence,
     _body,
     _cases,

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from msgspec import UNSET
-
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
@@ -352,9 +350,4 @@ def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
     return [*groups, *placement_cases(document, options), *unlisted_cases(document), *new]
 
 
-def _command(document: PlacementReport) -> str:
-    is_explained = any(placement.current is not UNSET for placement in document.placements)
-    return "explain" if is_explained else "place"
-
-
-VIEW = View(_command, lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)
+VIEW = View(lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)

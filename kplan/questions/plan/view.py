@@ -326,7 +326,6 @@ def _names(document: PlanReport) -> list[str]:
 
 
 VIEW = View(
-    lambda document: document.command,
     lambda document: behind_groups(document.groups, _sentence(document)),
     _body,
     _cases,
@@ -380,4 +379,4 @@ def _queue_names(document: QueueReport) -> list[str]:
     return [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE]
 
 
-QUEUE_VIEW = View("plan --queue", _queue_sentence, _queue_body, _queue_cases, _queue_names)
+QUEUE_VIEW = View(_queue_sentence, _queue_body, _queue_cases, _queue_names)

@@ -407,11 +407,9 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
 
 
 VIEW = View(
-    "preempt",
     lambda document: behind_groups(document.groups, _answer(document)),
     _body,
     _cases,
     _names,
-    summary=_sentence,
     moments={"before": "Before", "after": "When all these pods are scheduled, in queue order"},
 )

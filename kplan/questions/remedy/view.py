@@ -164,4 +164,4 @@ def _names(document: d.RemedyReport) -> list[str]:
     return [*(command for action in document.remedy.actions for command in action.steps), *document.remedy.undo]
 
 
-VIEW = View("remedy", _sentence, _body, _cases, _names, style=_style)
+VIEW = View(_sentence, _body, _cases, _names, style=_style)

@@ -85,6 +85,4 @@ def _names(document: RunbookReport) -> list[str]:
     return [command for step in document.steps for command in step.commands]
 
 
-VIEW = View(
-    "drain --runbook", _sentence, _body, _cases, _names, style=lambda document: "bad" if document.stuck else "good"
-)
+VIEW = View(_sentence, _body, _cases, _names, style=lambda document: "bad" if document.stuck else "good")

@@ -140,7 +140,7 @@ def render_html(
     style, script = ((get_data("kplan.report.html", name) or b"").decode() for name in ("page.css", "page.js"))
     cluster = _map_of(document)
     inner = _Inside(cluster, document, has_bars=view.has_bars)
-    title, marks = view.title(document), view.marks(document)
+    title, marks = document.sentence, view.marks(document)
     parts = [
         verdict_box(document, cases),
         "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, view.moments or _moments(cluster), marks)}",
@@ -369,13 +369,14 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
         items = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
     left_out = (len(groups) or len(document.verdict.because)) - len(items)
     items += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
-    return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(items)}</ul></div>'
+    heading = f"<p><strong>Verdict: failed (exit code {document.verdict.exit_code})</strong></p>"
+    return f'<div class="verdict failed">{heading}<ul>{"".join(items)}</ul></div>'
 
 
 def _not_counted(cases: Sequence[Case], verdict: Verdict) -> str:
     """Return the box of an answer that is no failure, with what went wrong all the same."""
     if not cases:
-        return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
+        return '<div class="verdict"><p><strong>Verdict: passed</strong></p></div>'
     groups = alike(cases)
     items = [_failure(group) for group in groups[:_MOST]]
     items += [f"<li>and {len(groups) - _MOST} more</li>"] if len(groups) > _MOST else []

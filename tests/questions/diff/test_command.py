@@ -232,8 +232,8 @@ def test_a_reviewer_reads_what_the_change_costs_and_why_it_fails(
     question = ("diff", "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")
 
     text = invoke(*question, "-o", "markdown").stdout
-    assert text.startswith("## kplan diff: Pending now: all 4 pods of Deployment shop/basket")
-    assert "pending now: all 4 pods of Deployment shop/basket" in text.splitlines()[2]
+    assert text.startswith("## Pending now: all 4 pods of Deployment shop/basket")
+    assert "pending now: all 4 pods of Deployment shop/basket" in text.splitlines()[-1]
     [row] = [each for each in text.splitlines() if each.startswith("| Deployment shop/basket")]
     assert "it requests 60 cpu" in row
     cost = next(each for each in report(*question[1:])["costs"] if each["resource"] == "cpu")

@@ -30,11 +30,11 @@ def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
 
     assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending - failed\n")
+    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending\n")
     assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
     assert "Utilisation, before -> after: cpu 58% -> 61%" in found.stdout
     assert "Largest request that still fits: 2450m cpu" in found.stdout
-    assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1, --fail-on unschedulable,pdb-violation). ")
+    assert found.stdout.splitlines()[-1].startswith("Verdict: failed (exit code 1): unschedulable: ")
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -198,5 +198,5 @@ def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
 def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None:
     path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
     found = printed("plan", path, "--only-given", code=1)
-    assert "Unschedulable: default/hello" in " ".join(found.split())
+    assert "unschedulable: default/hello" in " ".join(found.split())
     assert "requests 900 cpu" in found

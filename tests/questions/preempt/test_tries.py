@@ -18,7 +18,7 @@ def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str
 def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
     lines = render(demo_document("preempt"), "table", ReportOptions()).splitlines()
 
-    assert lines[0] == "3 pods: 2 fit by evicting 2 other pods, 1 fits nowhere - failed"
+    assert lines[0] == "3 pods: 2 fit by evicting 2 other pods, 1 fits nowhere"
     assert [line.split()[0] for line in lines[3:6]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
     assert "general-c-1  fits after eviction" in lines[4]
 

@@ -21,7 +21,7 @@ def box(text: str) -> str:
 
 
 def test_what_fits_passes():
-    assert "Passed." in box(render(placed([node("n"), pod("p")], ["default/p"]), "html", ReportOptions()))
+    assert "Verdict: passed" in box(render(placed([node("n"), pod("p")], ["default/p"]), "html", ReportOptions()))
 
 
 def test_each_workload_that_failed_says_why_and_what_would_help_once():
