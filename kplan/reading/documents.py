@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -13,6 +14,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.api.names import choice_hint
 from kplan.errors import Problem
 from kplan.reading.files import (
+    EMPTY,
     SETTINGS,
     SNAPSHOTS,
     STANDARD_INPUT,
@@ -21,9 +23,11 @@ from kplan.reading.files import (
     Progress,
     files_below,
     read_source,
+    read_text,
 )
 from kplan.reading.positions import DEEP_HINT, Document
 
+T = TypeVar("T")
 _LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"
 _BYTE_OFFSET = r"\(byte (\d+)\)"
 _HALF_PAIR = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -87,6 +91,7 @@ def read_documents(
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
     expected: str = "",
+    notes: list[Problem] | None = None,
 ) -> Iterator[Document]:
     """Yield every document of a file, a directory (recursively, by name) or ``-``.
 
@@ -99,6 +104,7 @@ def read_documents(
     progress : called from time to time with the file, the bytes read and the total, where that is known
     expected : what the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read
         no further if its first megabyte has none
+    notes : of a dump, which may be a tar archive; receives the empty files of its folders, which are passed over
     """
     read = _Reader(problems, limits, expected, stdin, progress)
     if str(source) == STANDARD_INPUT:
@@ -109,6 +115,12 @@ def read_documents(
         is_directory = path.is_dir()
     except (OSError, ValueError):
         is_directory = False
+    if notes is not None:
+        from kplan.reading.archives import is_archive
+
+        if is_archive(path):
+            yield from read.archive(path, notes)
+            return
     if not is_directory:
         yield from read.file(path)
         return
@@ -126,7 +138,7 @@ def read_documents(
             )
         )
     for file in files:
-        yield from read.file(file)
+        yield from read.file(file, notes)
 
 
 class _Reader(msgspec.Struct, frozen=True):
@@ -138,9 +150,26 @@ class _Reader(msgspec.Struct, frozen=True):
     stdin: IO[bytes] | None
     progress: Progress | None
 
-    def file(self, path: Path | None) -> Iterator[Document]:
+    def file(self, path: Path | None, notes: list[Problem] | None = None) -> Iterator[Document]:
+        """Yield the documents of a file; an empty one is a note where there are some, as in a dump."""
         name = "standard input" if path is None else str(path)
-        data = self._text(path, name)
+
+        def text() -> bytearray:
+            return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
+
+        yield from self._documents(name, text, notes)
+
+    def archive(self, path: Path, notes: list[Problem]) -> Iterator[Document]:
+        from kplan.reading.archives import files_in_archive
+
+        files = files_in_archive(path, self.limits)
+        while (entry := self._tried(str(path), lambda: next(files, None))) is not None:
+            name, content, size = entry
+            read = partial(read_text, content, name, size, self.limits, self.progress, is_objects=True)
+            yield from self._documents(name, read, notes)
+
+    def _documents(self, name: str, text: Callable[[], bytearray], notes: list[Problem] | None) -> Iterator[Document]:
+        data = self._tried(name, text, notes)
         if data is None:
             return
         is_json = _JSON_START.match(data)
@@ -152,11 +181,14 @@ class _Reader(msgspec.Struct, frozen=True):
                 return
             yield document
 
-    def _text(self, path: Path | None, name: str) -> bytearray | None:
-        """Return the content of a file; None, with a problem, where it cannot be read."""
+    def _tried(self, name: str, read: Callable[[], T], notes: list[Problem] | None = None) -> T | None:
+        """Return what is read of a file; None, with a problem or a note, where it cannot be read."""
         try:
-            return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
+            return read()
         except NotObjects as error:
+            if notes is not None and str(error) == EMPTY:
+                notes.append(Problem(EMPTY, path=name))
+                return None
             problem = Problem(str(error), path=name, hint=error.hint or f"expected {self.expected or _OBJECTS}")
         except FileNotFoundError:
             problem = Problem("no such file or directory", path=name, hint="check the path")

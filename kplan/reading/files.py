@@ -49,13 +49,13 @@ SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1
 STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _OBJECT_KEY = rb"""(?m)(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:"""
 #: Objects compress to a twentieth, or to a hundredth where all are alike; zip bombs to a thousandth.
 _MAX_UNFOLDING = 400
 _UNFOLDING_FROM = 64 << 20
 #: What lies below one directory at most, files and folders of all kinds; more is no folder of manifests.
-_MOST_ENTRIES = 200_000
+MOST_ENTRIES = 200_000
 
 
 def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
@@ -72,19 +72,22 @@ def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
     n_entries = 0
     for folder, folders, names in os.walk(directory, onerror=note):
         n_entries += len(folders) + len(names)
-        if n_entries > _MOST_ENTRIES:
+        if n_entries > MOST_ENTRIES:
             hint = "name the folder with the objects, or the files one by one"
             problems.append(
-                Problem(f"holds more than {_MOST_ENTRIES} files and folders", path=str(directory), hint=hint)
+                Problem(f"holds more than {MOST_ENTRIES} files and folders", path=str(directory), hint=hint)
             )
             return []
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [
             path
             for name in names
-            if name.lower().endswith(_SUFFIXES) and not name.startswith(".") and (path := Path(folder, name)).is_file()
+            if is_object_file(name) and not name.startswith(".") and (path := Path(folder, name)).is_file()
         ]
     return sorted(paths)
+
+
+EMPTY = "the file is empty"
 
 
 class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
@@ -113,9 +116,9 @@ def read_source(
         stream = stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
             raise NotObjects("nothing can be read from it", "name a file, or redirect one with < FILE")
-        return _read_text(stream, "standard input", None, limits, progress, is_objects=is_objects)
+        return read_text(stream, "standard input", None, limits, progress, is_objects=is_objects)
     with path.open("rb", buffering=0 if _is_pipe(path) else -1) as stream:
-        return _read_text(stream, str(path), _size(stream, limits), limits, progress, is_objects=is_objects)
+        return read_text(stream, str(path), _size(stream, limits), limits, progress, is_objects=is_objects)
 
 
 def _is_pipe(path: Path) -> bool:
@@ -133,22 +136,31 @@ def _size(stream: IO[bytes], limits: Limits) -> int | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     if status.st_size > limits.max_bytes:
-        raise NotObjects(f"larger than {_amount(limits.max_bytes)}")
+        raise NotObjects(f"larger than {amount(limits.max_bytes)}")
     return status.st_size
 
 
-def _amount(n_bytes: int) -> str:
+def is_object_file(name: str) -> bool:
+    """Tell by the name of a file whether it may hold objects."""
+    return name.lower().endswith(_SUFFIXES)
+
+
+def unfolds_too_much(n_bytes: int, n_packed: int) -> bool:
+    return n_bytes > _UNFOLDING_FROM and n_bytes > n_packed * _MAX_UNFOLDING
+
+
+def amount(n_bytes: int) -> str:
     return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
 
 
-def _read_text(
+def read_text(
     stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
 ) -> bytearray:
     head = _fill(stream, CHUNK)
-    packed: _Counted | None = None
-    if head.startswith(_GZIP_MAGIC):
-        packed = _Counted(head, stream)
-        stream = cast("IO[bytes]", _Gunzipped(gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK))))
+    packed: Counted | None = None
+    if head.startswith(GZIP_MAGIC):
+        packed = Counted(head, stream)
+        stream = cast("IO[bytes]", Gunzipped(gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK))))
         head = _fill(stream, CHUNK)
     encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     has_more = len(head) == CHUNK
@@ -159,8 +171,8 @@ def _read_text(
     while has_more and (part := stream.read(CHUNK << 4)):
         data += part
         if len(data) > limit:
-            raise NotObjects(f"more than {_amount(limit)}")
-        if packed and len(data) > _UNFOLDING_FROM and len(data) > packed.count * _MAX_UNFOLDING:
+            raise NotObjects(f"more than {amount(limit)}")
+        if packed and unfolds_too_much(len(data), packed.count):
             raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         if progress:
             progress(f"{name} (bytes)", packed.count if packed else len(data), size)
@@ -174,7 +186,7 @@ def _read_text(
     return data
 
 
-class _Counted(io.RawIOBase):
+class Counted(io.RawIOBase):
     """A stream with bytes put back in front of it, which counts the bytes that are read."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
@@ -194,7 +206,7 @@ class _Counted(io.RawIOBase):
         return len(part)
 
 
-class _Gunzipped:
+class Gunzipped:
     """Unpacks a gzip stream; errors become NotObjects."""
 
     def __init__(self, stream: gzip.GzipFile) -> None:
@@ -221,7 +233,7 @@ def _fill(stream: IO[bytes], size: int) -> bytes:
 
 def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
     if not head.strip():
-        raise NotObjects("the file is empty")
+        raise NotObjects(EMPTY)
     if b"\0" in head:
         raise NotObjects("a binary file")
     if not has_more:

@@ -289,9 +289,10 @@ def read_runs(
     limits: Limits = SNAPSHOTS,
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
+    notes: list[Problem] | None = None,
 ) -> Iterator[Item | Run]:
     """Yield the same objects as `read_items`, those of one kind together where they follow one another in a list."""
-    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress):
+    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress, notes=notes):
         yield from _parts_of(document, problems)
 
 

@@ -8,7 +8,7 @@ snapshot files are complete already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,7 +69,7 @@ def load_snapshot(
     ----------
     source : a file, a directory (read recursively), ``-`` for standard input, ``demo`` for the built-in cluster, or
         objects as dicts. Files may be JSON or YAML, one or many documents, lists, kplan's own snapshot, each also
-        gzipped.
+        gzipped, and tar archives of them.
     stdin : the stream behind ``-``; standard input if not given
     progress : called now and then with what is being read, how much of it has been, and how much there is, where that
         is known
@@ -113,7 +113,7 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
         loader.take_all(read_pieces(source, loader.builder.problems, progress=progress))
     except NotInPieces:
         loader = _Loader(SnapshotBuilder(refuses_odd=True))
-        parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress)
+        parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress, notes=loader.notes)
         loader.take_all(parts, progress)
     problems = loader.builder.problems
     if not problems and not loader.has_nodes:
@@ -171,6 +171,7 @@ class _Loader:
         self._unread: Counter[tuple[str, str]] = Counter()
         self._metadata: SnapshotMetadata | None = None
         self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
+        self.notes: list[Problem] = []  #: about files that are passed over
         self._likes: dict[str, str] = {}
         self._read: dict[tuple[str, str], Kind] = {}
 
@@ -266,12 +267,14 @@ class _Loader:
             unredacted=metadata.unredacted,
             changes=changes_of(metadata),
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
-            warnings=tuple(
-                Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")
-                for (api_version, kind), count in sorted(self._unread.items())
-            ),
+            warnings=(*self._unread_versions(), *(_passed_over(note) for note in self.notes)),
         )
         return self.builder.finish(about)
+
+    def _unread_versions(self) -> Iterator[Warning]:
+        for (api_version, kind), count in sorted(self._unread.items()):
+            message = f"{count} of {api_version} left out; kplan does not read that version"
+            yield Warning("UnreadVersion", kind, message)
 
     def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
         """Record the node whose capacity a node gets by its annotation."""
@@ -373,6 +376,10 @@ class _Loader:
             except DecodeError as error:
                 self._note(error, replace(place, json_path=f"{place.json_path}[{index}]"))
         return objects
+
+
+def _passed_over(note: Problem) -> Warning:
+    return Warning("EmptyFile", note.path, f"{note.message}, and was passed over: was it meant to hold objects?")
 
 
 def _version_problems(document: SnapshotDocument) -> list[Problem]:

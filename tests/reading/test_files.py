@@ -152,7 +152,7 @@ def test_progress_is_told_on_the_way(tmp_path: Path) -> None:
 
 
 def test_a_directory_with_very_much_below_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 5)
+    monkeypatch.setattr(files, "MOST_ENTRIES", 5)
     for index in range(4):
         (tmp_path / f"{index}.yaml").write_text("")
     problems: list[Problem] = []
