@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import Taint
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
-from kplan.api.references import WorkloadRef
-from kplan.api.tolerations import Taint
+from kplan.api.names import WorkloadRef
 from kplan.autoscaling.changed_pools import with_change
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions

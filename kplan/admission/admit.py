@@ -15,20 +15,19 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission import limitranger
+from kplan.admission import limits
 from kplan.admission.disabled_fields import is_on
+from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import NEWEST, enforced
-from kplan.admission.quota import QuotaLedger
-from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.stored import Stage, WholeTemplate
 from kplan.admission.validation.checks import quoted
+from kplan.api.affinity import NO_EXECUTE, Toleration
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.labels import REGION, ZONE
 from kplan.api.meta import ResourceList
+from kplan.api.names import object_name
 from kplan.api.quantity import parse
-from kplan.api.references import object_name
 from kplan.api.scheduling import RuntimeClass, Scheduling
-from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
@@ -97,7 +96,7 @@ class Admitter:
             name = pod.metadata.name
             if whole is not None and (invalid := whole.invalid(pod, self._minor)):
                 raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
-            limitranger.check(pod, self._snapshot.limit_ranges)
+            limits.check(pod, self._snapshot.limit_ranges)
             namespace = self._namespaces.get(pod.metadata.namespace)
             policy = enforced({} if namespace is None else namespace.metadata.labels, self._minor)
             if whole is not None and (forbidden := whole.insecure(pod, policy)):
@@ -112,7 +111,7 @@ class Admitter:
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> None:
         """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""
-        limitranger.check_claim(claim, self._snapshot.limit_ranges)
+        limits.check_claim(claim, self._snapshot.limit_ranges)
         self.quotas.charge(claim)
 
     def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
@@ -140,8 +139,8 @@ class Admitter:
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
 
     def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
-        for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
-            pod = limitranger.apply_defaults(pod, limit_range)
+        for limit_range in limits.of_namespace(pod, self._snapshot.limit_ranges):
+            pod = limits.apply_defaults(pod, limit_range)
             metadata = limit_range.metadata
             yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
         self._check_account(pod.metadata.namespace, account)

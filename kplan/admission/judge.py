@@ -1,12 +1,15 @@
-"""An object before admission: decoded, with defaults, and validated.
+"""An object before admission: decoded, with defaults, and validated; and what must not change in one that exists.
 
-Defaults that an API server fills into pods, workloads and claims on decoding.
-
-The functions change their argument, a decoded object. `complete` follows the fields of a type; the table names what is
-the same for all values of one, and functions what depends on others. Jobs get the selector and labels that are
-generated for them.
+Defaults that an API server fills into pods, workloads and claims on decoding: the functions change their argument, a
+decoded object. `complete` follows the fields of a type; the table names what is the same for all values of one, and
+functions what depends on others. Jobs get the selector and labels that are generated for them.
 Upstream: pkg/apis/core/v1, apps/v1 and batch/v1 defaults.go and zz_generated.defaults.go, pkg/registry/batch/job
 strategy.go generateSelector.
+
+Changes of objects other than workloads. Budgets, autoscalers and limit ranges may change in every field; services are
+in `kplan.admission.validation.services`.
+Upstream: pkg/apis/{core,scheduling,storage,node,resource}/validation Validate…Update, such as
+ValidatePersistentVolumeClaimUpdate.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -27,7 +31,18 @@ from kplan.admission.validation.apps import (
     replication_controller_errors,
     stateful_set_errors,
 )
-from kplan.admission.validation.checks import Check, FieldError, Object, aggregate, field, rules
+from kplan.admission.validation.checks import (
+    OMITTED,
+    Check,
+    Errors,
+    FieldError,
+    Object,
+    aggregate,
+    field,
+    forbidden,
+    invalid,
+    rules,
+)
 from kplan.admission.validation.jobs import (
     CONTROLLER_UID,
     JOB_NAME,
@@ -48,8 +63,13 @@ from kplan.admission.validation.policies import (
 )
 from kplan.admission.validation.services import service_errors
 from kplan.admission.validation.volumes import claim_errors
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import Quantity, parse
+from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kplan.api.scheduling import PriorityClass, RuntimeClass
+from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, VolumeSources
+from kplan.rules.volumes import STORAGE
 
 _NANOS_PER_MILLI = 10**6
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -418,3 +438,144 @@ _CHECKS: dict[str, Check] = {
     **_UNDEFAULTED,
 }
 """How objects of each kind are validated. Of the other kinds only the fields are known, not what they may hold."""
+
+
+_IMMUTABLE = "field is immutable"
+_NEVER = "Never"
+_BLOCK, _FILESYSTEM = "Block", "Filesystem"
+_VOLUME_SOURCES = (*VolumeSources.__struct_fields__, "csi", "local")
+_CLAIM_FIELDS = ("selector", "volume_name", "storage_class_name", "data_source", "data_source_ref")
+"""Fields of a claim's spec, besides lists and amounts, that stay as they are where a manifest does not name them."""
+
+
+def update_errors(before: Any, after: Any) -> list[FieldError]:
+    """Return what the API server says about the change of an object; empty where it accepts it.
+
+    Defaults that were filled into `after` count as not named by the manifest, and so as unchanged.
+
+    Parameters
+    ----------
+    before, after : objects of the same kind and name
+    """
+    check = _UPDATE_CHECKS.get(type(before))
+    fixed = (
+        invalid(field, new, _IMMUTABLE)
+        for field, old, new in _fixed(before, after)
+        if new not in (None, "", old) and old not in (None, "")
+    )
+    return [*(check(before, after) if check is not None else ()), *fixed]
+
+
+def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
+    if before.value != after.value:
+        yield forbidden("value", "may not be changed in an update.")
+    if after.preemption_policy == _NEVER != before.preemption_policy:
+        yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
+
+
+def _quota(before: ResourceQuota, after: ResourceQuota) -> Errors:
+    if set(before.spec.scopes) != set(after.spec.scopes):
+        yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
+
+
+def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
+    if before.spec.attach_required and after.spec.attach_required is False:
+        yield invalid("spec.attachedRequired", value=False, detail=_IMMUTABLE)
+
+
+def _devices(before: Any, after: Any) -> Errors:
+    """Check a claim for devices, or a template; the words leave out the spec, which the API server shows as in Go."""
+    old, new = (msgspec.to_builtins(obj.spec) for obj in (before, after))
+    claims = [spec.get("spec", spec).get("devices", {}) for spec in (old, new)]
+    for request in (request for devices in claims for request in devices.get("requests", ())):
+        _settle_request(request)
+    if old != new:
+        yield invalid("spec", OMITTED, _IMMUTABLE)
+
+
+def _settle_request(request: dict[str, Any]) -> None:
+    """Fill in defaults (pkg/apis/resource/v1 defaults.go), and write amounts alike."""
+    for wanted in filter(None, (request.get("exactly"), *request.get("firstAvailable", ()))):
+        if wanted.setdefault("allocationMode", MODE_EXACT_COUNT) == MODE_EXACT_COUNT:
+            wanted.setdefault("count", 1)
+        for toleration in wanted.get("tolerations", ()):
+            toleration.setdefault("operator", "Equal")
+        amounts = (wanted.get("capacity") or {}).get("requests", {})
+        amounts.update({name: parse(amount).nanos for name, amount in amounts.items()})
+
+
+def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
+    if before.node_topology != after.node_topology is not None:
+        yield invalid("nodeTopology", OMITTED, _IMMUTABLE)
+
+
+def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, RuntimeClass):
+        yield "handler", before.handler, after.handler
+    if isinstance(before, CSIStorageCapacity):
+        yield "storageClassName", before.storage_class_name, after.storage_class_name
+    if isinstance(before, ResourceSlice):
+        yield "spec.pool.name", before.spec.pool.name, after.spec.pool.name
+        yield "spec.driver", before.spec.driver, after.spec.driver
+        yield "spec.nodeName", before.spec.node_name, after.spec.node_name
+
+
+def _volume_update(before: PersistentVolume, after: PersistentVolume) -> Errors:
+    """Check a volume; the words leave out the difference that the API server appends."""
+    old, new = before.spec, after.spec
+    if any(_names_another(getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES):
+        yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+    if new.volume_mode and new.volume_mode != (old.volume_mode or _FILESYSTEM):
+        yield invalid("volumeMode", new.volume_mode, _IMMUTABLE)
+    if old.node_affinity is not None and new.node_affinity not in (None, old.node_affinity):
+        yield invalid("nodeAffinity", OMITTED, f"{_IMMUTABLE}, except for updating from beta label to GA")
+
+
+def _names_another(old: Any, new: Any) -> bool:
+    """Tell whether a source of a volume names other values; what it leaves out, the API server keeps or fills in."""
+    known, wanted = ({} if source is None else msgspec.to_builtins(source) for source in (old, new))
+    return (new is not None and old is None) or any(known.get(key) != value for key, value in wanted.items())
+
+
+def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
+    named = (
+        ("provisioner", before.provisioner, after.provisioner, ""),
+        ("reclaimPolicy", before.reclaim_policy, after.reclaim_policy, "Delete"),
+        ("volumeBindingMode", before.volume_binding_mode, after.volume_binding_mode, "Immediate"),
+    )
+    for name, old, new, default in named:
+        if new not in (old, default, None):
+            yield invalid(name, new, _IMMUTABLE)
+
+
+def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:
+    """Check a claim; the words leave out the difference that the API server appends."""
+    old, new = before.spec, after.spec
+    is_bound = before.status.phase == "Bound"
+    sizes = [parse(spec.resources.requests.get(STORAGE, 0)).nanos for spec in (old, new)]
+    named = [field for field in _CLAIM_FIELDS if getattr(new, field) and (field != "volume_name" or old.volume_name)]
+    is_block = new.volume_mode == _BLOCK != old.volume_mode
+    is_other = is_block or any(getattr(new, field) != getattr(old, field) for field in named)
+    is_other |= bool(new.access_modes) and new.access_modes != old.access_modes
+    if is_other or (not is_bound and sizes[0] != sizes[1]):
+        words = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden("spec", words)
+    if sizes[1] < sizes[0] and sizes[1] <= parse(before.status.capacity.get(STORAGE, 0)).nanos:
+        yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
+    if is_block:
+        yield invalid("volumeMode", _BLOCK, _IMMUTABLE)
+
+
+_UPDATE_CHECKS: dict[type, Callable[[Any, Any], Errors]] = {
+    PriorityClass: _priority_class,
+    ResourceQuota: _quota,
+    PersistentVolumeClaim: _claim,
+    PersistentVolume: _volume_update,
+    StorageClass: _storage_class,
+    CSIDriver: _driver,
+    CSIStorageCapacity: _capacity,
+    ResourceClaim: _devices,
+    ResourceClaimTemplate: _devices,
+}

@@ -22,8 +22,8 @@ from kplan.admission.disabled_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import complete, default_pod, generated_uid, invalid_words
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import FieldError, Object, reached
+from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import pod_errors
-from kplan.admission.validation.security import app_armor_errors, containers_with_path
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.labels import GATED_CONDITION

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain

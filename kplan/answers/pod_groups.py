@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import UNSET
 
 from kplan.answers.placement import NodesShown, Placement, last_placement, placement_of
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.diagnosis.diagnosis import diagnose
 from kplan.diagnosis.explanation import Explanation, explain

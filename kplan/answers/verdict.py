@@ -8,7 +8,7 @@ from typing import Final, TypedDict
 import msgspec
 
 from kplan.answers.placement import Placement
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.documents.base import Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import GroupPlan
 from kplan.errors import UsageError

@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from kplan.api.affinity import VolumeNodeAffinity
+from kplan.api.affinity import Taint, VolumeNodeAffinity
 from kplan.api.meta import (
     ApiObject,
     Int32,
@@ -16,7 +16,6 @@ from kplan.api.meta import (
 )
 from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from kplan.api.storage import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
-from kplan.api.tolerations import Taint
 
 HEADLESS = "None"
 """The address of a service without one."""

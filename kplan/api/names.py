@@ -1,6 +1,7 @@
-"""Names, label keys and values.
+"""Names of objects, label keys and values.
 
-Validated with the API machinery's messages; and which of many names resembles another.
+Pods and workloads by name, as values: the one place that writes and reads ``KIND/NAMESPACE/NAME``. Names are validated
+with the API machinery's messages; and which of many names resembles another.
 """
 
 from __future__ import annotations
@@ -8,8 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
+from typing import NamedTuple
+
+import msgspec
+
+from kplan.api.meta import OwnerReference
 
 _NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_NAME_PART})?"
@@ -130,3 +136,72 @@ def nearest_texts(text: str, known: Iterable[str], most: int = 3, at_least: floa
     lengths = accumulate(map(len, comparable))
     first = [other for other, total in zip(comparable, lengths, strict=True) if total <= _MOST_CHARACTERS]
     return difflib.get_close_matches(text, first, most, at_least)
+
+
+class PodKey(NamedTuple):
+    """The name of a pod."""
+
+    namespace: str
+    name: str
+
+    @staticmethod
+    def parse(text: str) -> PodKey:
+        """Return the key of NAMESPACE/NAME; a text without slash is a namespace."""
+        namespace, _, name = text.partition("/")
+        return PodKey(namespace, name)
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+
+class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
+    """A reference to a workload, as in a pod's owner references."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    api_version: str = "apps/v1"
+
+    @staticmethod
+    def parse(key: str) -> WorkloadRef:
+        """Return the workload of KIND/NAMESPACE/NAME; raises ValueError for another text."""
+        kind, namespace, name = key.split("/", 2)
+        return WorkloadRef(kind, namespace, name)
+
+    @cached_property
+    def key(self) -> str:
+        """KIND/NAMESPACE/NAME."""
+        return object_name(self.kind, self.namespace, self.name)
+
+    @property
+    def as_controller(self) -> OwnerReference:
+        return OwnerReference(
+            api_version=self.api_version, kind=self.kind, name=self.name, uid=self.uid, controller=True
+        )
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Kind, namespace and name."""
+        return self.kind, self.namespace, self.name
+
+    @property
+    def path(self) -> str:
+        """NAMESPACE/NAME, as `PlainMeta.key` has it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        """KIND NAMESPACE/NAME, as people read it."""
+        return f"{self.kind} {self.path}"
+
+    @property
+    def short(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def object_name(kind: str, namespace: str, name: str) -> str:
+    """Return the name of an object: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``."""
+    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"

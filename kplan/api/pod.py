@@ -2,10 +2,9 @@
 
 from msgspec import field
 
-from kplan.api.affinity import Affinity, TopologySpreadConstraint
+from kplan.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, PlainMeta, ResourceList
 from kplan.api.storage import Volume
-from kplan.api.tolerations import Toleration
 
 
 class ContainerPort(KubeStruct, frozen=True):

@@ -2,10 +2,9 @@
 
 from msgspec import field
 
-from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.affinity import NodeSelectorRequirement, Taint
 from kplan.api.core import NodeCondition
 from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, ObjectMeta, PlainMeta, ResourceList
-from kplan.api.tolerations import Taint
 
 GROUP = "karpenter.sh"
 HASH = f"{GROUP}/nodepool-hash"

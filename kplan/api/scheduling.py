@@ -1,8 +1,8 @@
 """Priority classes and pod groups (scheduling.k8s.io), and runtime classes (node.k8s.io/v1)."""
 
+from kplan.api.affinity import Toleration
 from kplan.api.meta import ApiObject, Int32, KubeStruct, ResourceList
 from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus
-from kplan.api.tolerations import Toleration
 
 
 class PriorityClass(ApiObject, frozen=True):

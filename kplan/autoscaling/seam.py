@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.api.tolerations import Taint
 from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning

@@ -16,8 +16,7 @@ import numpy as np
 from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.admission.quota import QuotaLedger
-from kplan.admission.rejection import Rejection
+from kplan.admission.limits import QuotaLedger, Rejection
 from kplan.answers.placement import Placement
 from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.core import Pod, PodCondition

@@ -16,7 +16,7 @@ from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.references import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import Deployment
 from kplan.capacity.counting import Template, fill_from
 from kplan.capacity.measure import requests_of

@@ -25,12 +25,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import KubeStruct
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.api.tolerations import Taint
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.rules.resources import CPU, MEMORY, PODS

@@ -22,8 +22,8 @@ from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.labels import InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import value
-from kplan.api.references import WorkloadRef
 from kplan.api.workloads import StatefulSet
 from kplan.capacity.counting import FIRST_COPY, Template
 from kplan.cluster.base import Base

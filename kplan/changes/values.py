@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from kplan.api.names import PodKey, WorkloadRef
 from kplan.api.quantity import count, listing
-from kplan.api.references import PodKey, WorkloadRef
 from kplan.changes.remedy import Remedy, remedy_change
 from kplan.errors import UsageError
 from kplan.facts import Count, Document

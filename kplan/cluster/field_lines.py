@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.facts import InputWarning

@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.answers.new_nodes import added_node
+from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import UNSCHEDULABLE
-from kplan.api.references import object_name
-from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.api.names import object_name
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
 from kplan.cluster.base import Base
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices

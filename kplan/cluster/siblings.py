@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.documents.plan import PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.affinity import COMPARISON_GATE, is_comparison
 from kplan.api.core import Pod
-from kplan.api.references import object_name
-from kplan.api.tolerations import COMPARISON_GATE, is_comparison
+from kplan.api.names import object_name
 from kplan.config.model import SchedulerConfiguration
 from kplan.documents.base import Context
 from kplan.facts import InputWarning
 from kplan.framework.interface import Extender
+from kplan.plugins import node_volume_limits as volume_gates
 from kplan.plugins.dynamic_resources import inventory as device_gates
-from kplan.plugins.node_volume_limits import limits as volume_gates
 from kplan.rules.volumes import PLUGIN_BY_NAME
 from kplan.snapshot.model import Snapshot
 from kplan.visible import without_account

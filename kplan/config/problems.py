@@ -73,6 +73,12 @@ class Problems:
         """Record a value that the field does not allow."""
         self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
 
+    def check_percentage(self, path: str, percentage: int | None) -> None:
+        """Record a percentage of nodes that is none."""
+        if percentage is not None and not 0 <= percentage <= 100:
+            hint = "write a number from 0 (adaptive) to 100 (every node)"
+            self.invalid(path, percentage, "not in valid range [0-100]", hint)
+
     def required(self, path: str, detail: str, hint: str) -> None:
         """Record a field that is missing or empty."""
         self.add(path, f"Required value: {detail}" if detail else "Required value", hint)

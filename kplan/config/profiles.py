@@ -20,7 +20,6 @@ from kplan.config.args import (
 from kplan.config.model import PluginRef, Profile
 from kplan.config.problems import API_GROUP, API_VERSION, Problems, child, go_value, index
 from kplan.config.releases import Release
-from kplan.config.validation import validate_percentage
 from kplan.config.wire import (
     EXTENSION_POINTS,
     PLACEMENT_POINTS,
@@ -213,7 +212,7 @@ def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems
     if not name:
         hint = "write the name that pods carry in spec.schedulerName, such as default-scheduler"
         problems.required(child(path, "schedulerName"), "", hint)
-    validate_percentage(wire.percentage_of_nodes_to_score, child(path, "percentageOfNodesToScore"), problems)
+    problems.check_percentage(child(path, "percentageOfNodesToScore"), wire.percentage_of_nodes_to_score)
     plugins_path = child(path, "plugins")
     custom = _custom_sets(wire.plugins or Plugins(), plugins_path)
     for point, point_set in custom.items():

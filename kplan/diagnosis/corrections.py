@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kplan.api.tolerations import Taint
+from kplan.api.affinity import Taint
 from kplan.changes import remedy as r
 from kplan.diagnosis import intended, variants
 from kplan.diagnosis.near_misses import NearMisses

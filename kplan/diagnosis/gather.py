@@ -8,11 +8,10 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import required_node_affinity
+from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import Node, Pod
 from kplan.api.pod_totals import REQUESTS, add_resources, container_totals, parsed
 from kplan.api.quantity import Quantity
-from kplan.api.tolerations import COMPARISON_GATE
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
 from kplan.diagnosis.intended import (

@@ -24,7 +24,7 @@ from kplan.framework.listers import PREEMPTION_GATE, Key
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption import preemptors
-from kplan.preemption.groups import units_of
+from kplan.preemption.default_preemption import units_of
 from kplan.rules.pod_info import PodInfo
 
 MOST_DECISIONS = 4000

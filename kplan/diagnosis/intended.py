@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import PodAffinityTerm
+from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, Tolerations, tolerates
 from kplan.api.core import Node, Pod
 from kplan.api.names import nearest_texts, similarity
-from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch, is_hard
 from kplan.engine.node_table import NodeTable
@@ -101,7 +100,7 @@ def toleration_text(toleration: Toleration) -> str:
 
 
 def untolerated(pod: Pod, node: Node, *, compares: bool) -> list[Taint]:
-    """Return the taints of a node that keep the pod away; `compares` as in `kplan.api.tolerations.tolerates`."""
+    """Return the taints of a node that keep the pod away; `compares` as in `kplan.api.affinity.tolerates`."""
     own = Tolerations(pod.spec.tolerations, compares=compares)
     return [taint for taint in node.spec.taints if is_hard(taint) and not own.tolerate(taint)]
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import Affinity
+from kplan.api.affinity import COMPARISON_GATE, Affinity
 from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE
 from kplan.api.names import nearest_texts, similarity
-from kplan.api.tolerations import COMPARISON_GATE
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.admission import limitranger
-from kplan.admission.rejection import Rejection
+from kplan.admission import limits
+from kplan.admission.limits import Rejection
 from kplan.api.core import Pod
 from kplan.api.kinds import SCALED
 from kplan.api.pod_totals import HUGE_PAGES, REQUESTS, container_totals
@@ -149,7 +149,7 @@ def is_within_limit_ranges(session: Session, pod: Pod, changed: Pod) -> bool:
 
 def _is_refused(session: Session, pod: Pod) -> bool:
     try:
-        limitranger.check(pod, session.listers.snapshot.limit_ranges)
+        limits.check(pod, session.listers.snapshot.limit_ranges)
     except Rejection:
         return True
     return False

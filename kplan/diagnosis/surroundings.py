@@ -8,11 +8,11 @@ from itertools import islice
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.api.scheduling import PriorityClass
-from kplan.api.tolerations import COMPARISON_GATE
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
 from kplan.diagnosis.near_misses import NearMisses

@@ -14,6 +14,8 @@ from kplan.api.affinity import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
+    Taint,
+    Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
     required_node_affinity,
@@ -21,7 +23,6 @@ from kplan.api.affinity import (
 from kplan.api.core import Container, Pod
 from kplan.api.pod import ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES
-from kplan.api.tolerations import Taint, Toleration
 from kplan.changes.remedy import Policy
 
 DO_NOT_SCHEDULE = "DoNotSchedule"

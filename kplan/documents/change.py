@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from kplan.api.references import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, object_name
 from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
 from kplan.facts import Count, Document, Positive

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.api.references import PodKey, object_name
+from kplan.api.names import PodKey, object_name
 from kplan.changes.remedy import Remedy
 from kplan.documents.base import Report
 from kplan.documents.nodes import ClusterMap, NewNodeRef, NodeChanges, RightSizing

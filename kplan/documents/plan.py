@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.api.references import PodKey, WorkloadRef
+from kplan.api.names import PodKey, WorkloadRef
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
 from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing

@@ -16,7 +16,7 @@ from msgspec import structs
 from kplan.answers.answer import Answer
 from kplan.answers.verdict import counted_warnings
 from kplan.api.meta import controller_of
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import Context, Report, Verdict
 from kplan.effects.watching import begin

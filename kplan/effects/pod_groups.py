@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import Placement, last_placement
 from kplan.answers.pod_groups import group_plan, member_placement, share_of
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import GroupPlan
 from kplan.documents.plan import PodChange

@@ -20,7 +20,7 @@ from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.in_order import decide

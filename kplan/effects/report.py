@@ -15,8 +15,8 @@ from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, counted_warnings
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import listing
-from kplan.api.references import WorkloadRef
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.base import Base

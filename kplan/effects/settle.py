@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import ReplicationController
 from kplan.api.kinds import by_kind_and_name
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
 from kplan.cluster.base import Base
 from kplan.effects.provisioning import Growing

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from kplan.api.decode import DecodeError, convert
-from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from kplan.changes.values import MAX_GRACE, DrainOptions, Upgrade
 from kplan.documents.change import StepEvent
 from kplan.effects.clock import is_seconds

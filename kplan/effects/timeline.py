@@ -14,7 +14,7 @@ import msgspec
 
 from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.workloads import CronJob
 from kplan.cluster.base import Base
 from kplan.documents.change import Change, Timeline, WorkloadState

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
 from kplan.cluster.growth import growth_of

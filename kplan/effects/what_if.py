@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kplan.admission.quota import with_usage
+from kplan.admission.limits import with_usage
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus

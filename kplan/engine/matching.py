@@ -19,9 +19,15 @@ from numpy.typing import NDArray
 
 from kplan.api.affinity import (
     NAME_FIELD,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
     CompiledNodeSelector,
     CompiledTerm,
     FieldRequirement,
+    Taint,
+    Toleration,
+    Tolerations,
     TopologySelectorTerm,
     VolumeNodeAffinity,
     compile_node_selector,
@@ -29,7 +35,6 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Pod
 from kplan.api.labels import Requirement, Selector, selector_from_map
-from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
@@ -257,7 +262,7 @@ def untolerated_hard_taints(
 ) -> BoolArray:
     """Return which nodes have a NoSchedule or NoExecute taint that is not tolerated, bool of shape (n_nodes,).
 
-    `compares` as in `kplan.api.tolerations.tolerates`, here and in the functions below.
+    `compares` as in `kplan.api.affinity.tolerates`, here and in the functions below.
     """
     tolerations = tuple(tolerations)
     return nodes.derived(

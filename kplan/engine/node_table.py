@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node
 from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, UNSCHEDULABLE, ZONE
 from kplan.api.meta import QuantityLike
 from kplan.api.quantity import milli_value, value
-from kplan.api.tolerations import Taint
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.rules.resources import CPU, PODS, is_counted

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, PersistentVolumeClaim
-from kplan.api.tolerations import Taint
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Change, Cluster
 from kplan.engine.mappings import Overlay

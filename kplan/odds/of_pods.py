@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import run_of
 from kplan.engine.cluster import NOWHERE

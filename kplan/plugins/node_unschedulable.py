@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from kplan.api.affinity import COMPARISON_GATE, NO_SCHEDULE, Taint, untolerated
 from kplan.api.labels import UNSCHEDULABLE
-from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, untolerated
 from kplan.engine.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView

@@ -39,7 +39,7 @@ from kplan.plugins.node_ports import NodePorts
 from kplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import NodeUnschedulable
-from kplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from kplan.plugins.node_volume_limits import NodeVolumeLimits
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kplan.plugins.priority_sort import PrioritySort
 from kplan.plugins.scheduling_gates import SchedulingGates

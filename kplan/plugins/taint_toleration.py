@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from kplan.api.tolerations import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
+from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.details import Detail, UntoleratedTaint
 from kplan.engine.matching import (

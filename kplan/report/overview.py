@@ -12,8 +12,8 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
+from kplan.api.names import object_name
 from kplan.api.quantity import count, listing
-from kplan.api.references import object_name
 from kplan.changes.remedy import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count
-from kplan.api.references import WorkloadRef
 from kplan.report.blocks import Cell, Span
 
 K = TypeVar("K")

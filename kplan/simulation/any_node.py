@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kplan.api.tolerations import untolerated
+from kplan.api.affinity import untolerated
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework

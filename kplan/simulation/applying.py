@@ -14,7 +14,7 @@ from kplan.admission.stored import WholeTemplate
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.documents.change import Change, StepEvent
 from kplan.simulation.adoption import offer_pod, offer_set

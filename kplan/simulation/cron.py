@@ -14,7 +14,7 @@ import msgspec
 from kplan.admission.admit import Named
 from kplan.admission.validation.jobs import Schedule, parse_schedule
 from kplan.api.meta import PlainMeta, controller_of
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.api.workloads import CronJob, Job
 from kplan.documents.change import StepEvent
 from kplan.simulation.jobs import JobState

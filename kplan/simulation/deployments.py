@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.simulation.controllers import deployment, replica_set
 from kplan.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
 from kplan.simulation.controllers.observed import Action, ObservedPod

@@ -15,7 +15,7 @@ import msgspec
 from kplan.api.core import Pod
 from kplan.api.kinds import ENDING
 from kplan.api.meta import controller_of
-from kplan.api.references import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.time import seconds
 from kplan.api.workloads import Job
 from kplan.snapshot.model import Snapshot

@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.api.workloads import PodFailurePolicy
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import EXIT_CODE, Failure, WantedJob, failure_of

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node
-from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import zone_key

@@ -13,7 +13,7 @@ from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
-from kplan.api.references import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.rules.pod_info import PodInfo

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod

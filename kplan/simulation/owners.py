@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.simulation.controllers import stateful_set
 from kplan.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from kplan.api.affinity import PREFER_NO_SCHEDULE, untolerated
 from kplan.api.core import Node
 from kplan.api.labels import InvalidSelector, selector_from
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, untolerated
 from kplan.documents.queue import QueuePlace
 from kplan.framework.session import Session
 from kplan.rules.pod_info import ANY_ADDRESS, AffinityTerm, PodInfo

@@ -12,7 +12,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from kplan.admission import Admitter
-from kplan.admission.rejection import Rejection
+from kplan.admission.limits import Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from kplan.api.affinity import NO_EXECUTE, Taint, Toleration, tolerates
 from kplan.api.time import seconds
-from kplan.api.tolerations import NO_EXECUTE, Taint, Toleration, tolerates
 from kplan.documents.change import StepEvent
 from kplan.simulation.jobs import HALF_A_SECOND
 from kplan.simulation.scheduling import Scheduling

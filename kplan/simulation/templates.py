@@ -20,8 +20,8 @@ from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
 from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.api.references import WorkloadRef, object_name
 from kplan.api.workloads import ControllerRevision
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import TEMPLATE_HASH

@@ -21,7 +21,7 @@ from kplan.admission.validation.checks import FieldError
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
 from kplan.facts import InputWarning
 from kplan.simulation.desired import RECREATE_GATE, IsOn

@@ -22,9 +22,9 @@ from kplan.api import coordination, core, provisioning, resource, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, structs_in, types_of
+from kplan.api.names import object_name
 from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
-from kplan.api.references import object_name
 from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError

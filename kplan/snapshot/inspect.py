@@ -11,8 +11,8 @@ import msgspec
 from kplan.api import core, resource
 from kplan.api.kinds import KINDS, metadata_of
 from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
+from kplan.api.names import object_name
 from kplan.api.quantity import listing, parse
-from kplan.api.references import object_name
 from kplan.api.workloads import PodDisruptionBudgetStatus
 from kplan.facts import Count, Document
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.decode import DecodeError, convert, decode, decode_sound
 from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, type_of
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.files import SNAPSHOTS, STANDARD_INPUT, Progress

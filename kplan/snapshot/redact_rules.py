@@ -26,13 +26,14 @@ from kplan.api.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodAffinityTerm,
+    Taint,
+    Toleration,
     TopologySelectorLabelRequirement,
 )
 from kplan.api.core import HEADLESS, ServicePort, ServiceSpec
 from kplan.api.kinds import NODE_LEASES
 from kplan.api.pod import PodAnnotations
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
-from kplan.api.tolerations import Taint, Toleration
 from kplan.api.workloads import (
     ContainerResourcePolicy,
     CrossVersionObjectReference,

@@ -15,11 +15,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission.admit import Admission, Admitter, Named
-from kplan.admission.judge import invalid_words
+from kplan.admission.judge import invalid_words, update_errors
+from kplan.admission.limits import Refusal, Rejection
 from kplan.admission.podsecurity import NEWEST
-from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.stored import WholeTemplate
-from kplan.admission.updates import update_errors
 from kplan.admission.validation.checks import FieldError, invalid
 from kplan.admission.validation.services import updated_service
 from kplan.api.core import (
@@ -34,7 +33,7 @@ from kplan.api.core import (
 )
 from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
 from kplan.api.meta import PlainMeta
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
-from kplan.api.names import nearest_texts
-from kplan.api.references import PodKey, object_name
+from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot

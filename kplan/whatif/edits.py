@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from kplan.api.core import Node, NodeCondition, Pod
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.labels import UNSCHEDULABLE
+from kplan.api.names import object_name
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
-from kplan.api.references import object_name
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange

@@ -10,8 +10,7 @@ import msgspec
 
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector, parse_selector
-from kplan.api.names import nearest_texts
-from kplan.api.references import object_name
+from kplan.api.names import nearest_texts, object_name
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot

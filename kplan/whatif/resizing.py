@@ -19,8 +19,8 @@ from kplan.api import decode
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
+from kplan.api.names import object_name
 from kplan.api.quantity import milli_value, value
-from kplan.api.references import object_name
 from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import RequestSum

@@ -24,8 +24,8 @@ from kplan.admission.validation.checks import FieldError
 from kplan.api.core import Pod
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
+from kplan.api.names import object_name
 from kplan.api.quantity import MAX_INT64, parse
-from kplan.api.references import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.errors import Problem
 from kplan.facts import InputWarning

@@ -15,17 +15,18 @@ from kplan.api.affinity import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Toleration,
+    Tolerations,
     compile_node_selector,
     required_node_affinity,
 )
 from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
+from kplan.api.names import object_name
 from kplan.api.pod import PodResourceClaimStatus, PodTemplate
-from kplan.api.references import object_name
 from kplan.api.resource import ResourceClaim
 from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
-from kplan.api.tolerations import Toleration, Tolerations
 from kplan.api.workloads import (
     CronJob,
     DaemonSet,

@@ -21,7 +21,7 @@ from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
-from kplan.api.references import object_name
+from kplan.api.names import object_name
 from kplan.api.workloads import CronJob, HorizontalPodAutoscaler, Job
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
 from kplan.facts import InputWarning

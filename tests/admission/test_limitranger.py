@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.limitranger import apply_defaults, check, check_claim, of_namespace
-from kplan.admission.rejection import Rejection
+from kplan.admission.limits import Rejection, apply_defaults, check, check_claim, of_namespace
 from kplan.api.core import LimitRange, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 

@@ -3,8 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kplan.admission.quota import QuotaLedger, usage_of
-from kplan.admission.rejection import Rejection
+from kplan.admission.limits import QuotaLedger, Rejection, usage_of
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 from kplan.snapshot import load_snapshot

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.tolerations import (
+from kplan.api.affinity import (
     Taint,
     Toleration,
     Tolerations,
@@ -96,7 +96,7 @@ def test_untolerated_taints_are_those_that_no_toleration_tolerates(
 
 
 def test_many_taints_and_many_tolerations_take_no_longer_than_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.api.tolerations.tolerates", None)  # it is not called for each pair
+    monkeypatch.setattr("kplan.api.affinity.tolerates", None)  # it is not called for each pair
     tolerations = [Toleration(key=f"k{number}", operator="Exists") for number in range(1, 5000)]
     taints = [Taint(key=f"k{number}", effect="NoSchedule") for number in range(5000)]
 

@@ -3,7 +3,7 @@
 import pytest
 
 import kplan
-from kplan.api.tolerations import Taint, Tolerations
+from kplan.api.affinity import Taint, Tolerations
 from tests.effects.test_queue_plan import node, pod
 
 

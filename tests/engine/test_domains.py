@@ -7,8 +7,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
 from kplan.engine import cluster as cluster_module
-from kplan.engine import domains
-from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.cluster import NOWHERE, Cluster, DomainCounts, domain_counts
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
@@ -37,7 +36,7 @@ def make_pod(app, namespace="default", affinity=None):
 
 def counted(cluster, counted_nodes):
     column = cluster.nodes.label("zone")
-    return domains.DomainCounts(cluster, MATCH, column.slots, len(column.values) + 1, counted_nodes)
+    return DomainCounts(cluster, MATCH, column.slots, len(column.values) + 1, counted_nodes)
 
 
 def by_hand(cluster, counted_nodes):
@@ -52,13 +51,13 @@ def by_hand(cluster, counted_nodes):
 def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
     cluster = make_cluster()
     slots = np.arange(5)
-    shared = domains.domain_counts(cluster, MATCH, slots, 5)
+    shared = domain_counts(cluster, MATCH, slots, 5)
     cluster.bind(cluster.add_pod(make_pod("x")), 3)
 
-    assert domains.domain_counts(cluster, MATCH, slots, 5) is shared
+    assert domain_counts(cluster, MATCH, slots, 5) is shared
     assert shared.counts.tolist() == [0, 0, 0, 1, 0]
-    assert domains.domain_counts(cluster, MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
-    assert domains.domain_counts(cluster, MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
+    assert domain_counts(cluster, MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
+    assert domain_counts(cluster, MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
 
 
 @pytest.mark.parametrize("most_followed", [0, 2, 1000])
@@ -70,7 +69,7 @@ def test_counts_follow_the_cluster(most_followed, data):
     cluster = make_cluster()
     counts = counted(cluster, counted_nodes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domains, "MAX_FOLLOWED", most_followed)
+        patch.setattr(cluster_module, "MAX_FOLLOWED_BY_DOMAIN", most_followed)
         patch.setattr(cluster_module, "MAX_FOLLOWED", most_followed)
         for app, row, asks in steps:
             bound = [pod for pod, where in enumerate(cluster.node_of) if where != NOWHERE]

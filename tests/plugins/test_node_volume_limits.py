@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.framework.interface import SKIP_SHAPE
-from kplan.plugins.node_volume_limits.plugin import REASON_MAX_VOLUME_COUNT_EXCEEDED, NodeVolumeLimits
+from kplan.plugins.node_volume_limits import REASON_MAX_VOLUME_COUNT_EXCEEDED, NodeVolumeLimits
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 

@@ -7,7 +7,7 @@ from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
 from kplan.framework.results import PluginError
-from kplan.plugins.pod_topology_spread import scoring
+from kplan.plugins.pod_topology_spread import plugin as spread_plugin
 from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
@@ -352,7 +352,7 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
 def test_a_few_scores_computed_one_by_one_are_those_of_arrays(world, incoming):
     one_by_one = scored(plugin(world), world.cycle(incoming), world.view())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "_FEW", 0)
+        patch.setattr(spread_plugin, "_FEW", 0)
 
         assert scored(plugin(world), world.cycle(incoming), world.view()) == one_by_one
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.simulation.controllers.observed import Delete
 from kplan.simulation.deployments import ReplicaSetState
 from tests.simulation.controllers.builders import NOW, pod

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kplan.api.tolerations import Taint, Toleration
+from kplan.api.affinity import Taint, Toleration
 from kplan.simulation.taint_eviction import UNREACHABLE, tolerated_seconds
 
 MAINTENANCE = "maintenance"

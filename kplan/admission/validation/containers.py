@@ -53,8 +53,7 @@ from kplan.admission.validation.metadata import (
     no_backsteps,
     port_name,
 )
-from kplan.admission.validation.placement import container_name_errors, resource_errors
-from kplan.admission.validation.security import security_errors
+from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
 from kplan.api.quantity import parse
 
 _RESOURCES = tuple(

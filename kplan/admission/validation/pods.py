@@ -56,20 +56,18 @@ from kplan.admission.validation.metadata import (
     metadata,
     subdomain_with_underscore,
 )
-from kplan.admission.validation.placement import (
+from kplan.admission.validation.pod_fields import (
     affinity_errors,
     container_name_errors,
+    containers_with_path,
     gate_errors,
+    host_process_errors,
+    os_errors,
     pod_resource_errors,
+    pod_security_errors,
     resource_errors,
     spread_errors,
     toleration_errors,
-)
-from kplan.admission.validation.security import (
-    containers_with_path,
-    host_process_errors,
-    os_errors,
-    pod_security_errors,
 )
 from kplan.admission.validation.volumes import volume_errors
 

@@ -35,7 +35,7 @@ from kplan.admission.validation.metadata import (
     selector_errors,
     shown_selector,
 )
-from kplan.admission.validation.placement import (
+from kplan.admission.validation.pod_fields import (
     amount_errors,
     can_overcommit,
     container_name_errors,

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
+from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_ZONE, ZONE
-from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint

@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.api.tolerations import Taint
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, identity, unbound
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import DEFAULT_SCHEDULER_NAME, default_configuration

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.api.tolerations import Taint
 from kplan.autoscaling.cluster_autoscaler.expanders import Prices, Priorities
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
 from kplan.api.core import Node, NodeCondition
 from kplan.api.quantity import parse, value
 from kplan.api.time import to_micros
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_long_terminating, is_mirror
 from kplan.rules.pod_info import PodInfo

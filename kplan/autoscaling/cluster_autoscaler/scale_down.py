@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
-from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.board import Board, Placer
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kplan.api.affinity import Taint
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
 from kplan.api.time import format_duration, parse_duration
-from kplan.api.tolerations import Taint
 from kplan.autoscaling.karpenter.amounts import texts_of
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
 from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
-from kplan.api.tolerations import Taint
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.disruption.commands import Command

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from kplan.api.tolerations import Taint, Toleration
+from kplan.api.affinity import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import msgspec
 
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import ResourceList
 from kplan.api.provisioning import NodeClaim
-from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, add, amounts_of, less, total_of
 from kplan.autoscaling.karpenter.names import (
     DO_NOT_DISRUPT,

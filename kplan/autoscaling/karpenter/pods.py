@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
-from kplan.api import tolerations as api
+from kplan.api import affinity as api
+from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import Pod
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.pod_totals import requests_of
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.time import SECOND, parse_duration, to_micros
-from kplan.api.tolerations import NO_SCHEDULE, Taint, Toleration
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED

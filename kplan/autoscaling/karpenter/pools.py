@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
 from kplan.api.core import NodeCondition
 from kplan.api.provisioning import NodePool
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.instance_types import InstanceType

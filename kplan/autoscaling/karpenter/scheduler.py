@@ -15,11 +15,10 @@ from itertools import pairwise
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, required_node_affinity
+from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, Toleration, required_node_affinity
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
-from kplan.api.tolerations import Toleration
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.claims import (

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from kplan.api.affinity import Taint
 from kplan.api.labels import HOSTNAME
-from kplan.api.tolerations import Taint
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.pods import PortConflict
 from kplan.autoscaling.karpenter.requirements import Misfit, Requirement, Requirements, Vocabulary

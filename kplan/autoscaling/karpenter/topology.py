@@ -11,11 +11,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
 from kplan.api.core import Namespace, Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
-from kplan.api.tolerations import Taint, Toleration
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode
 from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating
 from kplan.autoscaling.karpenter.pools import DomainGroup

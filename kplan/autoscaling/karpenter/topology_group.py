@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from kplan.api.affinity import Taint, Toleration
 from kplan.api.labels import HOSTNAME, valid_selector
 from kplan.api.meta import LabelSelector
-from kplan.api.tolerations import Taint, Toleration
 from kplan.autoscaling.karpenter.pods import tolerates_all
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary

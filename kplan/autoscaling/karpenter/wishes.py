@@ -12,18 +12,19 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import (
+    PREFER_NO_SCHEDULE,
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
     PreferredSchedulingTerm,
+    Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
     required_node_affinity,
 )
 from kplan.api.core import Pod, PodSpec
 from kplan.api.time import to_micros
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, Toleration
 from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.preemption.go_sort import go_sorted

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import untolerated
 from kplan.api.meta import controller_of
 from kplan.api.quantity import parse
 from kplan.api.resource import (
@@ -34,7 +35,6 @@ from kplan.api.resource import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from kplan.api.tolerations import untolerated
 from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver
 from kplan.framework.interface import UnmodelledFeature
 from kplan.rules.resources import nano

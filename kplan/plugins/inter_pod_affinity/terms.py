@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
-from kplan.engine.cluster import MAX_FOLLOWED, Cluster
-from kplan.engine.domains import domain_counts
+from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster, domain_counts
 from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
@@ -272,7 +271,7 @@ class RunningTerms:
         if not self._cluster.terms.groups:
             self._position = len(log)
             return
-        if len(log) - self._position > MAX_FOLLOWED:
+        if len(log) - self._position > MAX_FOLLOWED_BY_DOMAIN:
             self._count()
             return
         codes = self._cluster.pods.term_codes

@@ -25,9 +25,8 @@ from kplan.api.labels import (
 )
 from kplan.api.meta import LabelSelector
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
-from kplan.engine.cluster import Cluster
+from kplan.engine.cluster import Cluster, DomainCounts
 from kplan.engine.details import Detail, SpreadLabelMissing, TooMuchSkew
-from kplan.engine.domains import DomainCounts
 from kplan.engine.matching import PodMatch, match_required_affinity, untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
@@ -73,7 +72,7 @@ def compile_constraints(
 ) -> tuple[Constraint, ...]:
     """Return the constraints with an action (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), compiled, in their order.
 
-    `compares` as in `kplan.api.tolerations.tolerates`. Raises InvalidSelector when one of them has an invalid selector.
+    `compares` as in `kplan.api.affinity.tolerates`. Raises InvalidSelector when one of them has an invalid selector.
     """
     return tuple(
         _compile(constraint, pod_labels, compares=compares)

@@ -1,20 +1,29 @@
-"""The plugin: hard constraints filter, soft ones score; counts are cached for pods that say the same.
+"""The plugin: hard constraints filter, soft ones (ScheduleAnyway) score; counts are cached for pods that say the same.
 
-Upstream: plugins/podtopologyspread/plugin.go.
+Nodes with fewer matching pods in their domains score higher. While replicas of one pod are placed, nodes are in one
+group when they are in the same domain of each constraint, or have as many matching pods where the domain is the host.
+Only the counts of one domain of each constraint change with a replica.
+
+Upstream: plugins/podtopologyspread/{plugin,scoring}.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Iterable
+from functools import cached_property
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from kplan.api.labels import InvalidSelector
-from kplan.api.tolerations import COMPARISON_GATE
+from kplan.api.affinity import COMPARISON_GATE
+from kplan.api.labels import HOSTNAME, InvalidSelector
 from kplan.config.args import PodTopologySpreadArgs
-from kplan.engine.arrays import Int64Array
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, FloatArray, Int64Array, RowArray, round_half_away
+from kplan.engine.cluster import Cluster, DomainCounts
 from kplan.engine.mappings import Recent
+from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -35,23 +44,360 @@ from kplan.plugins.pod_topology_spread.filtering import (
     Constraint,
     FilterState,
     compile_constraints,
+    counted_nodes,
     default_selector,
     filter_state,
+    nodes_with_all_keys,
     spread_verdicts,
     with_selector,
 )
-from kplan.plugins.pod_topology_spread.scoring import (
-    ScoreState,
-    SpreadGroups,
-    WeightedState,
-    final_scores,
-    normalized,
-    raw_scores,
-    score_lines,
-    score_state,
-    weigh,
-)
 from kplan.rules.pod_info import PodInfo
+
+_FEW = 64
+"""Up to so many scores are computed one by one: less than arrays of them take."""
+
+
+class SoftConstraint:
+    """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
+
+    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray | None) -> None:
+        """Count the matching pods.
+
+        Parameters
+        ----------
+        labelled : bool array of shape (n_nodes,), nodes that may form domains; None for all
+        """
+        self.constraint = constraint
+        self.column = cluster.nodes.label(constraint.topology_key)
+        self.match = constraint.base_match(pod.namespace)
+        self.is_per_node = constraint.topology_key == HOSTNAME
+        self._cluster = cluster
+        self.slots, self._n_slots = _slots(self.column)  #: `slots`: the domain of each node
+        #: bool array of shape (n_nodes,), nodes whose pods count in their domain; None for all
+        self.counted: BoolArray | None = None
+        self._is_everywhere = self.column.is_everywhere
+        if self.is_per_node:
+            self._pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
+        else:
+            self.counted = counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
+            self._pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
+
+    @property
+    def domain_counts(self) -> Int64Array:
+        """Matching pods in each domain, of the hostname on each node; int64 of shape (n_slots,), do not write to it."""
+        return self._pods.counts
+
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Whether a pod like the one with the constraint counts, once it runs."""
+        return all(
+            (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
+            for namespaces, selector in self.match.clauses
+        )
+
+    def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
+        """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
+        if self.is_per_node:
+            return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+        if nodes.rows is None and ignored is None:
+            return self._n_domains_of_all
+        slots = nodes.take(self.slots)
+        is_domain = np.zeros(self._n_slots, np.bool_)
+        is_domain[slots if ignored is None else slots[~ignored]] = True
+        return int(np.count_nonzero(is_domain))
+
+    @cached_property
+    def _n_domains_of_all(self) -> int:
+        return len(self.column.values) + (self._n_slots > len(self.column.values) and not self._is_everywhere)
+
+    def counts(self, nodes: NodeView) -> Int64Array:
+        """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
+        return nodes.take(self._pods.counts) if self.is_per_node else self._pods.counts.take(nodes.take(self.slots))
+
+    def scores(self, nodes: NodeView, weight: float) -> FloatArray:
+        """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
+
+        The maximum skew minus one is added for every domain, so that small skews hardly affect the score.
+        """
+        scores: FloatArray
+        if self.is_per_node:
+            scores = self._scores_of(self.counts(nodes), weight)
+        else:
+            scores = self._scores_of(self._pods.counts, weight).take(nodes.take(self.slots))
+        return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
+
+    def few_scores(self, nodes: NodeView, weight: float) -> FewScores | None:
+        """Return the `scores` rounded, computed once a domain or count of pods; None where that does not help."""
+        if not self._is_everywhere or not len(nodes):
+            return None
+        if not self.is_per_node:
+            if self._n_slots > _FEW:
+                return None
+            indices = nodes.take(self.slots)
+            scores = self._whole_scores(self._pods.counts.tolist(), weight)
+            of_nodes = [scores[slot] for slot in np.bincount(indices).nonzero()[0].tolist()]
+            return FewScores(indices, scores, min(of_nodes), max(of_nodes))
+        counts = self.counts(nodes)
+        least, most = int(counts[counts.argmin()]), int(counts[counts.argmax()])
+        if most >= _FEW:
+            return None
+        scores = self._whole_scores(range(most + 1), weight)
+        return FewScores(counts, scores, scores[least], scores[most])  # more pods score more
+
+    def _whole_scores(self, counts: Iterable[int], weight: float) -> list[int]:
+        """Return the scores of a few counts of pods, rounded as `round_half_away` does."""
+        penalty = float(self.constraint.max_skew - 1)
+        scores = []
+        for count in counts:
+            score = count * weight + penalty
+            whole = math.trunc(score)
+            scores.append(whole + (score - whole >= 0.5) - (score - whole <= -0.5))
+        return scores
+
+    def _scores_of(self, counts: Int64Array, weight: float) -> FloatArray:
+        scores: FloatArray = counts * np.float64(weight) + np.float64(self.constraint.max_skew - 1)
+        return scores
+
+
+def _slots(column: LabelColumn) -> tuple[RowArray, int]:
+    """Return each node's domain, and their number; as upstream, a missing label counts as an empty value."""
+    if "" not in column.code_of:
+        return column.slots, len(column.values) + 1
+    return np.where(column.present, column.codes, column.code_of[""]).astype(np.intp), len(column.values)
+
+
+class FewScores(msgspec.Struct, frozen=True):
+    """Scores of nodes that have few different ones."""
+
+    indices: RowArray  #: intp array of shape (n_view,), into `scores`
+    scores: list[int]  #: some of which may be those of no node
+    lowest: int  #: the lowest score of a node
+    highest: int
+
+
+class ScoreState(msgspec.Struct, frozen=True):
+    """The soft constraints of a pod, in its order."""
+
+    constraints: tuple[SoftConstraint, ...]
+    unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that are ignored, or None
+
+
+class WeightedState(msgspec.Struct, frozen=True):
+    """A ScoreState with the weights for the feasible nodes of a cycle."""
+
+    state: ScoreState
+    weights: tuple[float, ...]  #: of each constraint
+    ignored: BoolArray | None  #: bool array of shape (n_view,), nodes that are ignored, or None
+
+
+def score_state(
+    cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...], *, requires_all_keys: bool
+) -> ScoreState:
+    """Count the matching pods of each constraint on the nodes that it includes.
+
+    Parameters
+    ----------
+    requires_all_keys : ignore nodes without the topology labels of all constraints
+        False for the system defaults, which spread over hosts also where nodes have no zones.
+    """
+    labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else None
+    return ScoreState(
+        tuple(SoftConstraint(cluster, pod, constraint, labelled) for constraint in constraints),
+        None if labelled is None else ~labelled,
+    )
+
+
+def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
+    """Return the state with weights: the more domains a constraint has, the larger its weight."""
+    ignored = None if state.unlabelled is None else nodes.take(state.unlabelled)
+    return WeightedState(
+        state,
+        tuple(math.log(float(constraint.n_domains(nodes, ignored) + 2)) for constraint in state.constraints),
+        ignored,
+    )
+
+
+def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
+    """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
+    few = _few_scores(weighted, nodes)
+    if few is not None:
+        return np.asarray(few.scores, np.int64).take(few.indices)
+    total = np.zeros(len(nodes), np.float64)
+    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
+        total += constraint.scores(nodes, weight)
+    if weighted.ignored is not None:
+        total[weighted.ignored] = 0.0
+    return round_half_away(total)
+
+
+def _few_scores(weighted: WeightedState, nodes: NodeView) -> FewScores | None:
+    if len(weighted.weights) != 1 or weighted.ignored is not None:
+        return None
+    return weighted.state.constraints[0].few_scores(nodes, weighted.weights[0])
+
+
+def final_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
+    """Return the `raw_scores`, `normalized`."""
+    few = _few_scores(weighted, nodes)
+    if few is None:
+        return normalized(weighted, raw_scores(weighted, nodes))
+    ends, top = few.highest + few.lowest, few.highest
+    scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
+    return np.asarray(scaled, np.int64).take(few.indices)
+
+
+def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
+    """Return scores reversed and scaled, the fewest matching pods best; ignored nodes score 0."""
+    counted = scores if weighted.ignored is None else scores[~weighted.ignored]
+    top = int(counted.max(initial=0))
+    if top == 0:
+        result = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+    else:
+        # Nothing is negative here, so flooring equals Go's truncation.
+        result = MAX_NODE_SCORE * (top + int(counted.min()) - scores) // top
+    if weighted.ignored is not None:
+        result[weighted.ignored] = 0
+    return result
+
+
+def score_lines(weighted: WeightedState, nodes: NodeView) -> list[str]:
+    lines = []
+    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
+        slot = int(constraint.column.codes[nodes.row(0)])
+        if slot < 0:
+            lines.append(f"no label {constraint.constraint.topology_key}")
+            continue
+        pods = int(constraint.counts(nodes)[0])
+        lines.append(
+            f"{constraint.constraint.topology_key}={constraint.column.values[slot]}: {pods} matching pods"
+            f" ({constraint.constraint.selector}), weight {weight:.2f}, maxSkew {constraint.constraint.max_skew}"
+        )
+    return lines
+
+
+_IGNORED = -2
+"""The key of nodes that are ignored."""
+
+_UNLABELLED = -1
+"""The domain of a node without the topology label, which adds nothing to its score."""
+
+
+class _Counts:
+    """The matching pods of a constraint: per domain, or per node for the hostname."""
+
+    def __init__(self, constraint: SoftConstraint, nodes: NodeView, pod: PodInfo) -> None:
+        self.is_per_node = constraint.is_per_node
+        self.penalty = float(constraint.constraint.max_skew - 1)
+        self.weight = 0.0
+        self.counts_self = constraint.counts_pod(pod)
+        self.labelled: list[bool] = constraint.column.present.tolist()
+        self.slots: list[int] = constraint.slots.tolist()
+        self.counted: list[bool] | None = None if constraint.counted is None else constraint.counted.tolist()
+        self.per_slot: list[int] = [] if self.is_per_node else constraint.domain_counts.tolist()
+        self.per_node: list[int] = constraint.counts(nodes).tolist() if self.is_per_node else []
+
+    def key(self, row: int) -> int:
+        """Return what nodes with equal scores have in common."""
+        if not self.labelled[row]:
+            return _UNLABELLED
+        return self.per_node[row] if self.is_per_node else self.slots[row]
+
+    def score(self, key: int) -> float:
+        if key == _UNLABELLED:
+            return 0.0
+        return (key if self.is_per_node else self.per_slot[key]) * self.weight + self.penalty
+
+    def place(self, row: int) -> None:
+        """Count a replica on a node."""
+        if not self.counts_self:
+            return
+        if self.is_per_node:
+            self.per_node[row] += 1
+        elif self.counted is None or self.counted[row]:
+            self.per_slot[self.slots[row]] += 1
+
+
+class SpreadGroups:
+    """The scores of pods like one pod, group by group; see `kplan.framework.interface.ScoreGroups`."""
+
+    def __init__(self, state: ScoreState, nodes: NodeView, pod: PodInfo) -> None:
+        self._nodes = nodes
+        self._state = state
+        self._counts = [_Counts(constraint, nodes, pod) for constraint in state.constraints]
+        n_nodes = len(nodes)
+        self._is_ignored = [False] * n_nodes if state.unlabelled is None else state.unlabelled.tolist()
+        self._keys: list[tuple[int, ...]] = []
+        self._number_of: dict[tuple[int, ...], int] = {}
+        self._n_feasible: list[int] = []
+        self._with_slot: dict[tuple[int, int], list[int]] = {}  # place of a constraint and a domain -> groups
+        self._raw: dict[int, int] = {}  # group with feasible nodes -> its score before normalizing
+        self._ignored_groups: set[int] = set()
+        self.group_of = [self._group(row) for row in range(n_nodes)]
+
+    def _group(self, row: int) -> int:
+        key = (_IGNORED,) if self._is_ignored[row] else tuple([counts.key(row) for counts in self._counts])
+        number = self._number_of.get(key)
+        if number is None:
+            number = self._number_of[key] = len(self._keys)
+            self._keys.append(key)
+            self._n_feasible.append(0)
+            for place, counts in enumerate(self._counts if key[0] != _IGNORED else ()):
+                if not counts.is_per_node:
+                    self._with_slot.setdefault((place, key[place]), []).append(number)
+        return number
+
+    def set_feasible(self, feasible: BoolArray) -> None:
+        """Score over these nodes from now on, bool of shape (n_nodes,)."""
+        rows = np.flatnonzero(feasible)
+        weights = weigh(self._state, NodeView(self._nodes.cluster, rows)).weights
+        for counts, weight in zip(self._counts, weights, strict=True):
+            counts.weight = weight
+        self._n_feasible = np.bincount(np.asarray(self.group_of)[rows], minlength=len(self._keys)).tolist()
+        self._raw, self._ignored_groups = {}, set()
+        for group, n_feasible in enumerate(self._n_feasible):
+            if n_feasible:
+                self._rate(group)
+
+    def place(self, row: int) -> None:
+        """Count a replica on a node, which may change the node's group."""
+        for counts in self._counts:
+            counts.place(row)
+        group, moved = self.group_of[row], self._group(row)
+        if moved != group:
+            self.group_of[row] = moved
+            self._n_feasible[group] -= 1
+            self._n_feasible[moved] += 1
+            if not self._n_feasible[group]:
+                self._raw.pop(group, None)
+                self._ignored_groups.discard(group)
+            self._rate(moved)
+        for place, part in enumerate(self._keys[moved]):
+            for other in self._with_slot.get((place, part), ()):
+                if self._n_feasible[other]:
+                    self._rate(other)
+
+    def scores(self) -> list[tuple[int, int]]:
+        """Return each group that has feasible nodes, and their normalized score."""
+        raw = self._raw
+        top = max(raw.values(), default=0)
+        if top <= 0:
+            rated = [(group, MAX_NODE_SCORE) for group in raw]
+        else:
+            ends = top + min(raw.values())
+            rated = [(group, MAX_NODE_SCORE * (ends - score) // top) for group, score in raw.items()]
+        return rated + [(group, 0) for group in self._ignored_groups]
+
+    def _rate(self, group: int) -> None:
+        key = self._keys[group]
+        if key[0] == _IGNORED:
+            self._ignored_groups.add(group)
+            return
+        total = 0.0
+        for counts, part in zip(self._counts, key, strict=True):
+            total += counts.score(part)
+        whole = math.trunc(total)
+        rest = total - whole
+        self._raw[group] = whole + (rest >= 0.5) - (rest <= -0.5)
+
 
 MAX_CACHED = 128
 """How many pods' counts are cached, for filters and for scores each: some bytes a node and constraint."""

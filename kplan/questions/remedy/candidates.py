@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kplan.actions.carry_out import Goal, Playing, movable, workload_of
 from kplan.answers.pod_groups import share_of
+from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
-from kplan.api.tolerations import untolerated
 from kplan.changes import remedy as r
 from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kind_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from kplan.actions.carry_out import workload_of
 from kplan.api.kinds import POD_MAKERS, SCALED
-from kplan.api.references import WorkloadRef
+from kplan.api.names import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes.sets import Changes
 from kplan.changes.values import LoosenBudget, Move, Place, Scale

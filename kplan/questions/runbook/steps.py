@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
-from kplan.api.references import PodKey
+from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes.values import DrainOptions, Place

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kplan.api.affinity import Toleration
 from kplan.api.labels import HOSTNAME, ZONE
 from kplan.api.meta import LabelSelector
-from kplan.api.tolerations import Toleration
 from kplan.autoscaling.karpenter.requirements import Vocabulary
 from kplan.autoscaling.karpenter.topology_group import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
 
