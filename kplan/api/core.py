@@ -14,7 +14,7 @@ from kplan.api.meta import (
     ResourceList,
     TypedObjectReference,
 )
-from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
+from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplate, PodTemplateSpec
 from kplan.api.storage import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
 
 HEADLESS = "None"
@@ -71,7 +71,7 @@ class Service(ApiObject, frozen=True):
 
 
 #: Of `kplan.api.pod`: what most readers of the core group want, too.
-__all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplateSpec"]
+__all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplate", "PodTemplateSpec"]
 
 
 class NodeSpec(KubeStruct, frozen=True):

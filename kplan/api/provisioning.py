@@ -1,4 +1,4 @@
-"""Kinds that make nodes: Karpenter's NodePool, NodeClaim, NodeOverlay and node classes, and those of Cluster API."""
+"""Kinds that make nodes: Karpenter's, CapacityBuffer, and those of Cluster API."""
 
 from msgspec import field
 
@@ -141,6 +141,42 @@ class NodeOverlay(ApiObject, frozen=True):
     """A node overlay."""
 
     spec: NodeOverlaySpec = NodeOverlaySpec()
+
+
+class TemplateReference(KubeStruct, frozen=True):
+    """A PodTemplate of the same namespace."""
+
+    name: str = ""
+
+
+class ScalableReference(KubeStruct, frozen=True):
+    """A workload of the same namespace; without a group, of apps."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class CapacityBufferSpec(KubeStruct, frozen=True):
+    """How much room there is to be for further pods of a template or of a workload.
+
+    Attributes
+    ----------
+    replicas, percentage : for how many pods, and for how many in a hundred of the workload's; the larger counts
+    limits : what they may request together
+    """
+
+    pod_template_ref: TemplateReference | None = None
+    scalable_ref: ScalableReference | None = None
+    replicas: Int32 | None = None
+    percentage: Int32 | None = None
+    limits: ResourceList = {}
+
+
+class CapacityBuffer(ApiObject, frozen=True):
+    """Room that is kept free."""
+
+    spec: CapacityBufferSpec = CapacityBufferSpec()
 
 
 class NodeClass(ApiObject, frozen=True):

@@ -437,6 +437,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (provisioning.MachineTemplate, "metadata"): metadata_rule("Machine"),
     (provisioning.NodeReference, "name"): _named("Node"),
     (provisioning.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
+    (provisioning.TemplateReference, "name"): _named("PodTemplate"),
     (provisioning.TemplateMeta, "labels"): Words.labels,
     (provisioning.TemplateMeta, "annotations"): _annotations,
     # The status names groups as the cloud does.
@@ -565,6 +566,7 @@ STRUCT_RULES: dict[type, StructRule] = {
     meta.TypedObjectReference: StructRule(_IDENTITY, _by_kind),
     CrossVersionObjectReference: StructRule(_IDENTITY, _by_kind),
     provisioning.NodeClassReference: StructRule(_IDENTITY, _by_kind),
+    provisioning.ScalableReference: StructRule(_IDENTITY, _by_kind),
     resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
     meta.LabelSelectorRequirement: StructRule(_VALUES, _by_key),
     NodeSelectorRequirement: StructRule(_VALUES, _by_key),

@@ -80,7 +80,9 @@ def test_progress_is_told_for_every_kind(start: Start) -> None:
     served = {
         resource.kind.resource
         for resource in RESOURCES
-        if not resource.kind.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+        if not resource.kind.group.startswith(
+            ("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io")
+        )
     }
     assert set(told) == served - {"devicetaintrules", "podgroups"}
     assert told["pods"] == [(20, None), (40, None), (60, None), (82, 82)]

@@ -17,7 +17,9 @@ OPTIONAL = {
     **{
         name: None
         for name, resource in BY_NAME.items()
-        if resource.kind.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+        if resource.kind.group.startswith(
+            ("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io")
+        )
     },
     **dict.fromkeys(("devicetaintrules", "podgroups")),
 }

@@ -39,7 +39,7 @@ def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
     not_served |= {
         resource
         for resource in granted()
-        if resource[0].startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+        if resource[0].startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io"))
     }
     assert asked_for == granted() - not_served
 

@@ -34,7 +34,7 @@ from kplan.autoscaling.karpenter.planned import (
     node_claim_requirements,
     static_node,
 )
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit
+from kplan.autoscaling.karpenter.prepared import Prepared, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
@@ -44,9 +44,9 @@ _FILTERED = "NodePool requirements filtered out all compatible available instanc
 _LACKING = f"{_FILTERED} due to minValues incompatibility"
 
 
-def provisioning_answer(prepared: Prepared, provisioned: Simulated) -> dict[str, Any]:
+def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
     """Return what is made for pending pods."""
-    texts = Texts(prepared.known)
+    texts, provisioned = Texts(prepared.known), prepared.provisioned
     answer: dict[str, Any] = {
         "nodeClaims": sorted(
             (_created(node, prepared) for node in provisioned.nodes), key=lambda claim: sorted(claim["pods"])
@@ -66,6 +66,12 @@ def provisioning_answer(prepared: Prepared, provisioned: Simulated) -> dict[str,
         answer["nodePoolEvents"] = events
     if prepared.overlaid.statuses:
         answer["overlays"] = dict(prepared.overlaid.statuses)
+    if prepared.buffers:
+        answer["buffers"] = {
+            buffer.key: {"ReadyForProvisioning": buffer.condition}
+            | ({} if buffer.replicas is None else {"replicas": buffer.replicas})
+            for buffer in prepared.buffers
+        }
     if prepared.options.static:
         answer["static"] = {name: _scaled(scaling, prepared) for name, scaling in scale_static_pools(prepared).items()}
     return answer

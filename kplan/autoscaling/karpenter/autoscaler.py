@@ -26,7 +26,7 @@ from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, limits_text
 from kplan.autoscaling.karpenter.releases import NEWEST, Release, release_in, release_named
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
@@ -35,6 +35,7 @@ from kplan.autoscaling.seam import Advice, Namer, NewNode, PreparedCluster, Remo
 from kplan.autoscaling.settings import Karpenter
 from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
+from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
@@ -82,8 +83,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""
-        prepared = self._prepared(cluster)
-        return self._provisioned(prepared, provision(prepared))
+        return self._provisioned(self._prepared(cluster))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
@@ -105,8 +105,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
         """Return all that is done; Karpenter does not work in loops of a fixed time."""
         prepared = self._prepared(cluster)
-        provisioned = provision(prepared)
-        advice = self._provisioned(prepared, provisioned)
+        advice = self._provisioned(prepared)
         conditions = claim_states(prepared)
         outcomes = {method.name: method.ask(prepared, conditions) for method in METHODS}
         acting = next((method for method in METHODS if outcomes[method.name].commands), None)
@@ -120,8 +119,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         removed = frozenset(node for removal in removes for node in removal.nodes)
 
         def detail() -> dict[str, Any]:
-            provisioning = provisioning_answer(prepared, provisioned)
-            disruption = answer_of(conditions, outcomes)
+            provisioning, disruption = provisioning_answer(prepared), answer_of(conditions, outcomes)
             return {"version": self.version, "provisioning": provisioning, "disruption": disruption}
 
         prices = self._prices(prepared)
@@ -139,7 +137,10 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     def _prepared(self, cluster: PreparedCluster) -> Prepared:
         return Prepared(cluster.snapshot, self.entries, self.options, cluster.now, self.release)
 
-    def _provisioned(self, prepared: Prepared, provisioned: Simulated) -> Advice:
+    def _provisioned(self, prepared: Prepared) -> Advice:
+        provisioned = prepared.provisioned
+        errors = {pod: why for pod, why in provisioned.errors.items() if pod not in prepared.buffer_pods}
+        waiting = [pod for pod in provisioned.waiting if pod not in prepared.buffer_pods]
         namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
@@ -162,13 +163,13 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
                     for pool in dict.fromkeys(one.pool for one in refused)
                 }
                 | unready
-                for pod, refused in provisioned.errors.items()
+                for pod, refused in errors.items()
             }
             | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
-            | {pod: unready or {"": (_NO_POOL,)} for pod in provisioned.waiting},
+            | {pod: unready or {"": (_NO_POOL,)} for pod in waiting},
             events={
                 pod: FAILED + "; ".join(error_texts(refused, texts))
-                for pod, refused in provisioned.errors.items()
+                for pod, refused in errors.items()
                 if not any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
             }
             | {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
@@ -223,6 +224,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
                 yield InputWarning("Expired", state.name, message)
         for pool, why in prepared.foreign.items():
             yield InputWarning("OtherProvider", pool, f"{why}: it is passed over (supportedNodeClasses changes that)")
+        yield from _buffer_warnings(prepared)
         for entry in self.entries:
             if not entry.offerings:
                 yield InputWarning("OfferedNowhere", entry.name, "the instance type has no offerings: no node gets it")
@@ -238,6 +240,22 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
         if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
+
+
+def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
+    """Warn of buffers for which no room is kept, or too little."""
+    errors, waiting = prepared.provisioned.errors, prepared.provisioned.waiting
+    for buffer in prepared.buffers:
+        if buffer.replicas is None:
+            yield InputWarning("BufferWithoutPods", buffer.key, f"no room is kept for the buffer: {buffer.reason}")
+            continue
+        if buffer.replicas > len(buffer.pods):
+            message = f"asks for {buffer.replicas:,} pods; followed for {len(buffer.pods):,}"
+            yield InputWarning("BufferTooLarge", buffer.key, message)
+        lacking = sum(pod.metadata.key in errors or pod.metadata.key in waiting for pod in buffer.pods)
+        if lacking:
+            message = f"no pool makes room for {lacking:,} of the {len(buffer.pods):,} pods of the buffer"
+            yield InputWarning("BufferWithoutRoom", buffer.key, message)
 
 
 def _price_after(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> float | None:
@@ -276,6 +294,8 @@ def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
     options, types = read_options(settings.options), settings.instance_types
     source = "the nodes and node claims of the cluster" if types is None else "a list"
     release, notes = release_in(snapshot) if settings.version is None else (release_named(settings.version), ())
+    if "CapacityBuffer" in options.feature_gates and not release.buffers:
+        raise UsageError(f"karpenter {release.name} has no feature gate 'CapacityBuffer'", hint="1.14 has it")
     return KarpenterAutoscaler(
         entries=learned_catalogue(snapshot) if types is None else content_of(settings),
         options=options,

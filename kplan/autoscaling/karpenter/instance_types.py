@@ -55,7 +55,7 @@ class Overhead(KubeStruct, frozen=True):
 class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True):
     """A zone and capacity type in which an instance type can be had, and its price.
 
-    Overrides are amounts that its machines have in place of those of the type.
+    Overrides are amounts that its machines have beside those of the type.
     """
 
     requirements: tuple[NodeSelectorRequirement, ...] = ()
@@ -130,8 +130,8 @@ class InstanceType(msgspec.Struct, frozen=True):
     def allocatable_at(self, offering: Offering) -> Amounts:
         """Return what pods can use of the machine of an offering."""
         own = offering.overhead_override
-        overhead = self.overhead if own is None else self.overhead | own.total
-        return _allocatable(self.capacity | amounts_of(offering.capacity_override), overhead)
+        overhead = self.overhead if own is None else total_of((self.overhead, own.total))
+        return _allocatable(total_of((self.capacity, amounts_of(offering.capacity_override))), overhead)
 
 
 def _allocatable(capacity: Amounts, overhead: Amounts) -> Amounts:

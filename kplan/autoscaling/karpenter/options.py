@@ -19,6 +19,7 @@ GATES = {
     "SpotToSpotConsolidation": False,
     "NodeOverlay": False,
     "StaticCapacity": False,
+    "CapacityBuffer": False,
 }
 """Karpenter's feature gates, and whether they are on by default."""
 

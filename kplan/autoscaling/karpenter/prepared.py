@@ -14,6 +14,7 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
+from kplan.autoscaling.karpenter.buffers import Buffer, buffers_of
 from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
@@ -197,8 +198,38 @@ class Prepared:
         return dict(sorted(pods.items()))
 
     @cached_property
+    def buffers(self) -> list[Buffer]:
+        """What CapacityBuffers come to, where Karpenter looks at them."""
+        return buffers_of(self.snapshot, self.now) if self.options.is_on("CapacityBuffer") else []
+
+    @cached_property
+    def buffer_pods(self) -> frozenset[str]:
+        """The pods, NAMESPACE/NAME, that are only room to keep free."""
+        return frozenset(pod.metadata.key for buffer in self.buffers for pod in buffer.pods)
+
+    @cached_property
     def pending(self) -> list[Pod]:
-        return [pod for key, pod in self._provisionable.items() if key not in self.rejected]
+        """The pods that need a place, and those that are only room to keep free."""
+        own = [pod for key, pod in self._provisionable.items() if key not in self.rejected]
+        return own + [pod for buffer in self.buffers for pod in buffer.pods]
+
+    @cached_property
+    def provisioned(self) -> Simulated:
+        """The places of all pending pods, and of those of nodes that are going away."""
+        budgets = Budgets(self.snapshot.pod_disruption_budgets, self.now)
+        pods = [*self.pending, *leaving_pods(self, budgets)]
+        if not pods:
+            return Simulated([], {}, {})
+        simulated = self.simulate(pods, self.state.active, is_strict=True)
+        return simulated or Simulated([], {}, {}, waiting=tuple(pod.metadata.key for pod in pods))
+
+    @cached_property
+    def buffer_nodes(self) -> frozenset[str]:
+        """The nodes that keep room free for buffers."""
+        if not self.buffer_pods:
+            return frozenset()
+        existing = self.provisioned.existing.items()
+        return frozenset(node for node, pods in existing if any(pod.metadata.key in self.buffer_pods for pod in pods))
 
     @cached_property
     def rejected(self) -> Mapping[str, tuple[str, ...]]:
@@ -282,16 +313,6 @@ class Prepared:
             errors=errors,
             uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
         )
-
-
-def provision(prepared: Prepared) -> Simulated:
-    """Find places for all pending pods, and for those of nodes that are going away."""
-    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, prepared.now)
-    pods = [*prepared.pending, *leaving_pods(prepared, budgets)]
-    if not pods:
-        return Simulated([], {}, {})
-    simulated = prepared.simulate(pods, prepared.state.active, is_strict=True)
-    return simulated or Simulated([], {}, {}, waiting=tuple(pod.metadata.key for pod in pods))
 
 
 def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:

@@ -16,7 +16,7 @@ from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_of
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated
 from kplan.changes.values import Admitted, LimitChange, Pool
 
 MOST_TRIED = 40
@@ -36,7 +36,7 @@ class Widening:
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
         self._left = MOST_TRIED
-        self._n_waiting = _n_waiting(provision(prepared))
+        self._n_waiting = _n_waiting(prepared.provisioned)
 
     def changes(self) -> Iterator[tuple[Pool, ...]]:
         """Yield changes that help more pods: one by itself, or several of a pool that help only together."""
@@ -68,7 +68,7 @@ class Widening:
         snapshot = self._prepared.snapshot
         pools = tuple(pool if other.metadata.name == pool.metadata.name else other for other in snapshot.node_pools)
         other = dataclasses.replace(snapshot, node_pools=pools)
-        provisioned = provision(self._prepared.of(other))
+        provisioned = self._prepared.of(other).provisioned
         if _n_waiting(provisioned) >= self._n_waiting:
             return []
         return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]

@@ -223,6 +223,53 @@ def test_a_move_that_saves_too_little_is_not_made_in_balance() -> None:
     assert "would save too little for what it disrupts: score" in stay.message
 
 
+def buffer(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": spec,
+    }
+
+
+def buffered(*buffers: dict[str, Any], cpu: str = "1") -> NodesReport:
+    template = head("PodTemplate", name="chunk", namespace="default") | {
+        "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+    }
+    return report(node_pool(), template, *buffers, featureGates={"CapacityBuffer": True})
+
+
+def test_room_is_kept_for_buffers() -> None:
+    decided = buffered(buffer("warm", podTemplateRef={"name": "chunk"}, replicas=3, limits={"cpu": "2"}))
+
+    (added,) = decided.adds
+    assert added.pods == ("default/capacity-buffer-warm-1", "default/capacity-buffer-warm-2")
+
+
+@pytest.mark.parametrize(
+    ("own", "cpu", "message"),
+    [
+        (buffer("b", podTemplateRef={"name": "absent"}, replicas=1), "1", "for the buffer: PodTemplateNotFound"),
+        (buffer("b", scalableRef={"kind": "Deployment", "name": "absent"}), "1", "for the buffer: ScalableRefNotFound"),
+        (buffer("b", scalableRef={"kind": "Job", "name": "one"}), "1", "for the buffer: ResolutionFailed"),
+        (buffer("b", podTemplateRef={"name": "chunk"}, replicas=2), "64", "for 2 of the 2 pods of the buffer"),
+        (buffer("b", podTemplateRef={"name": "chunk"}, replicas=10**6), "1m", "asks for 1,000,000 pods"),
+    ],
+)
+def test_a_buffer_without_its_room_is_warned_of(own: dict[str, Any], cpu: str, message: str) -> None:
+    decided = buffered(own, cpu=cpu)
+
+    assert [message in warning.message for warning in decided.warnings if warning.code.startswith("Buffer")] == [True]
+    assert not decided.unhelped
+
+
+def test_a_release_without_buffers_refuses_their_gate() -> None:
+    with pytest.raises(kplan.UsageError, match=r"karpenter 1\.13 has no feature gate 'CapacityBuffer'"):
+        report_of(
+            kplan.Karpenter(instance_types=TYPES, version="1.13", options={"featureGates": {"CapacityBuffer": True}})
+        )
+
+
 def test_empty_nodes_go() -> None:
     found = report(node_pool(), *machine("n1"), *machine("n2"), pod("web", "3", "n2"))
 

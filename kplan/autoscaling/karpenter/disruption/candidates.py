@@ -106,6 +106,7 @@ class Candidate(msgspec.Struct, frozen=True):
     price : what it costs; None if unknown
     rank : those of the lowest rank go first
     pods : those that need a place elsewhere
+    is_buffer : it keeps room free for a CapacityBuffer
     type_index : the number of its instance type; None if the catalogue does not have it
     """
 
@@ -120,6 +121,7 @@ class Candidate(msgspec.Struct, frozen=True):
     rank: float
     is_empty: bool
     pods: tuple[Pod, ...]
+    is_buffer: bool
     condition: ClaimState
 
     @property
@@ -220,6 +222,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             rank=-(price or 0.0) / moving if release.ranks_by_savings else cost,
             is_empty=moving <= NODE_COST if release.empties_costless else not pods,
             pods=pods,
+            is_buffer=state.name in prepared.buffer_nodes,
             condition=self.conditions.get(claim.metadata.name, ClaimState()),
         )
 
@@ -271,6 +274,9 @@ def has_consolidation(candidate: Candidate, events: Events) -> bool:
 def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
     """Tell whether a node may go because it is empty."""
     if candidate.is_static or not has_consolidation(candidate, events):
+        return False
+    if candidate.is_buffer:
+        events.note(candidate.state, UNCONSOLIDATABLE, f'Node "{candidate.name}" has buffer pods')
         return False
     return candidate.is_empty and candidate.condition.is_consolidatable
 
