@@ -97,7 +97,7 @@ _kplan() {
         *" --ties") _kplan_words scheduler name even; return ;;
         *" --seed") return ;;
         *" --extenders") _kplan_words ignore call; return ;;
-        *" --output"|*" -o") _kplan_words table wide short json yaml markdown name junit github sarif codequality html; return ;;
+        *" --output"|*" -o") _kplan_words table wide short json yaml markdown name junit github sarif codequality openmetrics html; return ;;
         *" --report") _kplan_files; return ;;
         *" --top") return ;;
         *" --max-listed") return ;;

@@ -70,6 +70,7 @@ class OutputFormat(JsonFormat):
     GITHUB = "github"
     SARIF = "sarif"
     CODEQUALITY = "codequality"
+    OPENMETRICS = "openmetrics"
     HTML = "html"
 
 

@@ -34,7 +34,7 @@ _WRITERS: Mapping[str, str] = {
     "codequality": "kplan.report.pipelines:render_code_quality",
 }
 """Formats that hold what went well and what did not -> the function that writes it."""
-PROGRAM_FORMATS = frozenset(_WRITERS)
+PROGRAM_FORMATS = frozenset({*_WRITERS, "openmetrics"})
 
 
 def view_of(kind: str) -> View[Any]:
@@ -85,7 +85,7 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
         if output in ("name", "short"):
             lines = view.names(document) if output == "name" else (document.sentence,)
             return "".join(f"{line}\n" for line in lines)
-        if output in _WRITERS:
+        if output in PROGRAM_FORMATS:
             return _for_programs(document, output, view, options)
         return _for_people(document, self._told, output, view, options)
 
@@ -112,6 +112,10 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
+    if output == "openmetrics":
+        from kplan.report.openmetrics import render_openmetrics
+
+        return render_openmetrics(document, view.metrics(document))
     report = CaseReport(
         kind=document.kind,
         title=document.sentence,
@@ -144,6 +148,10 @@ def render_refusal(report: CaseReport, output: str) -> str:
 
     if output in _WRITERS:
         return render_for_programs(report, output)
+    if output == "openmetrics":
+        from kplan.report.openmetrics import refused_in_openmetrics
+
+        return refused_in_openmetrics()
     if output == "markdown":
         return refused_in_markdown(report)
     if output == "html":

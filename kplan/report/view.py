@@ -103,6 +103,15 @@ def warning_cases(document: Report) -> list[Case]:
     ]
 
 
+class Metric(msgspec.Struct, frozen=True):
+    """A gauge with one of its values; those with the same name follow each other."""
+
+    name: str  #: without the prefix ``kplan_``
+    help: str
+    value: float
+    labels: Mapping[str, str] = {}
+
+
 R = TypeVar("R", bound=Report)
 
 
@@ -131,6 +140,7 @@ class View(msgspec.Struct, Generic[R], frozen=True):
     body: Callable[[R, ReportOptions], Iterable[Block]]  #: what stands below the answer, for people
     cases: Callable[[R, ReportOptions], Iterable[Case]]  #: for programs that show what went wrong
     names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts
+    metrics: Callable[[R], Iterable[Metric]] = lambda _document: ()  #: numbers for a monitoring system
     style: Callable[[R], Style] = lambda _document: ""  #: of an answer in one sentence
     opening: Callable[[R, ReportOptions], Iterable[Block]] = opening_blocks  #: what the answer is about
     reasons: Callable[[R], str] = lambda document: reasons_of(document.verdict)  #: why the verdict is a failure

@@ -94,8 +94,9 @@ def test_every_format_for_people_and_every_document_begins_with_the_same_sentenc
 def test_warnings_are_in_every_format(output: str) -> None:
     text = render(_with_warning(), output, ReportOptions())
     assert "UnmodelledFeature" in text
-    assert "moon" in text
-    assert "poddisruptionbudgets" in text
+    is_counted = output == "openmetrics"
+    assert ("moon" in text) != is_counted
+    assert ("poddisruptionbudgets" in text) != is_counted
 
 
 def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:

@@ -15,7 +15,7 @@ from kplan.report.decision import decision_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, Metric, State, View
 from kplan.report.words import left_out
 
 _MOST_REASONS = 2
@@ -117,4 +117,13 @@ def _names(document: HeadroomReport) -> list[str]:
     return [f"{workload.workload} {workload.fits}" for workload in document.workloads]
 
 
-VIEW = View(_sentence, _body, _cases, _names, style=_style)
+def _metrics(document: HeadroomReport) -> Iterator[Metric]:
+    for workload in document.workloads:
+        of = {"workload": workload.workload}
+        yield Metric("headroom_running_replicas", "Replicas that run.", workload.running, of)
+    for workload in document.workloads:
+        of = {"workload": workload.workload}
+        yield Metric("headroom_replicas", "Replicas that fit besides.", workload.fits, of)
+
+
+VIEW = View(_sentence, _body, _cases, _names, _metrics, style=_style)

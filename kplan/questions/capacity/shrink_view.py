@@ -9,7 +9,7 @@ from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, View
+from kplan.report.view import Case, Metric, View
 from kplan.report.words import left_out, name_ranges
 
 _MOST_ROWS = 20
@@ -110,4 +110,8 @@ def _names(document: ShrinkReport) -> list[str]:
     return [node.name for node in document.freed]
 
 
-VIEW = View(_sentence, _body, _cases, _names, style=lambda document: "good" if document.freed else "")
+def _metrics(document: ShrinkReport) -> Iterator[Metric]:
+    yield Metric("shrink_nodes", "Nodes that can be drained one after another.", len(document.freed))
+
+
+VIEW = View(_sentence, _body, _cases, _names, _metrics, style=lambda document: "good" if document.freed else "")

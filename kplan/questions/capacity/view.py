@@ -17,7 +17,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.overview import group_text
 from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
-from kplan.report.view import Case, View
+from kplan.report.view import Case, Metric, View
 from kplan.report.words import name_ranges
 
 _MOST_SINGLE_NODES = 10
@@ -312,11 +312,22 @@ def _names(document: CapacityReport) -> list[str]:
     return [f"{template.name} {template.fits}" for template in document.templates]
 
 
+def _metrics(document: CapacityReport) -> Iterator[Metric]:
+    for template in document.templates:
+        yield Metric("capacity_replicas", "Replicas that fit.", template.fits, {"workload": template.name})
+    for name, zone in document.zones.items():
+        yield Metric("capacity_zone_replicas", "Replicas that fit in a zone.", zone.replicas, {"zone": name})
+    yield Metric("capacity_nodes", "Nodes that take a replica.", document.summary.nodes)
+    if document.summary.wanted is not None:
+        yield Metric("capacity_wanted_replicas", "Replicas that are wanted.", document.summary.wanted)
+
+
 VIEW = View(
     _sentence,
     _body,
     _cases,
     _names,
+    metrics=_metrics,
     style=lambda document: "bad" if _missing(document) else "good",
     has_bars=True,
 )

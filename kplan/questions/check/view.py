@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from kplan.api.quantity import count, listing
-from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Level
+from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, Metric, State, View
 
 _MOST_SHOWN = 5
 _NOUNS: Mapping[Level, str] = {
@@ -105,11 +106,21 @@ def _names(document: ChecksReport) -> Iterator[str]:
     return (f"{check.state} {check.name}" for check in document.checks)
 
 
+def _metrics(document: ChecksReport) -> Iterator[Metric]:
+    for check in document.checks:
+        for state in get_args(CheckState):
+            about = "Whether a check passed, failed, or was not asked."
+            yield Metric("check_state", about, check.state == state, {"check": check.name, "state": state})
+    for check in document.checks:
+        yield Metric("check_findings", "What breaks a promise.", check.failed, {"check": check.name})
+
+
 VIEW = View(
     _sentence,
     _body,
     _cases,
     _names,
+    metrics=_metrics,
     style=lambda document: "bad" if document.summary.failed else "good",
 )
 

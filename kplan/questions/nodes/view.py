@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import UnsetType
@@ -23,7 +24,7 @@ from kplan.report.new_nodes import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import step_blocks, timeline_blocks
-from kplan.report.view import Case, View
+from kplan.report.view import Case, Metric, View
 from kplan.report.words import name_ranges, seconds_text
 
 _MOST_ROWS = 20
@@ -198,11 +199,25 @@ def _marks(document: NodesReport) -> dict[str, Span]:
     return {name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes}
 
 
+def _metrics(document: NodesReport) -> Iterator[Metric]:
+    yield Metric("nodes_added", "Nodes that the autoscaler adds.", len(document.adds))
+    pools = Counter(node.pool or node.group or "" for node in document.adds)
+    for pool, number in sorted(pools.items()):
+        yield Metric("pool_nodes_added", "Nodes that it adds to a pool or group.", number, {"pool": pool})
+    yield Metric("nodes_removed", "Nodes that it removes.", sum(len(removal.nodes) for removal in document.removes))
+    yield Metric("nodes_staying", "Nodes that stay.", len(document.stays))
+    yield Metric("pods_unhelped", "Pending pods that no new node helps.", len(document.unhelped))
+    for when, price in (("before", document.price.before), ("after", document.price.after)):
+        if price is not None:
+            yield Metric("nodes_price", "The price of all nodes whose price is known.", price, {"when": when})
+
+
 VIEW = View(
     _sentence,
     _body,
     _cases,
     _names,
+    metrics=_metrics,
     style=_style,
     moments={"after": "The cluster with its new nodes"},
     marks=_marks,

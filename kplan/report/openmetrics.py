@@ -1,0 +1,61 @@
+"""Reports as OpenMetrics, for a node exporter's folder or a push gateway.
+
+https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kplan.report.view import Metric
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Report
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def render_openmetrics(document: Report, metrics: Iterable[Metric]) -> str:
+    """Write what every report has, and the numbers of its kind; its text is visible already."""
+    return _text([*_of_any(document), *metrics])
+
+
+def refused_in_openmetrics() -> str:
+    """Return the metrics of a question that has no answer."""
+    return _text([_answered(0)])
+
+
+def _answered(value: float) -> Metric:
+    return Metric("answered", "Whether the question has an answer.", value)
+
+
+def _of_any(document: Report) -> Iterator[Metric]:
+    of = {"kind": document.kind}
+    yield _answered(1)
+    yield Metric("failed", "Whether something happens that --fail-on lists.", document.verdict.failed, of)
+    for warning in document.warnings:
+        yield Metric("warnings", "Warnings of the report.", 1, {**of, "code": warning.code})
+    yield Metric("snapshot_nodes", "Nodes of the cluster that was asked about.", document.snapshot.nodes, of)
+    yield Metric("snapshot_pods", "Pods of the cluster that was asked about.", document.snapshot.pods, of)
+    seconds = datetime.fromisoformat(document.generated_at).timestamp()
+    yield Metric("generated_timestamp_seconds", "When the report was made.", seconds, of)
+
+
+def _text(metrics: Iterable[Metric]) -> str:
+    families: dict[str, tuple[str, dict[str, float]]] = {}
+    for metric in metrics:
+        _, samples = families.setdefault(metric.name, (metric.help, {}))
+        labels = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in metric.labels.items())
+        # Values with the same labels would be no metrics: those of two checks of one name are added.
+        samples[labels] = samples.get(labels, 0) + metric.value
+    lines: list[str] = []
+    for name, (about, samples) in families.items():
+        lines += [f"# TYPE kplan_{name} gauge"]
+        lines += [f"# UNIT kplan_{name} seconds"] if name.endswith("_seconds") else []
+        lines += [f"# HELP kplan_{name} {about.translate(_ESCAPES)}"]
+        for labels, value in samples.items():
+            number = int(value) if value == int(value) else value
+            lines.append(f"kplan_{name}{{{labels}}} {number}" if labels else f"kplan_{name} {number}")
+    return "\n".join([*lines, "# EOF"]) + "\n"
