@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
+from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
@@ -19,7 +20,7 @@ from kplan.autoscaling.changed_pools import with_change
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
-from kplan.changes.values import AddNodes, Change, LoosenBudget, Patch, Pool, Stage
+from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, Stage
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, prices_of
 from kplan.documents.change import StepEvent
@@ -42,7 +43,7 @@ Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""
 
 _GONE = (StepEvent.EVICTED, StepEvent.DELETED)
-_NEW_WITH_POD = ("Pod", "Job")
+_NEW_WITH_POD = ("Pod", "Job", "PersistentVolumeClaim")
 """Kinds whose pods cannot be changed in place: they are created again."""
 
 
@@ -244,7 +245,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_cluster(act: Change) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, AddNodes | Pool | LoosenBudget) or (
+    return isinstance(act, AwaitNodes | AddNodes | Pool | LoosenBudget) or (
         isinstance(act, Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
 
@@ -364,7 +365,7 @@ def _changed_base(base: Base, act: Change) -> Base:
     return other
 
 
-def _changed(snapshot: Snapshot, act: Change) -> Snapshot:
+def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901 - one case a kind, in one place
     if isinstance(act, AddNodes):  # cordoned until it is their turn
         after = rewritten(snapshot, WhatIfNodes(act.nodes, act.like))[0]
         nodes = (
@@ -374,6 +375,8 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:
             for node in after.nodes
         )
         return dataclasses.replace(after, nodes=tuple(nodes))
+    if isinstance(act, AwaitNodes):
+        return with_objects(snapshot, [_set_up(snapshot.node_by_name[name], act.taints) for name in act.nodes])
     if isinstance(act, LoosenBudget):
         (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
         spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))
@@ -383,6 +386,9 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:
     target = WorkloadRef.parse(act.object)
     if target.kind == "Pod":
         return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
+    if target.kind == "PersistentVolumeClaim":
+        claims = (held for held in snapshot.persistent_volume_claims if held.metadata.key == target.path)
+        return with_objects(snapshot, [_patched(claim, act.spec) for claim in claims])
     changed: list[Any] = []
     for job in snapshot.jobs:
         if job.metadata.key == target.path:
@@ -395,6 +401,11 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:
         if not pod.spec.node_name:
             changed.append(_patched(pod, act.spec))
     return with_objects(snapshot, changed)
+
+
+def _set_up(node: Node, keys: Collection[str]) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in keys)
+    return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:

@@ -169,6 +169,33 @@ class CreateObject(RemedyBase, frozen=True, kw_only=True, tag="create"):
     change: MissingObject
 
 
+class Awaited(Document, frozen=True, kw_only=True):
+    """Something under way after which the pod runs, or is scheduled, without anybody's doing.
+
+    Attributes
+    ----------
+    what : node (it is being set up), pod (it ends), or gates (the named controller removes them)
+    name : of the node, NAMESPACE/NAME of the pod, or the name of the controller, such as Kueue
+    because : keys of the node's taints that go away then, the node of the pod, or the gates
+    """
+
+    what: Literal["node", "pod", "gates"]
+    name: str
+    because: tuple[str, ...] = ()
+
+
+class Await(RemedyBase, frozen=True, kw_only=True, tag="wait"):
+    """Wait for what is under way already.
+
+    Attributes
+    ----------
+    command : shows how far it is
+    """
+
+    change: Awaited
+    command: str = ""
+
+
 class GateChange(Document, frozen=True, kw_only=True):
     """Scheduling gates that are removed."""
 
@@ -318,18 +345,6 @@ class LowerReplicas(RemedyBase, frozen=True, kw_only=True, tag="lower-replicas")
     change: ReplicasChange
 
 
-class ReplicaSplit(ReplicasChange, frozen=True, kw_only=True):
-    """More replicas, each with lower requests."""
-
-    requests: tuple[RequestChange, ...]
-
-
-class SplitReplicas(RemedyBase, frozen=True, kw_only=True, tag="split-replicas"):
-    """Split a workload into more and smaller replicas with the same requests in all."""
-
-    change: ReplicaSplit
-
-
 class MoreReplicas(RemedyBase, frozen=True, kw_only=True, tag="more-replicas"):
     """Run more replicas first, so that a disruption budget lets one go."""
 
@@ -441,6 +456,7 @@ Remedy = (
     | CorrectSelector
     | CorrectName
     | CreateObject
+    | Await
     | RemoveGates
     | Uncordon
     | RepairNode
@@ -449,7 +465,6 @@ Remedy = (
     | AddNodes
     | RaisePriority
     | LowerReplicas
-    | SplitReplicas
     | MoreReplicas
     | ChangeBudget
     | AllowUnavailable
@@ -472,6 +487,8 @@ NODE_STATES = {
 }
 """The meaning of the taints that the control plane sets."""
 
+_MOST_TAINTS = 3
+
 _RULES = {
     "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
     "podAffinity": "only prefer to run near other pods per {}",
@@ -481,7 +498,12 @@ _RULES = {
 
 def remedy_change(remedy: Remedy) -> str:
     """Return a remedy as a sentence without a full stop."""
-    return f"{of_members(remedy)}{remedy_words(remedy)}{'' if remedy.checked else ' (not tried)'}"
+    return f"{of_members(remedy)}{remedy_words(remedy)}{untried(remedy)}"
+
+
+def untried(remedy: Remedy) -> str:
+    """Return that a remedy was not tried, to go behind it; what is waited for cannot be."""
+    return "" if remedy.checked or isinstance(remedy, Await) else " (not tried)"
 
 
 def of_members(remedy: Remedy) -> str:
@@ -492,6 +514,15 @@ def of_members(remedy: Remedy) -> str:
 def _within(budgets: Sequence[str]) -> str:
     """Return which budgets count what a remedy evicts or deletes."""
     return f" (within {'budget' if len(budgets) == 1 else 'budgets'} {listing(budgets)})" if budgets else ""
+
+
+def _awaited(c: Awaited) -> str:
+    because = listing(c.because, most=_MOST_TAINTS)
+    if c.what == "node":
+        return f"wait until node {c.name} is set up ({because} {'goes' if len(c.because) == 1 else 'go'} away then)"
+    if c.what == "pod":
+        return f"wait until {c.name} has ended on {because}"
+    return f"wait until {c.name} admits it and removes {because}"
 
 
 def _added(addition: NodeAddition) -> str:
@@ -526,6 +557,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"set {c.policy}: Honor for the spread over {c.topology_key}"
         case CreateObject(change=c):
             return f"create {c.what} {c.name}"
+        case Await(change=c):
+            return f"{_awaited(c)}{f': {remedy.command}' if remedy.command else ''}"
         case RemoveGates(change=c):
             return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
         case Uncordon(change=c):
@@ -545,9 +578,6 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"use priority class {c.priority_class} ({c.to}){where}, which would evict {evicts}"
         case LowerReplicas(change=c):
             return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
-        case SplitReplicas(change=c):
-            amounts = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
-            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each requesting {amounts}"
         case MoreReplicas(change=c):
             return f"first run {count(c.to, 'replica')} of {c.workload} instead of {c.old}"
         case ChangeBudget(change=c):

@@ -8,15 +8,26 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from kplan.changes import remedy as r
-from kplan.changes.values import AddNodes, Change, LoosenBudget, Move, Patch, Pool, Scale, Uncordon
+from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Move, Patch, Pool, Scale, Uncordon
 from kplan.errors import UsageError
 
 Kind = Literal[
-    "uncordon", "moves", "budgets", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"
+    "wait",
+    "uncordon",
+    "moves",
+    "budgets",
+    "pools",
+    "nodes",
+    "scale",
+    "requests",
+    "selectors",
+    "tolerations",
+    "rules",
+    "names",
 ]
-"""What may be done: uncordon nodes, move running pods, let disruption budgets allow more for that, let an autoscaler
-add more, add nodes by hand, scale workloads down, and change what pods say: requests, conditions on node labels,
-tolerations, rules about other pods, and names that are misspelt."""
+"""What may be done: wait for nodes that are being set up, uncordon nodes, move running pods, let disruption budgets
+allow more for that, let an autoscaler add more, add nodes by hand, scale workloads down, and change what pods say:
+requests, conditions on node labels, tolerations, rules about other pods, and names that are misspelt."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANGES = "changes"
@@ -24,6 +35,7 @@ CHANGES = "changes"
 Changes = tuple[Change, ...]
 
 _KIND_OF_CHANGE: Mapping[type, Kind] = {
+    AwaitNodes: "wait",
     Uncordon: "uncordon",
     AddNodes: "nodes",
     Pool: "pools",
@@ -42,7 +54,16 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
 }
 
 # What pods say changes before nodes come, so that no pod takes a new node that it does not need then.
-_RANKS: Mapping[type, int] = {Pool: 0, LoosenBudget: 0, Patch: 1, Scale: 2, Uncordon: 3, AddNodes: 4, Move: 5}
+_RANKS: Mapping[type, int] = {
+    AwaitNodes: 0,
+    Pool: 0,
+    LoosenBudget: 0,
+    Patch: 1,
+    Scale: 2,
+    Uncordon: 3,
+    AddNodes: 4,
+    Move: 5,
+}
 
 
 def kind_of(change: Change) -> Kind:
@@ -58,12 +79,30 @@ def is_patched(remedy: r.RemedyBase) -> bool:
 def disturbance(changes: Iterable[Change]) -> int:
     """Return how much changes disturb, summed; only the order of these numbers matters.
 
-    A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4,
-    each with 1 more for every running pod that is replaced, a new node 5, a pool or group that may grow 5, a budget
-    that allows more 6, and a workload that runs fewer replicas 8, with 2 more for each of them that runs and 6 for each
-    that waits: to give up a pod is never less than to add a node for it.
+    To wait for a node that is being set up counts nothing, a misspelt name or label 1, a node that is uncordoned 1, a
+    pod that is moved 2, a pool or group that may grow 4, a new node 5, a budget that allows more 6, a condition on
+    where pods run that is relaxed 6, a lower request 9: what changes pods, with 1 more for every running pod that is
+    replaced. A workload that runs fewer replicas counts 8, with 2 more for each of them that runs and 6 for each that
+    waits: to give up a pod is never less than to add a node for it.
     """
     return sum(change.weight for change in changes)
+
+
+LEAST: Mapping[Kind, int] = {
+    "wait": 0,
+    "names": 1,
+    "selectors": 1,
+    "uncordon": 1,
+    "moves": 2,
+    "pools": 4,
+    "nodes": 5,
+    "budgets": 6,
+    "tolerations": 6,
+    "rules": 6,
+    "scale": 8,
+    "requests": 9,
+}
+"""How much a change of a kind disturbs at least."""
 
 
 def new_nodes(changes: Iterable[Change]) -> int:

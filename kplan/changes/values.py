@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.api.quantity import count, listing
-from kplan.changes.remedy import Remedy, remedy_change
+from kplan.changes.remedy import CorrectName, CorrectSelector, LowerRequest, Remedy, remedy_change
 from kplan.errors import UsageError
 from kplan.facts import Count, Document
 from kplan.rules.node_groups import short_group_name
@@ -40,6 +40,8 @@ _OF_JOB = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 """Labels that the API server gives to the pods of a job, and refuses in a new one."""
 
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
+
+_CLAIM = "PersistentVolumeClaim/"
 
 _WITH_ROLLOUT = ("Deployment", "StatefulSet", "DaemonSet")
 
@@ -405,13 +407,14 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     @property
     def words(self) -> str:
         """See `ChangeBase`."""
-        return f"in {self.object}, {remedy_change(self.remedy)}"
+        text = remedy_change(self.remedy)
+        return text if self.object.startswith(_CLAIM) else f"in {self.object}, {text}"
 
     @property
     def steps(self) -> tuple[str, ...]:
         """See `ChangeBase`."""
         kind, name = self.object.partition("/")[0], _target(self.object)
-        if kind == "Pod":
+        if kind in ("Pod", "PersistentVolumeClaim"):  # whose class cannot change either
             return (f"kubectl get {name} -o yaml | {_created_again(quote(self._whole))}",)
         if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
             template = {"metadata": {"labels": dict.fromkeys(_OF_JOB)}, "spec": self.spec}
@@ -427,8 +430,12 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
 
     @property
     def weight(self) -> int:
-        """A misspelt name counts 3, another change of what pods say 4, with 1 more for each pod that is replaced."""
-        return (3 if self.remedy.__struct_config__.tag == "correct-name" else 4) + self.replaces
+        """What is misspelt counts 1, a rule that is relaxed 6, a lower request 9, and each pod that is replaced 1."""
+        if isinstance(self.remedy, CorrectName) or (
+            isinstance(self.remedy, CorrectSelector) and self.remedy.change.to is not None
+        ):
+            return 1 + self.replaces
+        return (9 if isinstance(self.remedy, LowerRequest) else 6) + self.replaces
 
     def begin(self, stage: Stage) -> None:
         """See `ChangeBase`."""
@@ -437,7 +444,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     @property
     def _whole(self) -> str:
         spec = f'{{"spec":{self.patch}}}'
-        return spec if self.object.startswith("Pod/") else f'{{"spec":{{"template":{spec}}}}}'
+        return spec if self.object.startswith(("Pod/", _CLAIM)) else f'{{"spec":{{"template":{spec}}}}}'
 
 
 class Cordon(OfNodes, frozen=True, tag="cordon"):
@@ -489,6 +496,37 @@ class Uncordon(OfNodes, frozen=True, tag="uncordon"):
     def begin(self, stage: Stage) -> None:
         """See `ChangeBase`."""
         stage.uncordon(self.nodes)
+
+
+class AwaitNodes(OfNodes, frozen=True, tag="await"):
+    """Wait until nodes are set up.
+
+    Attributes
+    ----------
+    taints : the keys of the taints that they lose then
+    """
+
+    taints: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """See `ChangeBase`."""
+        return f"wait until {self.named} {'is' if len(self.nodes) == 1 else 'are'} set up"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """See `ChangeBase`."""
+        keys = " ".join(f"-e {quote(key)}" for key in self.taints)
+        return tuple(
+            f"while kubectl get node {quote(node)} -o jsonpath='{{.spec.taints[*].key}}' | grep -qwF {keys}; "
+            "do sleep 5; done"
+            for node in self.nodes
+        )
+
+    def begin(self, stage: Stage) -> None:
+        """See `ChangeBase`."""
+        for node in self.nodes:
+            stage.taint(node, [f"{key}-" for key in self.taints])
 
 
 class Drain(OfNodes, frozen=True, tag="drain"):
@@ -954,7 +992,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
     @property
     def weight(self) -> int:
         """See `ChangeBase`."""
-        return 5
+        return 4
 
     def begin(self, stage: Stage) -> None:
         """See `ChangeBase`."""
@@ -980,6 +1018,7 @@ Change = (
     | Patch
     | Cordon
     | Uncordon
+    | AwaitNodes
     | Drain
     | Fail
     | Recover

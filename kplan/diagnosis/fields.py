@@ -29,14 +29,15 @@ def field_of(causes: c.Causes, remedies: Sequence[r.Remedy], pod: Pod, listers: 
     """Return the JSON path of the field that is at fault; empty where it is not a single field of the pod.
 
     A cause that alone keeps the pod from running determines it; else the groups of rejected nodes if they all agree;
-    else the smallest remedy.
+    else the first remedy that changes one.
     """
     if causes.whole:
         return _path(_of_whole(causes.whole[0], pod))
     fields = {_of_group(group, pod, listers) for group in causes.out}
     if len(fields) == 1 and (field := fields.pop()):
         return _path(field)
-    return _path(_of_remedy(remedies[0], pod)) if remedies else ""
+    fields_of_remedies = (_of_remedy(remedy, pod) for remedy in remedies)
+    return _path(next(filter(None, fields_of_remedies), ()))
 
 
 def _path(field: Field) -> str:

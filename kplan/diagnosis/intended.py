@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, Tolerations, tolerates
 from kplan.api.core import Node, Pod
-from kplan.api.names import nearest_texts, similarity
+from kplan.api.names import LONGEST, nearest_texts, similarity
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch, is_hard
 from kplan.engine.node_table import NodeTable
@@ -23,10 +24,29 @@ _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.i
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; nothing where several come equally close."""
-    matches = nearest_texts(name, sorted(set(known)), _MOST)
-    ranks = [_rank(name, match) for match in matches]
-    best = max(ranks, default=None)
-    return "" if best is None or ranks.count(best) > 1 else matches[ranks.index(best)]
+    near = near_names(name, known)
+    return "" if not near or (len(near) > 1 and _rank(name, near[0]) == _rank(name, near[1])) else near[0]
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names that resemble one, the nearest first; upper and lower case are alike.
+
+    A name that has all words of the other one resembles it too, as ``gp3`` and ``gp3-fast`` do.
+    """
+    names = [other for other in sorted(set(known)) if other != name]
+    by_folded: dict[str, str] = {}
+    for other in names:
+        by_folded.setdefault(other.casefold(), other)
+    near = [by_folded[match] for match in nearest_texts(name.casefold(), by_folded, _MOST)]
+    words = _words(name)
+    if words:
+        subsets = (other for other in names if (own := _words(other)) and (own <= words or words <= own))
+        near += [other for other in subsets if other not in near][:_MOST]
+    return sorted(near, key=lambda other: (*(-rank for rank in _rank(name, other)), other))
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word for word in re.split("[-_./]", name.casefold()[:LONGEST]) if word)
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
@@ -49,8 +69,9 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
 
 def _rank(name: str, other: str) -> tuple[float, int]:
     """Return how similar two names are, then the length of their common prefix."""
-    prefix = next((i for i, (left, right) in enumerate(zip(name, other, strict=False)) if left != right), len(name))
-    return similarity(other, name), prefix
+    own, others = name.casefold(), other.casefold()
+    prefix = next((i for i, (left, right) in enumerate(zip(own, others, strict=False)) if left != right), len(own))
+    return similarity(others, own), prefix
 
 
 def is_fact(label: str) -> bool:
@@ -110,7 +131,7 @@ def suggested_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToler
 
     Only a toleration that tolerates no taint of the cluster is a candidate: any other does what it says.
     """
-    best: tuple[float, MeantToleration] | None = None
+    best: tuple[tuple[float, int], MeantToleration] | None = None
     for index, toleration in enumerate(pod.spec.tolerations[:_MOST_TOLERATIONS]):
         likeness = _likeness(toleration, taint)
         if likeness is None or _is_used(toleration, nodes):
@@ -124,7 +145,12 @@ def suggested_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToler
         )
         if tolerates(to, taint) and (best is None or likeness > best[0]):
             best = likeness, MeantToleration(index, toleration, to)
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    others = {other for taints in nodes.taint_sets for other in taints if other != taint and is_hard(other)}
+    ranks = (_likeness(best[1].old, other) for other in others)
+    is_for_another = any(rank is not None and rank > best[0] for rank in ranks)
+    return None if is_for_another else best[1]
 
 
 def _is_used(toleration: Toleration, nodes: NodeTable) -> bool:
@@ -147,17 +173,17 @@ def _tolerable(nodes: NodeTable) -> frozenset[tuple[str, str | None, str]]:
     )
 
 
-def _likeness(toleration: Toleration, taint: Taint) -> float | None:
+def _likeness(toleration: Toleration, taint: Taint) -> tuple[float, int] | None:
     """Return how much a toleration resembles one of the taint; None where it was hardly meant for it."""
     by_value = toleration.operator in {"", "Equal"}
     if not toleration.key or toleration.key.startswith(SYSTEM_TAINTS) or taint.key.startswith(SYSTEM_TAINTS):
         return None
     if toleration.key == taint.key:
-        likeness = similarity(toleration.value, taint.value) if by_value else 1
-        return likeness + 1 if likeness >= _SIMILAR_VALUE or not toleration.value else None
-    likeness = similarity(toleration.key, taint.key)
+        likeness, prefix = _rank(toleration.value, taint.value) if by_value else (1.0, 0)
+        return (likeness + 1, prefix) if likeness >= _SIMILAR_VALUE or not toleration.value else None
+    likeness, prefix = _rank(toleration.key, taint.key)
     is_near = likeness >= _SIMILAR_KEY or toleration.key.rpartition("/")[2] == taint.key.rpartition("/")[2]
-    return likeness if is_near and (not by_value or toleration.value == taint.value) else None
+    return (likeness, prefix) if is_near and (not by_value or toleration.value == taint.value) else None
 
 
 def suggested_topology_key(key: str, nodes: NodeTable) -> str:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE, Affinity
 from kplan.api.core import Pod
-from kplan.api.labels import CONTROL_PLANE
-from kplan.api.names import nearest_texts, similarity
+from kplan.api.labels import CONTROL_PLANE, HOSTNAME
+from kplan.api.names import nearest_texts
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants
-from kplan.diagnosis.gather import resources_of
-from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, nearest_key, untolerated
+from kplan.diagnosis.gather import gather, resources_of
+from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import ALONE, Replicas
-from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller
-from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, repair, uncordon
+from kplan.diagnosis.sizing import fewer, low_enough, lower
+from kplan.diagnosis.surroundings import add, await_nodes, move, raise_priority, relax_and_add, repair, uncordon
 from kplan.diagnosis.trials import Trials
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.rules.gates import keeper_of_gate
 from kplan.rules.volumes import claim_name
 
 MOST = 5
@@ -31,31 +33,32 @@ MOST = 5
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
-_SIMILAR = 0.6
-"""Names of at least this similarity may be the same name, misspelt."""
-
 SIZES: dict[type[r.RemedyBase], float] = {
-    r.RemoveGates: 0,
-    r.CorrectName: 0,
-    r.SearchNamespace: 0,
-    r.CreateObject: 0,
-    r.Uncordon: 1,
-    r.RepairNode: 1.5,
-    r.AddMembers: 1.5,
-    r.LowerRequest: 2,
-    r.HonorPolicy: 2.5,
-    r.TolerateTaint: 3,
-    r.RelaxRule: 3,
-    r.CorrectSelector: 3.5,
-    r.DropTopology: 4,
-    r.MovePod: 4.5,
-    r.AddNodes: 5,
-    r.SplitReplicas: 5.5,
-    r.LowerReplicas: 6,
+    r.Await: 0,
+    r.CorrectName: 1,
+    r.SearchNamespace: 1,
+    r.AddMembers: 1,
+    r.CreateObject: 1.5,
+    r.HonorPolicy: 1.5,
+    r.RemoveGates: 1.5,
+    r.Uncordon: 2,
+    r.RepairNode: 2.5,
+    r.AddNodes: 4,
+    r.MovePod: 3,
+    r.LowerReplicas: 5.5,
+    r.TolerateTaint: 6,
+    r.RelaxRule: 6,
+    r.CorrectSelector: 6,
+    r.DropTopology: 6,
     r.RaisePriority: 7,
-    r.LowerMinCount: 8,
+    r.LowerRequest: 8,
+    r.LowerMinCount: 8.5,
 }
-"""How large a change each is; only the order of these numbers matters."""
+"""The order in which an expert tries them; only the order of these numbers matters.
+
+What is under way comes first, then mistakes, nodes that are there, new nodes, the place of others, what the pod asks
+for, and last with how much less it could do.
+"""
 
 
 def remedies(
@@ -84,11 +87,13 @@ def remedies(
 
 def changed_pods(session: Session, result: CycleResult) -> list[tuple[r.RemedyBase, Pod]]:
     """Return changes of the pod of a live decision with which it gets a node, each with the changed pod."""
-    if result.filter is None or result.filter.pre_filter_status is not None:
-        return []
     trials = Trials(session, result.pod)
+    by_cause = list(_by_cause(trials, gather(session, result)))
+    if result.filter is None or result.filter.pre_filter_status is not None:
+        return [(remedy, trials.tried[remedy]()[0]) for remedy in by_cause if remedy in trials.tried]
     misses = NearMisses(result.filter)
     ways = (
+        by_cause,
         (remedy for _, remedy in _selector(trials, misses)),
         corrections.topology_keys(trials, misses),
         corrections.together(trials, misses),
@@ -100,12 +105,21 @@ def changed_pods(session: Session, result: CycleResult) -> list[tuple[r.RemedyBa
     return [(remedy, trials.tried[remedy]()[0]) for way in ways for remedy in way if remedy in trials.tried]
 
 
+def corrected_claims(session: Session, result: CycleResult) -> Iterator[tuple[str, r.CorrectName]]:
+    """Yield claims whose storage class does not exist, as NAMESPACE/NAME, each with one that exists."""
+    for cause in gather(session, result).whole:
+        if isinstance(cause, c.UnboundClaim) and not cause.class_exists:
+            for remedy in _class(Trials(session, result.pod), cause):
+                if isinstance(remedy, r.CorrectName):
+                    yield cause.claim, remedy
+
+
 def _for_all(trials: Trials, remedy: r.Remedy, pending: int) -> r.Remedy:
     """Return a remedy with the number of the pending replicas that it lets run; a request low enough for all of them.
 
     Without such a number, as for one pod, or for what is not tried, the remedy stays as it is.
     """
-    if pending <= 1 or remedy.helps or not remedy.checked or isinstance(remedy, r.LowerReplicas | r.SplitReplicas):
+    if pending <= 1 or remedy.helps or not remedy.checked or isinstance(remedy, r.LowerReplicas):
         return remedy
     if remedy not in trials.tried:
         return replace(remedy, helps=r.Helped(1, pending))
@@ -145,9 +159,9 @@ def _size(trials: Trials, remedy: r.Remedy) -> float:
     """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
         case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
-            return 6
-        case r.CreateObject() | r.RelaxRule(with_nodes=r.NodeAddition()):
-            return 8
+            return 9
+        case r.RelaxRule(with_nodes=r.NodeAddition()):
+            return 7.5
         case _:
             return SIZES[type(remedy)]
 
@@ -160,7 +174,7 @@ def _is_for_others(trials: Trials, taint: str) -> bool:
     )
 
 
-def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
+def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:
     for cause in causes.whole:
         match cause:
             case c.MissingClaim():
@@ -168,10 +182,7 @@ def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: 
             case c.UnboundClaim(storage_class=name, class_exists=False) if name:
                 yield from _class(trials, cause)
             case c.Gated():
-                pod = replace(trials.pod, spec=replace(trials.pod.spec, scheduling_gates=()))
-                node = trials.node_for(pod)
-                if node is not None:
-                    yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
+                yield from _gates(trials, cause)
             case c.OtherScheduler():
                 yield from _scheduler(trials, cause)
             case c.TooLarge(nearest=name) if name:
@@ -185,6 +196,23 @@ def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: 
                 yield from _missing_object("namespace", name, cause.nearest)
             case _:
                 pass
+
+
+def _gates(trials: Trials, cause: c.Gated) -> Iterator[r.Remedy]:
+    """Wait for who admits pods by removing the gate: without it, a pod would go around a quota."""
+    keeper = next((held for gate in cause.gates if (held := keeper_of_gate(gate)) is not None), None)
+    if keeper is not None:
+        command = f"{keeper.look} -n {quote(trials.info.namespace)}" if keeper.look else ""
+        yield r.Await(
+            change=r.Awaited(what="gates", name=keeper.name, because=cause.gates),
+            command=command,
+            then=None,
+            checked=False,
+        )
+        return
+    node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduling_gates=())))
+    if node is not None:
+        yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
 
 
 def _missing_object(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
@@ -205,10 +233,10 @@ def _claim(trials: Trials, cause: c.MissingClaim) -> Iterator[r.Remedy]:
             else volume
             for volume in pod.spec.volumes
         )
-        node = trials.node_for(replace(pod, spec=replace(pod.spec, volumes=volumes)))
-        if node is not None:
-            change = r.NameChange(what="PersistentVolumeClaim", old=name, to=cause.nearest)
-            yield r.CorrectName(change=change, then=node)
+        change = r.NameChange(what="PersistentVolumeClaim", old=name, to=cause.nearest)
+        renamed = replace(pod, spec=replace(pod.spec, volumes=volumes))
+        if remedy := trials.offered(r.CorrectName, renamed, change=change):
+            yield remedy
     missing = r.MissingObject(what="PersistentVolumeClaim", name=cause.claim)
     yield r.CreateObject(change=missing, then=None, checked=False)
 
@@ -229,14 +257,18 @@ def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
 def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
     misses = nearest_texts(cause.name, cause.known, 1, 0.0)
     for name in misses:
-        node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
-        if node is not None:
-            yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
+        renamed = replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name))
+        change = r.NameChange(what="scheduler", old=cause.name, to=name)
+        if remedy := trials.offered(r.CorrectName, renamed, change=change):
+            yield remedy
 
 
 def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
+    awaited = list(await_nodes(trials, misses))
+    yield from awaited
     yield from uncordon(trials, misses)
-    yield from repair(trials, misses)
+    if not awaited:
+        yield from repair(trials, misses)
     yield from corrections.topology_keys(trials, misses)
     yield from corrections.together(trials, misses)
     yield from _tolerate(trials, misses)
@@ -247,7 +279,6 @@ def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas
         yield from add(trials, misses, replicas.pending)
     yield from move(trials, misses)
     yield from raise_priority(trials, result)
-    yield from smaller(trials, misses, replicas)
     yield from fewer(replicas)
 
 
@@ -286,21 +317,24 @@ def _size_of_label(trials: Trials, key: str, wanted: Sequence[str], instead: tup
     column = trials.live.cluster.nodes.label(key)
     if any(value in column.code_of for value in wanted):
         return 6.5
-    if instead is None:
-        return 4
-    is_typo = instead[0] != key or similarity(instead[1], wanted[0]) >= _SIMILAR
-    return 0 if is_typo else 3.5
+    return SIZES[r.CorrectSelector] if instead is None else SIZES[r.CorrectName]
 
 
 def _likely_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
-    """Yield labels of nodes that resemble the wanted one, the most similar first; at last None for no label."""
-    if is_fact(key):
+    """Yield labels of nodes that were probably meant, the nearest first; at last None for no label.
+
+    A value that nodes have is meant as it is, and a pod that names its node stays with it.
+    """
+    if is_fact(key) or key == HOSTNAME:
         return
     table = trials.live.cluster.nodes
-    values = table.label(key).values
-    if values:
-        ordered = sorted(values, key=lambda value: (-similarity(value, wanted), value))
-        yield from ((key, value) for value in ordered[:_MOST_TRIED] if value != wanted)
+    column = table.label(key)
+    if wanted in column.code_of:
+        pass
+    elif column.values:
+        near = nearest(wanted, column.values)
+        alike = [near] if near else near_names(wanted, column.values)
+        yield from ((key, value) for value in alike[:_MOST_TRIED])
     else:
         name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
         if name and wanted in table.label(name).code_of:

@@ -14,6 +14,7 @@ from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch
 from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claim_name
 
 
@@ -78,6 +79,15 @@ def owned_replicas(session: Session, row: int) -> Replicas:
     )
     kind, name, wanted = _workload_of(session, info.namespace, owner.kind, owner.name)
     return Replicas(f"{kind} {info.namespace}/{name}", kind, placed, max(pending, 1), wanted == len(placed) + pending)
+
+
+def workload_of(session: Session, info: PodInfo) -> tuple[str, str, str]:
+    """Return what a pod belongs to, as kind, namespace and name; a pod without a controller belongs to itself."""
+    owner = controller_of(info.pod.metadata)
+    if owner is None:
+        return "Pod", info.namespace, info.name
+    kind, name, _ = _workload_of(session, info.namespace, owner.kind, owner.name)
+    return kind, info.namespace, name
 
 
 def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tuple[str, str, int]:

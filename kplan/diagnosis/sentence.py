@@ -163,8 +163,9 @@ def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     tainted = [group for group in groups if _is_set_by_people(group)]
     if len(tainted) < _FEWEST_TOGETHER:
         return list(groups)
+    meant = next((group for group in tainted if group.instead), tainted[0])
     together = replace(
-        tainted[0],
+        meant,
         nodes=sum(group.nodes for group in tainted),
         details=tuple(detail for group in tainted for detail in group.details[:1]),
     )

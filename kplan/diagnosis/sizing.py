@@ -1,4 +1,4 @@
-"""Remedies that request less: lower requests, fewer replicas, or more and smaller replicas."""
+"""Remedies that request less: lower requests, or fewer replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kplan.admission import limits
 from kplan.admission.limits import Rejection
 from kplan.api.core import Pod
 from kplan.api.kinds import SCALED
-from kplan.api.pod_totals import HUGE_PAGES, REQUESTS, container_totals
+from kplan.api.pod_totals import REQUESTS, container_totals
 from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
 from kplan.diagnosis import variants
@@ -27,17 +27,11 @@ from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 _FIT = "NodeResourcesFit"
 _MEBI = 1 << 20
 _MILLI = 10
-"""Kinds whose number of replicas users set."""
-
-_FACTORS = (2, 3, 4)
 _MOST_TIMES_LOWER = 2
 """A request is lowered to no less than the half of it: a container that needs it would hardly run with less."""
 
 _STEPS = 4
 """How often the amount that is low enough for all replicas is narrowed down."""
-
-_MOST_SMALLER = 60
-"""At most this many smaller replicas are tried."""
 
 
 def lower(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
@@ -187,56 +181,3 @@ def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
     if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
         change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
         yield r.LowerReplicas(change=change, then=None)
-
-
-def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[r.Remedy]:
-    """Run several times as many replicas, smaller by the same factor, so that the workload requests the same in all."""
-    if replicas.kind not in SCALED or not replicas.are_all or _FIT not in misses.rejecting or _has_bounds(trials):
-        return
-    for factor in _FACTORS:
-        number = replicas.total * factor
-        split = _split(trials.pod, factor)
-        if split is None or number > _MOST_SMALLER:
-            return
-        pod, requests = split
-        session = trials.fork()
-        for row in replicas.placed:
-            session.evict(row)
-        if trials.placed(pod, number, session) == number:
-            change = r.ReplicaSplit(workload=replicas.workload, old=replicas.total, to=number, requests=requests)
-            yield r.SplitReplicas(change=change, then=None)
-            return
-
-
-def _has_bounds(trials: Trials) -> bool:
-    """Return whether the namespace limits the number or the requests of its pods, which trials do not check."""
-    snapshot, namespace = trials.live.listers.snapshot, trials.info.namespace
-    with_quota = any(quota.metadata.namespace == namespace for quota in snapshot.resource_quotas)
-    return with_quota or any(limit_range.metadata.namespace == namespace for limit_range in snapshot.limit_ranges)
-
-
-def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:
-    """Return the pod with all requests divided by a factor, and the changes; None where one cannot be divided."""
-    changed, requests = pod, []
-    if pod.spec.resources is not None:
-        return None
-    for container in pod.spec.containers:
-        for resource, amount in container.resources.requests.items():
-            now = variants.requester_named(changed, container.name)
-            if now is None or (part := _part(resource, amount, factor)) is None:
-                return None
-            changed = variants.with_request(changed, now, resource, part)
-            requests.append(r.RequestChange(container=container.name, resource=resource, old=str(amount), to=part))
-    return (changed, tuple(requests)) if requests else None
-
-
-def _part(resource: str, amount: str | float, factor: int) -> str | None:
-    """Return an amount divided by a factor, rounded up; None where it is 0 or only whole pieces can be divided."""
-    whole = in_units(resource, amount)
-    part = -(-whole // factor)
-    if resource == MEMORY and part > _MEBI:
-        part = -(-part // _MEBI) * _MEBI
-    is_counted_in_pieces = "/" in resource or resource.startswith(HUGE_PAGES)
-    if whole <= 0 or (is_counted_in_pieces and whole % factor):
-        return None
-    return quantity_text(resource, part)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from shlex import quote
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -17,11 +18,14 @@ from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.diagnosis.replicas import workload_of
 from kplan.diagnosis.trials import Trials
 from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.rules.node_start import moment_of_snapshot, starting_taints
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 
 _FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
@@ -54,6 +58,25 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             return
 
 
+def await_nodes(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Wait for a node that is rejected only for what it has while it is set up."""
+    table, snapshot = trials.live.cluster.nodes, trials.live.listers.snapshot
+    compares = trials.live.config.release.is_on(COMPARISON_GATE)
+    moment: int | None = None
+    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_REPAIRED]:
+        taints = {taint.key for taint in untolerated(trials.pod, table.nodes[row], compares=compares)}
+        moment = moment_of_snapshot(snapshot) if moment is None else moment
+        starting = starting_taints(table.nodes[row], snapshot, moment)
+        if not taints or not taints <= starting:
+            continue
+        name = table.names[row]
+        awaited = r.Awaited(what="node", name=name, because=tuple(sorted(taints)))
+        remedy = r.Await(change=awaited, command=f"kubectl get node {quote(name)} -w", then=name)
+        if _helps(trials, remedy, row, starting):
+            yield remedy
+            return
+
+
 def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Repair a node that is rejected only for taints that state what is wrong with it."""
     table = trials.live.cluster.nodes
@@ -69,7 +92,7 @@ def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             return
 
 
-def _helps(trials: Trials, remedy: r.Uncordon | r.RepairNode, row: int, taints: Collection[str]) -> bool:
+def _helps(trials: Trials, remedy: r.Uncordon | r.RepairNode | r.Await, row: int, taints: Collection[str]) -> bool:
     """Return whether the pod gets a node without these taints, and remember the remedy then."""
     is_helpful = trials.node_for(trials.pod, trials.without_taints(row, taints)) == remedy.then
     if is_helpful:
@@ -199,12 +222,34 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
         raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
         preemption = trials.victims_of(raised)
         if preemption is not None:
-            node, victims, budgets = preemption
+            node, rows, budgets = preemption
+            if not _is_gain(trials, raised, node, rows, is_daemon=is_daemon):
+                return
+            victims = tuple(trials.live.cluster.pods.infos[row].key for row in rows)
             change = r.PriorityChange(
                 old=trials.info.priority, to=priority, priority_class=name, evicts=victims, budgets=budgets
             )
             yield r.RaisePriority(change=change, then=node)
             return
+
+
+def _is_gain(trials: Trials, raised: Pod, node: str, victims: Sequence[int], *, is_daemon: bool) -> bool:
+    """Return whether an eviction does more than move the trouble: to a sibling, whose class rises too, or another team.
+
+    A daemon is to run on every node, so whoever makes room for it runs elsewhere, or not at all.
+    """
+    infos = trials.live.cluster.pods.infos
+    mine = workload_of(trials.live, trials.info)
+    if any(workload_of(trials.live, infos[victim]) == mine for victim in victims):
+        return False
+    others = [victim for victim in victims if infos[victim].namespace != trials.info.namespace]
+    if is_daemon or not others:
+        return True
+    session = trials.fork()
+    for victim in victims:
+        session.evict(victim)
+    session.bind(session.add_pod(PodInfo(raised)), session.cluster.nodes.row_of[node])
+    return all(trials.finds_place(session, victim) for victim in others)
 
 
 def higher_classes(session: Session, priority: int, *, is_daemon: bool = False) -> list[PriorityClass]:

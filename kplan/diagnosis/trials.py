@@ -78,7 +78,7 @@ class Trials:
         result = self._decide(trial, pod, looks_for_victims=False)
         return None if result is None or result.row is None else trial.cluster.nodes.names[result.row]
 
-    def victims_of(self, pod: Pod) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+    def victims_of(self, pod: Pod) -> tuple[str, tuple[int, ...], tuple[str, ...]] | None:
         """Return the node that preemption nominates for a pod, its victims, and the budgets that count one of them.
 
         None where it helps on no node, or only against a budget.
@@ -92,8 +92,18 @@ class Trials:
             return None
         budgets = self.budgets
         covering = {name: None for victim in post_filter.victims for name in budgets.covering(cluster.pods, victim)}
-        victims = tuple(cluster.pods.infos[victim].key for victim in post_filter.victims)
-        return cluster.nodes.names[post_filter.nominated_row], victims, tuple(covering)
+        return cluster.nodes.names[post_filter.nominated_row], tuple(post_filter.victims), tuple(covering)
+
+    def finds_place(self, session: Session, row: int) -> bool:
+        """Return whether a pod that has left its node finds another one, and let it run there."""
+        pod = session.cluster.pods.infos[row].pod
+        again = session.add_pod(PodInfo(replace(pod, spec=replace(pod.spec, node_name=""))))
+        self.left -= 1
+        result = schedule_pod(session, again, looks_for_victims=False)
+        if result.row is None or self.left < 0:
+            return False
+        session.bind(again, result.row)
+        return True
 
     def _decide(self, session: Session, pod: Pod, *, looks_for_victims: bool) -> CycleResult | None:
         if self.left <= 0:

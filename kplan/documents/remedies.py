@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
+from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Kind
 from kplan.changes.values import Change
 from kplan.documents.base import Report
@@ -54,6 +55,8 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     tried : how many sets were carried out, each as a whole
     because : why pods stay pending after `remedy`, by NAMESPACE/NAME; absent where none does. Of many pods only the
         first ones have a reason
+    would_help : what would let a pod of `because` run that is no action: to wait for somebody, to create or repair
+        something; absent where nothing is known
     checked : the whole set was carried out in a simulation, and has this result
     """
 
@@ -66,4 +69,5 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     nodes: NodeChanges | UnsetType = UNSET
     tried: Count
     because: dict[str, str] | UnsetType = UNSET
+    would_help: dict[str, Remedy] | UnsetType = UNSET
     checked: bool = True

@@ -8,7 +8,7 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.changes import remedy as r
-from kplan.changes.remedy import of_members, remedy_words
+from kplan.changes.remedy import of_members, remedy_words, untried
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.options import ReportOptions
@@ -49,7 +49,7 @@ def remedy_text(remedy: r.Remedy) -> str:
     if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
         return f"{change} ({helps}, the first on {remedy.then})"
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{change}{then}{f' ({helps})' if helps else ''}{'' if remedy.checked else ' (not tried)'}"
+    return f"{change}{then}{f' ({helps})' if helps else ''}{untried(remedy)}"
 
 
 def _helps(helps: r.Helped | UnsetType) -> str:

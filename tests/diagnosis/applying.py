@@ -59,6 +59,11 @@ def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, 
     ill["spec"] = {"taints": []}
 
 
+def _wait(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    fresh = _named(objects, "Node", change["name"])
+    fresh["spec"]["taints"] = [one for one in fresh["spec"]["taints"] if one["key"] not in change["because"]]
+
+
 def _relax(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
     if change["rule"] == "topologySpreadConstraints":
         waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
@@ -147,6 +152,7 @@ APPLY = {
     "correct-name": _rename,
     "uncordon": _uncordon,
     "repair-node": _repair,
+    "wait": _wait,
     "relax": _relax,
     "move-pod": _move,
     "add-nodes": _add,

@@ -81,8 +81,9 @@ STORIES = (
     Story(
         "a label is misspelt",
         [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "hdd"}), web(nodeSelector={"disk": "sdd"})],
-        ("Neither node has disk=sdd; the values are hdd, ssd", "(did you mean"),
+        ("Neither node has disk=sdd; the values are hdd, ssd (did you mean ssd?)",),
         ("correct-selector",),
+        best="correct-selector",
     ),
     Story(
         "a label key is misspelt",

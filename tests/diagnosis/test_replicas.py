@@ -76,37 +76,7 @@ def test_nobody_asks_a_daemon_set_or_a_job_for_fewer_replicas():
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
     job |= {"apiVersion": "batch/v1", "kind": "Job"}
 
-    assert {"lower-replicas", "split-replicas"}.isdisjoint(
-        remedy["kind"] for remedy in remedies_of(enough_snapshot(), job)
-    )
-
-
-def test_replicas_are_split_where_their_parts_fit_together():
-    nodes = [node(name, cpu="3") for name in "abcd"]
-    split = of_kind(remedies_of(nodes, deployment(2, requests={"cpu": "4", "memory": "1Gi"})), "split-replicas")
-
-    assert split["change"] == {
-        "workload": "Deployment default/web",
-        "from": 2,
-        "to": 4,
-        "requests": [
-            {"container": "c", "resource": "cpu", "from": "4", "to": "2"},
-            {"container": "c", "resource": "memory", "from": "1Gi", "to": "512Mi"},
-        ],
-    }
-
-
-def test_replicas_are_not_split_where_the_parts_do_not_fit_either():
-    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of(enough_snapshot(), deployment(9))]
-
-
-def test_devices_are_not_parted():
-    with_gpu = node("a")
-    with_gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
-    workload = deployment(1, requests={"cpu": "1", "nvidia.com/gpu": "3"})
-    workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "3"}
-
-    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of([with_gpu], workload)]
+    assert "lower-replicas" not in [remedy["kind"] for remedy in remedies_of(enough_snapshot(), job)]
 
 
 def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():
@@ -126,15 +96,6 @@ def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
 
     assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
     assert relaxed["then"] == "a-added-1"
-
-
-def test_replicas_are_not_split_where_the_namespace_bounds_pods():
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {}}
-    nodes = [node(name, cpu="3") for name in "abcd"]
-
-    assert "split-replicas" not in [
-        remedy["kind"] for remedy in remedies_of([*nodes, quota], deployment(2, requests={"cpu": "4"}))
-    ]
 
 
 def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():

@@ -18,17 +18,18 @@ from kplan.api.core import Pod
 from kplan.changes import remedy as r
 from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kind_of
-from kplan.changes.values import AddNodes, Change, Move, Patch, Pool, Scale, Uncordon
+from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Pool, Scale, Uncordon
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_remedies import group_remedies
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
-from kplan.diagnosis.remedies import changed_pods
+from kplan.diagnosis.remedies import changed_pods, corrected_claims
 from kplan.diagnosis.variants import tolerating
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
 from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
+from kplan.rules.node_start import moment_of_snapshot, starting_taints
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
@@ -61,6 +62,8 @@ class Candidates:
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added; those that need no trial first."""
         groups: list[Changes] = list(self._of_groups(kinds))
+        if "wait" in kinds:
+            groups += ((act,) for act in self._awaited())
         if "uncordon" in kinds:
             groups += ((act,) for act in self._uncordon())
         if "moves" in kinds:
@@ -127,6 +130,15 @@ class Candidates:
                 self._decided.append((row, result))
             self.is_complete &= len(rows) <= _MOST_WAITING
         return self._decided
+
+    def _awaited(self) -> Iterator[Change]:
+        """Yield the nodes that are being set up."""
+        objects = self._played.base.objects
+        moment = moment_of_snapshot(objects)
+        for node in objects.nodes:
+            taints = starting_taints(node, objects, moment)
+            if taints:
+                yield AwaitNodes((node.metadata.name,), tuple(sorted(taints)))
 
     def _uncordon(self) -> Iterator[Change]:
         nodes = self._simulation.session.cluster.nodes
@@ -203,6 +215,9 @@ class Candidates:
                 patch = self._patch_of(row, remedy, changed) if is_patched(remedy) else None
                 if patch is not None:
                     yield patch
+            for claim, correction in corrected_claims(self._simulation.session, result):
+                text = msgspec.json.encode({"storageClassName": correction.change.to}).decode()
+                yield Patch(f"PersistentVolumeClaim/{claim}", text, correction)
 
     def _patch_of(self, row: int, remedy: r.RemedyBase, changed: Pod) -> Patch | None:
         """Return the patch of a waiting pod's workload with which the pod is as `changed`; None where there is none."""

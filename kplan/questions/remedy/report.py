@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
+from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
 from kplan.changes.values import Change, LoosenBudget, Move, Scale, Uncordon
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.diagnosis.diagnosis import diagnose
+from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
 from kplan.effects.missing import missing_replicas
@@ -66,6 +67,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     context = in_whole_groups(base.context)
     missing = missing_replicas(base, list(goal.wanted) if pods else None)
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
+    diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation, left)
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(named)),
@@ -73,18 +75,29 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
         tried=playing.n_tried,
-        because=_reasons(playing.play(in_order(best.acts)).simulation, left) or UNSET,
+        because={pod: diagnosis.text for pod, diagnosis in diagnoses.items()} or UNSET,
+        would_help={pod: helpful for pod, diagnosis in diagnoses.items() if (helpful := _help_of(diagnosis))} or UNSET,
     )
 
 
-def _reasons(simulation: Simulation, left: Sequence[str]) -> dict[str, str]:
+def _diagnoses(simulation: Simulation, left: Sequence[str]) -> dict[str, Diagnosis]:
     """Return why pods are pending in the end; for the first ones of many."""
-    session, reasons = simulation.session.fork(), dict[str, str]()
+    session, by_pod = simulation.session.fork(), dict[str, Diagnosis]()
     for name in left[:_MOST_REASONS]:
         row = session.find(name)
         if row is not None:
-            reasons[name] = diagnose(session, schedule_pod(session, row), may_try=False).text
-    return {name: text for name, text in reasons.items() if text}
+            by_pod[name] = diagnose(session, schedule_pod(session, row), may_try=not session.extenders)
+    return {name: diagnosis for name, diagnosis in by_pod.items() if diagnosis.text}
+
+
+def _help_of(diagnosis: Diagnosis) -> Remedy | None:
+    """Return the first of what would help a pod, if that is nothing that an action does."""
+    first = diagnosis.remedies[0] if diagnosis.remedies else None
+    return first if isinstance(first, Await | CreateObject | RepairNode | RemoveGates) or _is_untried(first) else None
+
+
+def _is_untried(remedy: Remedy | None) -> bool:
+    return isinstance(remedy, CorrectName) and not remedy.checked
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
@@ -114,6 +127,7 @@ def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, .
     """Yield kinds of actions of which a set is put beside the least one."""
     used = {kind_of(act) for act in acts}
     groups: list[tuple[Kind, ...]] = [
+        ("wait",),
         ("uncordon",),
         ("moves",),
         ("budgets", "moves"),

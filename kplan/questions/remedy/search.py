@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.actions.carry_out import Goal, Playing
-from kplan.changes.sets import Changes, Kind, disturbance, extended, kind_of, new_nodes
+from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, kind_of, new_nodes
 from kplan.changes.values import AddNodes
 from kplan.questions.remedy.candidates import Candidates
 
@@ -28,7 +28,7 @@ MOST_DECIDED, FEWEST_TRIED = 40_000, 8
 _MOST_STEPS = 12
 _ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
-_LEAST_OF_KIND = {"uncordon": 1, "moves": 2, "names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
+_NEXT_TO_NOTHING = 0.5
 
 
 class Solution(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class Search:
                 more = extended(acts, group)
                 gain = self._runs(more) - runs
                 if gain > 0:
-                    rank = (-gain / disturbance(group), *self._rank(more))
+                    rank = (-gain / max(disturbance(group), _NEXT_TO_NOTHING), *self._rank(more))
                     best = (rank, more) if best is None or rank < best[0] else best
                 if not self._may_try:
                     break
@@ -177,7 +177,7 @@ class Search:
 
     @property
     def _cheapest(self) -> int:
-        return min((_LEAST_OF_KIND.get(kind, 5) for kind in self._kinds), default=1)
+        return min((LEAST[kind] for kind in self._kinds), default=1)
 
 
 def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:

@@ -14,6 +14,7 @@ from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, View
 
 _MOST_NAMED = 5
@@ -46,6 +47,7 @@ def _left(document: d.RemedyReport) -> Iterator[Block]:
     if asleep and document.remedy.of:
         names = listing(asleep, most=_MOST_NAMED)
         yield line(f"No action helps pods that have scheduling gates or another scheduler: {names}.")
+        yield from _would_help(asleep, document)
     else:
         yield from _staying(asleep, document)
 
@@ -56,6 +58,13 @@ def _staying(pods: Sequence[str], document: d.RemedyReport) -> Iterator[Block]:
     for reason in dict.fromkeys(reasons.get(pod, "") for pod in pods):
         names = listing([pod for pod in pods if reasons.get(pod, "") == reason], most=_MOST_NAMED)
         yield line(f"Stays pending: {names}. {reason}".rstrip())
+        yield from _would_help([pod for pod in pods if reasons.get(pod, "") == reason], document)
+
+
+def _would_help(pods: Sequence[str], document: d.RemedyReport) -> Iterator[Block]:
+    helpful = document.would_help or {}
+    for text in dict.fromkeys(remedy_text(helpful[pod]) for pod in pods if pod in helpful):
+        yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
 
 
 def _style(document: d.RemedyReport) -> Style:
@@ -75,7 +84,10 @@ def _sentence(document: d.RemedyReport) -> str:
     if not remedy.actions:
         by_itself = document.nodes and document.nodes.added
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
-        nothing = enough if remedy.runs == remedy.of else "nothing was found that helps"
+        helpful = document.would_help or {}
+        first = next((pod for pod in document.pods if pod in helpful), None)
+        nothing = "nothing was found that helps" if first is None else f"for {first}, {remedy_text(helpful[first])}"
+        nothing = enough if remedy.runs == remedy.of else nothing
         return f"{runs}: {nothing}" if remedy.runs else nothing.capitalize()
     return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
 

@@ -156,7 +156,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             "kubectl uncordon b",
         ],
     ),
-    "a taint for one, a node for the other, which must not go to the first": (
+    "two nodes rather than one, and pods among those that a taint is for": (
         [
             node("a"),
             tainted(node("b", "2"), "dedicated", "ml"),
@@ -164,11 +164,8 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("m", "2", ("",)),
             deployment("n", "3", ("",)),
         ],
-        "",
-        [
-            template_patch("m", f'{{"tolerations":[{TOLERATION}]}}'),
-            "# add 1 node like a",
-        ],
+        "tolerations nodes",
+        ["# add 2 nodes like a"],
     ),
     "a volume of a zone: the pod that is not bound to it moves": (
         [

@@ -1,0 +1,69 @@
+"""Which nodes are still being set up: their taints go away without anybody's doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kplan.api.affinity import Taint
+from kplan.api.core import Node
+from kplan.api.time import to_micros
+from kplan.snapshot.model import Snapshot
+
+_STARTS_WITHIN = 15 * 60 * 1_000_000
+"""A node that is older is not starting any more; Karpenter gives up a node that has not registered for so long."""
+
+_KEYS = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
+_OF_YOUNG = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"})
+"""What an old node has when it is broken: these count only where the age of the node is known."""
+
+_PREFIXES = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "readiness.k8s.io/",
+)
+_AGENTS = "/agent-not-ready"
+"""What CSI and network drivers end the keys of taints with that they take away once they run on the node."""
+
+
+def moment_of_snapshot(snapshot: Snapshot) -> int:
+    """Return when a snapshot was taken, in microseconds since 1970; the latest time that it names if unknown."""
+    times: list[str | None] = [snapshot.taken_at]
+    if snapshot.taken_at is None:
+        times += [pod.metadata.creation_timestamp for pod in snapshot.pods]
+        for node in snapshot.nodes:
+            times.append(node.metadata.creation_timestamp)
+            times += [condition.last_transition_time for condition in node.status.conditions]
+    return max(_known(times), default=0)
+
+
+def _known(times: Iterable[str | None]) -> Iterator[int]:
+    for time in times:
+        try:
+            yield 0 if time is None else to_micros(time)
+        except ValueError:
+            continue
+
+
+def starting_taints(node: Node, snapshot: Snapshot, moment: int) -> frozenset[str]:
+    """Return the keys of taints that a node has only while it is set up; none of a node that is old or going away.
+
+    Parameters
+    ----------
+    moment : when that is, in microseconds since 1970
+    """
+    created = max(_known([node.metadata.creation_timestamp]), default=0)
+    if node.metadata.deletion_timestamp is not None or (created and moment - created > _STARTS_WITHIN):
+        return frozenset()
+    keys = {taint.key for taint in node.spec.taints if _is_for_start(taint)}
+    if created:
+        keys |= {taint.key for taint in node.spec.taints if taint.key in _OF_YOUNG}
+    pool = node.metadata.labels.get("karpenter.sh/nodepool")
+    if pool:
+        templates = (held.spec.template.spec for held in snapshot.node_pools if held.metadata.name == pool)
+        own = {(taint.key, taint.effect) for template in templates for taint in template.startup_taints}
+        keys |= {taint.key for taint in node.spec.taints if (taint.key, taint.effect) in own}
+    return frozenset(keys)
+
+
+def _is_for_start(taint: Taint) -> bool:
+    return taint.key in _KEYS or taint.key.startswith(_PREFIXES) or taint.key.endswith(_AGENTS)
