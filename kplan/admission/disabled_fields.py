@@ -179,7 +179,6 @@ def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Obje
 
 
 def is_on(name: str, minor: int) -> bool:
-    """Tell whether a gate of this module is on by default in a minor."""
     return next(gate.since for gate in _GATES if gate.name == name) <= minor
 
 

@@ -362,7 +362,6 @@ class Judged(msgspec.Struct, frozen=True):
 
     @property
     def is_readable(self) -> bool:
-        """Whether it decodes, strictness aside."""
         return all(fault.is_strict for fault in self.faults)
 
 

@@ -340,7 +340,6 @@ class Policy(NamedTuple):
 
     @property
     def is_demanding(self) -> bool:
-        """Whether the level forbids anything."""
         return self.level != _PRIVILEGED
 
     def __str__(self) -> str:

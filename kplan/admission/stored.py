@@ -186,7 +186,11 @@ def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object
             # Whatever the template has (pkg/controller/statefulset/stateful_set_utils.go initIdentity).
             spec["hostname"] = pod.metadata.name
             _set(spec, "subdomain", service_name)
-    _pin(spec, pod)
+    # Copy the node affinity that a daemon set's controller adds.
+    required = required_node_affinity(pod.spec.affinity)
+    if required is not None and any(term.match_fields for term in required.node_selector_terms):
+        whole: Object = spec.setdefault("affinity", {})
+        whole.setdefault("nodeAffinity", {})[_REQUIRED] = msgspec.to_builtins(required)
     return created
 
 
@@ -223,14 +227,6 @@ def _add_claims(spec: Object, pod: Pod) -> None:
     if added:
         names = {claim["name"] for claim in added}
         spec["volumes"] = [*added, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in names)]
-
-
-def _pin(spec: Object, pod: Pod) -> None:
-    """Copy the node affinity that a daemon set's controller adds."""
-    required = required_node_affinity(pod.spec.affinity)
-    if required is not None and any(term.match_fields for term in required.node_selector_terms):
-        whole: Object = spec.setdefault("affinity", {})
-        whole.setdefault("nodeAffinity", {})[_REQUIRED] = msgspec.to_builtins(required)
 
 
 def _impress(obj: Object, pod: Pod) -> None:
@@ -349,7 +345,9 @@ def changes_between(before: Any, after: Any, source: str, path: str = "") -> Ite
     """Yield every field that differs, down to the innermost."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*after, *(key for key in before if key not in after)]:
-            at = _below(path, key)
+            plain = key.replace("-", "a").isidentifier()
+            step = key if plain else f"[{key!r}]"
+            at = f"{path}.{step}" if path and plain else f"{path}{step}"
             if key not in after:
                 yield FilledField(at, None, source)
             elif isinstance(after[key], dict) and after[key]:
@@ -367,12 +365,6 @@ def changes_between(before: Any, after: Any, source: str, path: str = "") -> Ite
                 yield FilledField(at, value, source)
     elif before != after:
         yield FilledField(path, after, source)
-
-
-def _below(path: str, key: str) -> str:
-    plain = key.replace("-", "a").isidentifier()
-    step = key if plain else f"[{key!r}]"
-    return f"{path}.{step}" if path and plain else f"{path}{step}"
 
 
 _COMPUTE = ("cpu", "memory")

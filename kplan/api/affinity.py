@@ -288,7 +288,6 @@ class FieldRequirement(NamedTuple):
     is_negated: bool = False
 
     def matches(self, node_name: str) -> bool:
-        """Tell whether the condition holds for the node of this name."""
         actual = node_name if self.key == NAME_FIELD else ""
         return (actual == self.value) != self.is_negated
 
@@ -319,7 +318,6 @@ class CompiledNodeSelector(NamedTuple):
         return tuple(error for term in self.terms for error in term.errors)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Tell whether any term holds for the node."""
         return any(term.matches(labels, node_name) for term in self.terms)
 
 

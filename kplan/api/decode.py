@@ -267,7 +267,6 @@ def _bounds(kind: inspect.IntType | inspect.FloatType, value: float) -> str:
 
 
 def describe(value: Any) -> str:
-    """Return a short description of a value, for messages."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):
@@ -281,7 +280,6 @@ def describe(value: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a long text."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -34,7 +34,6 @@ class Kind(NamedTuple):
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def wants(self, metadata: PlainMeta) -> bool:
-        """Tell whether an object of the kind is read."""
         return (not self.names or metadata.name in self.names) and self.namespace in ("", metadata.namespace)
 
     def reads(self, api_version: str) -> bool:

@@ -57,7 +57,6 @@ class Requirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the condition holds for these labels."""
         return self.matches_value(labels.get(self.key))
 
     def matches_value(self, value: str | None) -> bool:
@@ -104,11 +103,9 @@ class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it matches everything."""
         return not self.requirements and not self.is_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether all requirements hold for these labels."""
         return not self.is_nothing and all(requirement.matches(labels) for requirement in self.requirements)
 
     def plus(self, *requirements: Requirement) -> Selector:

@@ -66,7 +66,6 @@ def label_key_problems(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def label_value_problems(value: str) -> tuple[str, ...]:
-    """Check a label value, which may be empty."""
     problems = []
     if _bytes(value) > _MAX_LABEL:
         problems.append(f"must be no more than {_MAX_LABEL} bytes")
@@ -184,7 +183,6 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """Kind, namespace and name."""
         return self.kind, self.namespace, self.name
 
     @property

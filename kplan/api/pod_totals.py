@@ -53,7 +53,6 @@ def _with_pod_level(spec: PodSpec, side: Callable[[Any], ResourceList], amounts_
 
 
 def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:
-    """Return the total amounts of the containers, see `peak_totals`."""
     return peak_totals(
         map(amounts_of, spec.containers),
         [(amounts_of(container), container.restart_policy == "Always") for container in spec.init_containers],

@@ -93,7 +93,12 @@ class DeviceRequest(KubeStruct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.exactly is None:
-            _move_to(self, "exactly", ExactDeviceRequest)
+            flat = {name: getattr(self, name) for name in ExactDeviceRequest.__struct_fields__}
+            fields = {name: value for name, value in flat.items() if value is not UNSET}
+            if any(fields.values()) or fields.get("admin_access") is not None:
+                force_setattr(self, "exactly", ExactDeviceRequest(**fields))
+            for name in fields:
+                force_setattr(self, name, UNSET)
 
 
 class DeviceConstraint(KubeStruct, frozen=True):
@@ -216,15 +221,6 @@ class DeviceClass(ApiObject, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
-
-
-def _move_to(request: DeviceRequest, target: str, shape: type[ExactDeviceRequest]) -> None:
-    flat = {name: getattr(request, name) for name in shape.__struct_fields__}
-    fields = {name: value for name, value in flat.items() if value is not UNSET}
-    if any(fields.values()) or fields.get("admin_access") is not None:
-        force_setattr(request, target, shape(**fields))
-    for name in fields:
-        force_setattr(request, name, UNSET)
 
 
 class DeviceTaint(KubeStruct, frozen=True):

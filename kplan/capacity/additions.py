@@ -197,7 +197,6 @@ class NewNodes:
         return len(self._daemons)
 
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
-        """Return n nodes with new names, and their daemon pods."""
         name_of = Namer(self._existing)
         names = [name_of.name(self._shape.name) for _ in range(n)]
         return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self._daemons]

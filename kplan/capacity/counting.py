@@ -315,7 +315,6 @@ def fill(
 
 
 def has_quotas(session: Session, templates: Sequence[Template]) -> bool:
-    """Return whether quotas limit the replicas."""
     return _quotas(session, templates) is not None
 
 

@@ -316,7 +316,7 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
     largest: dict[str, tuple[float, str, Pod]] = {}
     for info in cluster.pods.infos:
         pool = pools.get(info.pod.spec.node_name)
-        if pool is None or _is_daemon(info.pod):
+        if pool is None or any(owner.kind == DAEMON_SET for owner in info.pod.metadata.owner_references):
             continue
         row = cluster.nodes.row_of[info.pod.spec.node_name]
         share = max(
@@ -331,7 +331,3 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
         if held is None or (share, held[1]) > (held[0], info.key):
             largest[pool] = (share, info.key, info.pod)
     return iter((pool, pod) for pool, (_, _, pod) in largest.items())
-
-
-def _is_daemon(pod: Pod) -> bool:
-    return any(owner.kind == DAEMON_SET for owner in pod.metadata.owner_references)

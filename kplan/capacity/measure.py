@@ -81,7 +81,6 @@ class Capacity(PickledAsQuestion, Answer):
 
     @property
     def is_enough(self) -> bool:
-        """Whether all wanted replicas fit."""
         return self.wanted is None or self.fit.total >= self.wanted
 
     @property

@@ -197,7 +197,6 @@ def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.
 
 
 def _with_claims(pod: Pod, owner: StatefulSet | None, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
-    """Return a pod with claims of its own, and these."""
     claims: list[msgspec.Struct] = []
     if owner is not None:
         pod, own = stateful_claims(owner, pod, snapshot)

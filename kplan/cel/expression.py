@@ -247,7 +247,6 @@ class Pieces:
         return kind.startswith(_COMPUTED_FOR[node.name])
 
     def _computed(self, node: Node) -> Node:
-        """Return a variable for the result of a function."""
         if free_variables(node):
             raise _OpenCallError(node.name)
         reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))

@@ -40,7 +40,6 @@ class Node(msgspec.Struct, frozen=True, eq=False):
     variables: tuple[str, str, str] = ("", "", "")
 
     def constant(self) -> Constant:
-        """Return the value of a literal."""
         ((number, values),) = _fields(self.value).items()
         value = values[-1]
         if isinstance(value, bytes):
@@ -58,7 +57,6 @@ class Tree(msgspec.Struct, frozen=True):
 
 
 def name(identifier: str) -> Node:
-    """Make a variable."""
     return Node(0, "name", identifier)
 
 

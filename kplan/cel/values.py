@@ -141,7 +141,6 @@ _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def type_name(value: Value) -> str:
-    """Return the name of a value's CEL type."""
     return _name_of(type(value))  # type: ignore[arg-type]  # a class is hashable
 
 

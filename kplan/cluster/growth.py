@@ -82,7 +82,6 @@ class Growth(msgspec.Struct):
             self.warnings[InputWarning("GroupSeenApart", name, message)] = None
 
     def note(self, advice: Advice) -> None:
-        """Note what it has decided in a look."""
         if self.price_before is None:
             self.price_before = advice.price_before
         self.advice = advice
@@ -145,7 +144,6 @@ def ref_of(base: Base) -> AutoscalerRef | None:
 
 
 def ref_to(autoscaler: Autoscaler) -> AutoscalerRef:
-    """Return the document about an autoscaler."""
     return AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source)
 
 

@@ -80,7 +80,6 @@ def _portworx(snapshot: Snapshot, config: SchedulerConfiguration) -> Iterator[In
 
 
 def unmodelled_of(pods: Iterable[Pod], config: SchedulerConfiguration) -> Iterator[InputWarning]:
-    """Yield the warnings about pods."""
     compares, groups = config.release.is_on(COMPARISON_GATE), config.release.is_on("GenericWorkload")
     return (
         warning

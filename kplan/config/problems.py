@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 
 def child(path: str, *names: str) -> str:
-    """Return the path of a field inside the object at `path`."""
     return ".".join(part for part in (path, *names) if part)
 
 
 def index(path: str, position: int) -> str:
-    """Return the path of an entry of the list at `path`."""
     return f"{path}[{position}]"
 
 
@@ -74,7 +72,6 @@ class Problems:
         self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
 
     def check_percentage(self, path: str, percentage: int | None) -> None:
-        """Record a percentage of nodes that is none."""
         if percentage is not None and not 0 <= percentage <= 100:
             hint = "write a number from 0 (adaptive) to 100 (every node)"
             self.invalid(path, percentage, "not in valid range [0-100]", hint)

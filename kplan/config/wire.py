@@ -339,10 +339,6 @@ def _type_hint(kind: typing.Any, value: object) -> str:
         return f'write it in quotes: "{str(value).lower()}"'
     if kind is Nanoseconds and isinstance(value, int | float):
         return f'write a number with its unit, as text: "{value}s"'
-    if isinstance(value, str) and (kind in _INT_BITS or kind is float) and _is_number(value):
+    if isinstance(value, str) and (kind in _INT_BITS or kind is float) and value.strip().lstrip("+-").isdigit():
         return f"write {value} without quotes"
     return f"write {_describe_type(kind)}"
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().lstrip("+-").isdigit()

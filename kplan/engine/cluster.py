@@ -38,7 +38,6 @@ class NodePods:
         self._places: dict[int, dict[int, int]] = {}
 
     def copy(self) -> NodePods:
-        """Return an independent copy."""
         copied = NodePods(self.lists.copy())
         self._own_lists, copied._own_lists = set(), set()
         return copied
@@ -312,7 +311,6 @@ class Cluster:
             self._least_free[resource] = free
 
     def add_pod(self, info: PodInfo) -> int:
-        """Add a pod that runs on no node, and return its row."""
         self.node_of.append(NOWHERE)
         if len(self.node_of) > len(self._node_rows):
             self._node_rows = np.concatenate((self._node_rows, np.full(len(self._node_rows), NOWHERE, np.intp)))

@@ -23,7 +23,6 @@ class Overlay(Generic[K, V]):
         self._own: dict[K, V | None] = {}  # what differs; None for what is gone
 
     def copy(self) -> Overlay[K, V]:
-        """Return an independent copy."""
         if self._own:
             merged = {**self._below, **self._own}
             self._below = {key: value for key, value in merged.items() if value is not None}

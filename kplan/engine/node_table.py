@@ -229,13 +229,10 @@ class NodeTable:
     def zone_places(self) -> RowArray:
         """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
         if "zone places" not in self._orders:
-            self._orders["zone places"] = self._zone_places()
+            places = np.empty(len(self.nodes), np.intp)
+            places[self.zone_order] = np.arange(len(self.nodes))
+            self._orders["zone places"] = places
         return self._orders["zone places"]
-
-    def _zone_places(self) -> RowArray:
-        places = np.empty(len(self.nodes), np.intp)
-        places[self.zone_order] = np.arange(len(self.nodes))
-        return places
 
 
 def _amounts(nodes: Sequence[Node], resource: str, read: Callable[[QuantityLike], int]) -> Int64Array:
@@ -285,7 +282,6 @@ class ImageIndex:
         return nodes.derived("image index", lambda: ImageIndex(nodes))
 
     def size(self, name: str) -> int:
-        """Return the bytes of an image that some node has."""
         return self._sizes[name]
 
     def rows(self, name: str) -> RowArray:

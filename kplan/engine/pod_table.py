@@ -59,7 +59,6 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 
 
 def is_resource(key: str) -> bool:
-    """Whether a column contains the requests for a resource."""
     return key not in _READERS
 
 
@@ -274,7 +273,6 @@ class PodTable:
         return self._label_sets.values(key)
 
     def add(self, info: PodInfo) -> int:
-        """Append a pod and return its row."""
         row = len(self.infos)
         if row == len(self._priorities):
             self._grow()
@@ -305,7 +303,6 @@ class PodTable:
                 mask.note_terminating(row)
 
     def extend(self, infos: Sequence[PodInfo]) -> None:
-        """Append many pods."""
         first, end = len(self.infos), len(self.infos) + len(infos)
         while end > len(self._priorities):
             self._grow()
@@ -323,7 +320,6 @@ class PodTable:
         self.infos += infos
 
     def repeat(self, info: PodInfo, n: int) -> None:
-        """Append a pod `n` times."""
         first, end = len(self.infos), len(self.infos) + n
         while end > len(self._priorities):
             self._grow()
@@ -381,7 +377,6 @@ class PodTable:
 
     @property
     def resource_names(self) -> list[str]:
-        """Names of the resources whose columns are built."""
         return [key for key in self._requests if is_resource(key)]
 
     @property

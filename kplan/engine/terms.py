@@ -81,7 +81,6 @@ class TermIndex:
         self._without_label: list[int] = []
 
     def copy(self) -> TermIndex:
-        """Return an independent copy."""
         copied = TermIndex()
         copied.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
         copied._group_of = self._group_of.copy()
@@ -152,7 +151,6 @@ class TermSets:
         self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
 
     def copy(self) -> TermSets:
-        """Return an independent copy."""
         copied = TermSets()
         copied.sets = self.sets.copy()
         copied._code_of = self._code_of.copy()

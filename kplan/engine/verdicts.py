@@ -74,7 +74,6 @@ class Verdicts(msgspec.Struct, frozen=True):
 
     @staticmethod
     def error(n_view: int, text: str) -> Verdicts:
-        """Return verdicts of a plugin that failed on all nodes."""
         return Verdicts.where(np.ones(n_view, np.bool_), Reason(text, Code.ERROR))
 
     @staticmethod

@@ -45,7 +45,6 @@ class PodDelta(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(changes: list[tuple[int, int, int]]) -> PodDelta:
-        """Return the delta of (position, pod, sign) triples."""
         columns = np.asarray(changes, np.int64).reshape(-1, 3)
         return PodDelta(columns[:, 0].astype(np.intp), columns[:, 1].astype(np.intp), columns[:, 2])
 
@@ -88,7 +87,6 @@ class NodeView:
         return position if self.rows is None else int(self.rows[position])
 
     def at(self, position: int) -> NodeView:
-        """Return a view of a single position, with its changes."""
         row = np.asarray([self.row(position)], np.intp)
         if self.delta is None:
             return NodeView(self.cluster, row)

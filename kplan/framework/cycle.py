@@ -58,7 +58,6 @@ def filter_by_extenders(session: Session, cycle: CycleState, outcome: FilterOutc
 def scores_of(
     session: Session, framework: Framework, cycle: CycleState, feasible: RowArray, entry: ShapeEntry | None
 ) -> ScoreOutcome:
-    """Return the scores of feasible nodes, with those of extenders."""
     if not framework.score_plugins and not session.extenders:
         return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
     scores = framework.run_scores(cycle, feasible, entry)

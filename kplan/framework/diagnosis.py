@@ -95,7 +95,6 @@ class FilterOutcome(msgspec.Struct, dict=True):
         return row if self.rows is None else self._position_of.get(row)
 
     def are_filtered(self, rows: RowArray) -> bool:
-        """Whether all of some nodes were filtered."""
         return self.rows is None or bool(np.isin(rows, self.rows).all())
 
     def positions(self, rows: RowArray) -> RowArray:

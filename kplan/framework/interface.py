@@ -123,7 +123,6 @@ class Nominator:
         self.in_cycle: frozenset[int] = frozenset()  #: pods of the group whose cycle runs; they take no room from it
 
     def copy(self) -> Nominator:
-        """Return an independent copy."""
         copied = Nominator()
         copied._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
         copied._row_by_pod = self._row_by_pod.copy()
@@ -139,7 +138,6 @@ class Nominator:
         self._pods_by_row.setdefault(row, []).append(pod)
 
     def drop(self, pod: int) -> None:
-        """Remove a pod's nomination, if it has one."""
         row = self._row_by_pod.pop(pod, None)
         if row is not None:
             pods = self._pods_by_row[row]

@@ -32,7 +32,6 @@ Key = tuple[str, str]
 
 
 def by_name(objects: Iterable[T]) -> dict[str, T]:
-    """Return cluster-wide objects by name."""
     return {obj.metadata.name: obj for obj in objects}
 
 
@@ -149,7 +148,6 @@ class Listers:
 
     @cached_property
     def pod_disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        """All budgets, by namespace and name."""
         return tuple(
             sorted(
                 self.snapshot.pod_disruption_budgets,

@@ -116,7 +116,6 @@ class PluginCache:
         ]
 
     def forget(self) -> None:
-        """Drop all cached results."""
         self._shapes = shape_cache()
         self._commons = common_cache()
 
@@ -130,16 +129,13 @@ class PluginCache:
         entry = self._shapes.find(shape)
         if entry is not None:
             return entry
-        common = self._common(pod)
+        common = self._commons.get(tuple([reads(pod) for reads in self._readers]), CommonEntry)
         if not recurs and common.is_complete and self._occurred_once.find(shape) is None:
             self._occurred_once.get(shape, lambda: True)
             if common.single is None:
                 common.single = ShapeEntry(common, keeps_own=False)
             return common.single
         return self._shapes.get(shape, lambda: ShapeEntry(common))
-
-    def _common(self, pod: PodInfo) -> CommonEntry:
-        return self._commons.get(tuple([reads(pod) for reads in self._readers]), CommonEntry)
 
     def cached_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
         """Return the outcome of PreFilter from the cache, running only the plugins whose result is not cached.
@@ -317,7 +313,6 @@ class PluginCache:
     def scores_once(
         self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str], feasible: NodeView
     ) -> ScoreOutcome:
-        """Return the scores of the feasible nodes, nothing of which is cached."""
         cached = common.scores
         assert cached is not None  # noqa: S101 - a shape occurs once only where everything common is known
         parts = cached.parts.copy()

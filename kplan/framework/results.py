@@ -57,7 +57,6 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_wait(self) -> bool:
-        """Whether Permit lets the pod wait."""
         return self.code is StatusCode.WAIT
 
     @property
@@ -67,7 +66,6 @@ class Status(msgspec.Struct, frozen=True):
 
     @staticmethod
     def error(text: str) -> Status:
-        """Return an error, which ends the cycle."""
         return Status(StatusCode.ERROR, (text,))
 
     @staticmethod
@@ -192,7 +190,6 @@ class CycleState:
         self.states: dict[type, Any] = {}
 
     def write(self, state: object) -> None:
-        """Store an object under its class."""
         self.states[type(state)] = state
 
     def read(self, kind: type[T]) -> T:

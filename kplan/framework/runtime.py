@@ -105,7 +105,6 @@ class Framework:
 
     @property
     def has_foreign_plugins(self) -> bool:
-        """Whether some plugin is not one of kube-scheduler's."""
         return bool(self._out_of_tree)
 
     def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:

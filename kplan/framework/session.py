@@ -197,7 +197,6 @@ class Session:
         return self.pod_ids.get(key)
 
     def add_pod(self, info: PodInfo) -> int:
-        """Add a pending pod and return its row."""
         pod = self.cluster.add_pod(info)
         self.pod_ids[info.key] = pod
         return pod
@@ -249,5 +248,4 @@ class Session:
             framework.forget_shapes()
 
     def evict(self, pod: int) -> None:
-        """Remove a pod from its node."""
         self.cluster.unbind(pod)

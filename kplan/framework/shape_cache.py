@@ -76,7 +76,6 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
         return skipped
 
     def copy(self) -> CachedResults[P, R]:
-        """Return a copy to which results can be added."""
         return CachedResults(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
 
 
@@ -140,7 +139,6 @@ class Scorer(msgspec.Struct, frozen=True):
     scope: Scope
 
     def part(self, scores: Int64Array, *, is_full: bool) -> ScorePart:
-        """Return scores of the plugin."""
         return ScorePart(self.rank, self.name, self.weight, scores, is_full)
 
     def scores(self, cycle: CycleState, feasible: NodeView, raw: Int64Array | None) -> Int64Array:
@@ -177,7 +175,6 @@ class CachedScores(msgspec.Struct):
 
     @staticmethod
     def none(weights: Mapping[str, int], n_nodes: int) -> CachedScores:
-        """Return the scores of no plugin."""
         return CachedScores(weights, np.zeros(n_nodes, np.int64), 0, np.zeros(n_nodes, np.int64))
 
     def start(self, position: int) -> CachedScores:
@@ -199,7 +196,6 @@ class CachedScores(msgspec.Struct):
         self.total += part.weight * part.scores
 
     def add_constant(self, part: ScorePart, value: int) -> None:
-        """Add final scores that are `value` on all nodes for good."""
         self.parts.append(part)
         if value:
             self.lasting = self.lasting + part.weight * value
@@ -288,5 +284,4 @@ def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
 
 
 def is_uniform(scores: Int64Array) -> bool:
-    """Whether all of one or more nodes have the same score."""
     return len(scores) > 0 and bool(np.all(scores == scores[0]))

@@ -77,7 +77,8 @@ class NodeAffinity:
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without required affinity; return the node names where every term names some."""
-        terms = _required_terms(cycle.pod.pod)
+        required = required_node_affinity(cycle.pod.pod.spec.affinity)
+        terms = None if required is None else required.node_selector_terms
         if terms is None and self._added_selector is None and not cycle.pod.pod.spec.node_selector:
             return SKIP_SHAPE
         names = named_nodes(terms or ())
@@ -178,11 +179,6 @@ def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
             return None
         names = term_names if names is None else names | term_names
     return names
-
-
-def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
-    required = required_node_affinity(pod.spec.affinity)
-    return None if required is None else required.node_selector_terms
 
 
 def _pod_details(node: Node, pod: Pod) -> list[Detail]:

@@ -67,7 +67,6 @@ class NodeDeclaredFeatures:
         return needed_features(pod.pod)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Skip pods that need no feature."""
         features = needed_features(cycle.pod.pod)
         if not features:
             return SKIP_SHAPE
@@ -75,7 +74,6 @@ class NodeDeclaredFeatures:
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes that lack any of the features."""
         state = cycle.find(_PreFilterState)
         if state is None:
             return Verdicts.error(len(nodes), REASON_NO_STATE)

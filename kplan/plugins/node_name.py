@@ -32,7 +32,6 @@ class NodeName:
         return pod.pod.spec.node_name
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes with other names."""
         requested = cycle.pod.pod.spec.node_name
         table = cycle.cluster.nodes
         rejected = np.full(len(nodes), bool(requested))

@@ -84,7 +84,6 @@ class NodePorts:
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes on which any of the ports is in use."""
         state = cycle.find(_PreFilterState)
         if state is None:
             return Verdicts.error(len(nodes), REASON_NO_STATE)

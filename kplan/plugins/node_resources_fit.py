@@ -95,7 +95,6 @@ class NodeResourcesFit:
         self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Prepare the pod's requests."""
         amounts = cycle.pod.requests
         table = cycle.cluster.nodes
         requests: list[_Request] = []
@@ -139,7 +138,6 @@ class NodeResourcesFit:
         return Verdicts(bits, tuple(reasons), nodes.take(state.too_large) if self._is_final else None)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
-        """Prepare the requests that scores count."""
         cycle.write(self._state(cycle))
 
     def _state(self, cycle: CycleState) -> _PreScoreState:

@@ -65,7 +65,6 @@ class TaintToleration:
         return Verdicts.by_index(nodes.take(first), [Reason(text, code, details) for text in texts])
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
-        """Select the tolerations that count for scores."""
         tolerations = cycle.pod.pod.spec.tolerations
         cycle.write(
             _PreScoreState(
@@ -74,7 +73,6 @@ class TaintToleration:
         )
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Count the PreferNoSchedule taints that are not tolerated."""
         state = cycle.find(_PreScoreState)
         if state is None:
             raise PluginError.in_score(self.name, f'failed to read "PreScore{self.name}" from cycleState: not found')

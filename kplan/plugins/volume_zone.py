@@ -114,7 +114,9 @@ class VolumeZone:
         rejected = np.zeros(len(table), np.bool_)
         for topology in topologies:
             rejected |= ~_nodes_in(table, topology)
-        rejected &= _nodes_with_topology(table)
+        rejected &= table.derived(
+            "any volume topology", lambda: np.logical_or.reduce([table.label(key).present for key in _TOPOLOGY_LABELS])
+        )
 
         def details(position: int) -> list[Detail]:
             labels = table.nodes[nodes.row(position)].metadata.labels
@@ -156,9 +158,3 @@ def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:
         return inside
 
     return nodes.derived(("volume topology", key, values), matches)
-
-
-def _nodes_with_topology(nodes: NodeTable) -> BoolArray:
-    return nodes.derived(
-        "any volume topology", lambda: np.logical_or.reduce([nodes.label(key).present for key in _TOPOLOGY_LABELS])
-    )

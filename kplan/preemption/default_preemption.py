@@ -56,7 +56,6 @@ class Unit(msgspec.Struct):
     name: str  #: decides between units that are equal otherwise; upstream does not
 
     def is_more_important(self, other: Unit) -> bool:
-        """Whether this unit is spared rather than another."""
         if self.priority != other.priority:
             return self.priority > other.priority
         if self.is_group != other.is_group:

@@ -135,7 +135,6 @@ CRITERIA = tuple(_PENALTIES)
 
 
 def choose(candidates: Candidates) -> Choice:
-    """Compare candidates, at least one."""
     lost_by = np.full(len(candidates), -1, np.int8)
     if len(candidates) == 1:
         return Choice(np.zeros(1, np.intp), ONLY_CANDIDATE, lost_by)
@@ -171,7 +170,6 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def names(self) -> Sequence[str]:
-        """Node names by row."""
         return self.nodes.names
 
     @property
@@ -210,7 +208,6 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def decided_by(self) -> DecidedBy | None:
-        """The criterion that decided for the chosen node."""
         return None if self.choice is None else self.choice.decided_by
 
     @cached_property

@@ -222,7 +222,10 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limi
         try:
             raw = msgspec.json.decode(view[start:], type=msgspec.Raw)
         except (msgspec.DecodeError, RecursionError) as error:
-            end = _end_of_document(str(error))
+            # The end of a document before trailing characters; msgspec's offset is that of the character after it.
+            message = str(error)
+            offset = re.search(_BYTE_OFFSET, message)
+            end = int(offset[1]) - 1 if offset and "trailing characters" in message else None
             if end is None:
                 problems.append(_json_problem(error, data, start, path, number))
                 return
@@ -235,12 +238,6 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limi
             end = log.end()
         line += data.count(b"\n", start, end)
         start = end
-
-
-def _end_of_document(message: str) -> int | None:
-    """Return the end of a document before trailing characters; msgspec's offset is that of the character after it."""
-    offset = re.search(_BYTE_OFFSET, message)
-    return int(offset[1]) - 1 if offset and "trailing characters" in message else None
 
 
 def _json_problem(error: Exception, data: bytearray, start: int, path: str, number: int) -> Problem:

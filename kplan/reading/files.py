@@ -141,7 +141,6 @@ def _size(stream: IO[bytes], limits: Limits) -> int | None:
 
 
 def is_object_file(name: str) -> bool:
-    """Tell by the name of a file whether it may hold objects."""
     return name.lower().endswith(_SUFFIXES)
 
 

@@ -156,7 +156,6 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The name of the file."""
         return self.origin.file
 
     @property
@@ -220,7 +219,6 @@ class Run(msgspec.Struct, frozen=True):
         return f"{self.json_path}[{self.first + index}]"
 
     def items(self) -> Iterator[Item]:
-        """Yield the objects one by one."""
         for index, content in enumerate(self.contents):
             yield Item(self.origin, self.path(index), self.api_version, self.kind, content)
 

@@ -101,7 +101,6 @@ class _Walk:
         self._steps: list[Step | None] = []  # None: a mapping that waits for its next key
 
     def take(self, event: yaml.Event) -> tuple[Step, ...] | None:
-        """Return the path that begins with this event, if one does."""
         if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             self._steps.pop()
             self._finish_value()
@@ -155,7 +154,6 @@ _LEAST_WITH_EXPONENT = 1e21
 
 
 def start_of(event: yaml.Event) -> yaml.Mark:
-    """Return where an event begins."""
     mark: yaml.Mark = event.start_mark  # type: ignore[assignment] # every event of the parser has one
     return mark
 
@@ -410,7 +408,10 @@ class _Builder:
                 self._written += 1
                 self._open(event, {} if kind is yaml.MappingStartEvent else [])
             else:
-                self._close(event)
+                node = self._stack.pop()
+                if node.anchor:
+                    self._anchors[node.anchor] = (node.value, node.size)
+                self._put(node.value, node.size, event)
             event = next_event()
         end: yaml.Mark = event.end_mark
         return end
@@ -423,12 +424,6 @@ class _Builder:
                 hint="objects are nested some ten levels deep; check for brackets that are not closed",
             )
         self._stack.append(_Node(value, event))
-
-    def _close(self, event: yaml.Event) -> None:
-        node = self._stack.pop()
-        if node.anchor:
-            self._anchors[node.anchor] = (node.value, node.size)
-        self._put(node.value, node.size, event)
 
     def _take_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:

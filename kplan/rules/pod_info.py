@@ -195,7 +195,6 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @property
     def is_terminating(self) -> bool:
-        """Whether the pod is being deleted."""
         return self.pod.metadata.deletion_timestamp is not None
 
     def __repr__(self) -> str:

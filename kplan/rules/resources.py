@@ -73,7 +73,6 @@ def is_scalar(name: str) -> bool:
 
 
 def is_counted(name: str) -> bool:
-    """Whether the scheduler counts requests for a resource at all."""
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 
 

@@ -44,12 +44,10 @@ class Amount(NamedTuple):
 
 
 def amounts_of(obj: msgspec.Struct) -> Iterator[Amount]:
-    """Yield all quantities of an object."""
     return _amounts(obj, "$", "")
 
 
 def _amounts(value: Any, path: str, name: str) -> Iterator[Amount]:
-    """Yield the quantities in a value that is one, or holds some."""
     if isinstance(value, msgspec.Struct):
         for attribute, json_name in _fields(type(value)):
             item = getattr(value, attribute)
@@ -100,7 +98,6 @@ class QuantityCheck:
         return not any(map(self._problems, objects if is_known is None else filterfalse(is_known, objects)))
 
     def problems(self, obj: msgspec.Struct) -> list[Problem]:
-        """Return what is wrong with the object's quantities."""
         return [] if self.are_good([obj]) else self._problems(obj)
 
     def _problems(self, obj: msgspec.Struct) -> list[Problem]:
@@ -357,7 +354,6 @@ class Place(msgspec.Struct, frozen=True):
     json_path: str = "$"
 
     def locate(self, problem: Problem, prefix: str = "") -> Problem:
-        """Return a problem of the object with its position in the file."""
         message = f"{prefix}: {problem.message}" if prefix else problem.message
         located = with_changes(problem.below(self.json_path), message=message)
         return self.origin.locate(located) if self.origin is not None else located

@@ -168,7 +168,12 @@ def _references(snapshot: Snapshot) -> Iterator[_Reference]:
     for pod in snapshot.pods:
         yield from _references_of_pod(pod)
     yield from _references_of_volumes(snapshot)
-    yield from _references_of_devices(snapshot)
+    for part in snapshot.resource_slices:
+        yield _Reference(f"ResourceSlice/{part.metadata.name}", "Node", "", part.spec.node_name or "")
+    for device_claim in snapshot.resource_claims:
+        by = object_name("ResourceClaim", device_claim.metadata.namespace, device_claim.metadata.name)
+        for name in _device_classes(device_claim.spec):
+            yield _Reference(by, "DeviceClass", "", name)
 
 
 def _references_of_volumes(snapshot: Snapshot) -> Iterator[_Reference]:
@@ -187,15 +192,6 @@ def _references_of_volumes(snapshot: Snapshot) -> Iterator[_Reference]:
         by = f"VolumeAttachment/{attachment.metadata.name}"
         yield _Reference(by, "Node", "", attachment.spec.node_name)
         yield _Reference(by, "PersistentVolume", "", attachment.spec.source.persistent_volume_name or "")
-
-
-def _references_of_devices(snapshot: Snapshot) -> Iterator[_Reference]:
-    for part in snapshot.resource_slices:
-        yield _Reference(f"ResourceSlice/{part.metadata.name}", "Node", "", part.spec.node_name or "")
-    for device_claim in snapshot.resource_claims:
-        by = object_name("ResourceClaim", device_claim.metadata.namespace, device_claim.metadata.name)
-        for name in _device_classes(device_claim.spec):
-            yield _Reference(by, "DeviceClass", "", name)
 
 
 def _references_of_pod(pod: core.Pod) -> Iterator[_Reference]:

@@ -72,7 +72,13 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
     for obj in snapshot:
         _redact(obj, words)
     pseudonyms.seal()
-    _derive_claims_of_ephemeral_volumes(snapshot, pseudonyms)
+    # Name the claim of an ephemeral volume after the pseudonyms of its pod and volume, as the scheduler expects.
+    for pod in snapshot.pods:
+        for volume in pod.spec.volumes:
+            claim = f"{pod.metadata.name}-{volume.name}"
+            if volume.ephemeral is not None and pseudonyms.known("PersistentVolumeClaim", claim):
+                derived = f"{pseudonyms.of('Pod', pod.metadata.name)}-{pseudonyms.of('podvolume', volume.name)}"
+                pseudonyms.derive("PersistentVolumeClaim", claim, derived)
     redacted = build_snapshot(
         (_redact(obj, words) for obj in snapshot),
         source=_SOURCE,
@@ -105,16 +111,6 @@ def _walk(words: Words, value: Any) -> Any:
     if rule := STRUCT_RULES.get(type(value)):
         changes.update(rule.change(words, value))
     return replace(value, **changes) if changes else value
-
-
-def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudonyms) -> None:
-    """Name the claim of an ephemeral volume after the pseudonyms of its pod and volume, as the scheduler expects."""
-    for pod in snapshot.pods:
-        for volume in pod.spec.volumes:
-            claim = f"{pod.metadata.name}-{volume.name}"
-            if volume.ephemeral is not None and pseudonyms.known("PersistentVolumeClaim", claim):
-                derived = f"{pseudonyms.of('Pod', pod.metadata.name)}-{pseudonyms.of('podvolume', volume.name)}"
-                pseudonyms.derive("PersistentVolumeClaim", claim, derived)
 
 
 def _without_namespaces(kind: MissingKind) -> MissingKind:

@@ -184,7 +184,6 @@ class Words:
         self._node_keys: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
-        """Redact the name of an object of a kind."""
         if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES):
             return name
         if kind == "Namespace" and name == NODE_LEASES:

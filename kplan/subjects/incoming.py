@@ -303,11 +303,6 @@ def accepted_objects(
     return admitting, [obj for obj in applied if admitting.accepts(obj)]
 
 
-def _services_of(snapshot: Snapshot) -> Services:
-
-    return Services(snapshot)
-
-
 def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
     """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
 
@@ -329,7 +324,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
         if isinstance(obj, Service):
-            services = services or _services_of(snapshot)
+            services = services or Services(snapshot)
             obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
         else:
             errors = [] if older is None else update_errors(older, obj)

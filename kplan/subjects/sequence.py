@@ -166,7 +166,6 @@ def place(session: Session, result: CycleResult) -> bool:
 
 
 def nominates(result: CycleResult) -> bool:
-    """Return whether preemption nominates a node for the pod."""
     return result.post_filter is not None and result.post_filter.nominated_row is not None
 
 

@@ -288,7 +288,6 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of the object."""
         return self.item.kind
 
     @property
@@ -323,7 +322,6 @@ class ManifestPod(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the workload, or of the pod itself."""
         return self.workload.name
 
 

@@ -293,7 +293,6 @@ class PodNames:
         return name if self._takes(f"{namespace}/{name}") else self.number(namespace, f"{name}-")
 
     def number(self, namespace: str, prefix: str) -> str:
-        """Return the prefix with the next number that is free."""
         key = f"{namespace}/{prefix}"
         number = self._numbers.get(key, 0)
         while not self._takes(f"{key}{number}"):

@@ -90,7 +90,6 @@ class Sources(msgspec.Struct):
     patches: dict[Path, frozenset[str]] = {}  #: folder -> the files that its kustomization names as patches
 
     def items(self, sources: Sequence[Source]) -> Iterator[Item]:
-        """Yield every object of all sources."""
         for number, source in enumerate(listed(sources), 1):
             refuse_empty(source)
             if isinstance(source, Mapping):

@@ -50,7 +50,6 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> str:
-        """The message without the field."""
         return ": ".join(part for part in (self.kind, self.value, self.detail) if part)
 
     def __str__(self) -> str:
@@ -71,7 +70,6 @@ def required(path: str, detail: str = "") -> FieldError:
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """Return an error for a field that must not be set."""
     return FieldError(path, "Forbidden", "", detail)
 
 
@@ -84,7 +82,6 @@ def duplicate(path: str, value: Any) -> FieldError:
 
 
 def not_found(path: str, value: Any, detail: str = "") -> FieldError:
-    """Return an error for a name that refers to nothing."""
     return FieldError(path, "Not found", _shown(value), detail)
 
 
@@ -201,7 +198,6 @@ def needed(keys: str, *checks: Check, words: str = "") -> Check:
 
 
 def present(keys: str, *checks: Check, words: str = "") -> Check:
-    """Return the checks of fields that must not be absent."""
     inner = rules(*checks)
     return field(
         keys, lambda value, path: [required(path, words)] if value is None else inner(value, path), absent=None
@@ -227,7 +223,6 @@ def one_of(*allowed: str) -> Check:
 
 
 def stated(*allowed: str) -> Check:
-    """Return the check that a value is there, and one of several."""
     known = one_of(*allowed)
     return lambda value, path: known(value, path) if value else [required(path)]
 
@@ -255,13 +250,11 @@ not_negative = must(lambda number: number >= 0, "must be greater than or equal t
 
 
 def at_most_bytes(most: int) -> Check:
-    """Return the check that a text is not too long."""
     error = f"may not be more than {most} bytes"
     return lambda text, path: [FieldError(path, "Too long", "", error)] if len(text.encode()) > most else ()
 
 
 def at_most_items(most: int) -> Check:
-    """Return the check that a list is not too long."""
     words = f"must have at most {most} item{'' if most == 1 else 's'}"
     return lambda listed, path: [FieldError(path, "Too many", str(len(listed)), words)] if len(listed) > most else ()
 

@@ -215,7 +215,6 @@ def _mount_option_errors(mount: Object, container: Object, at: str, path: str) -
 
 
 def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
-    """Return what is wrong with the block devices of a container."""
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts", [])}
     names: set[str] = set()
     paths: set[str] = set()

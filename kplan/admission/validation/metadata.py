@@ -73,7 +73,6 @@ def port_number(value: int) -> list[str]:
 
 
 def port_name(value: str) -> list[str]:
-    """Return what is wrong with the name of a port."""
     problems = ["must be no more than 15 characters"] if len(value.encode()) > 15 else []
     if not re.fullmatch("[-a-z0-9]+", value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -94,7 +93,6 @@ def path_segment(value: str) -> list[str]:
 
 
 def percent(value: str) -> list[str]:
-    """Return what is wrong with a percentage."""
     if re.fullmatch(_PERCENT, value):
         return []
     message = "a valid percent string must be a numeric string followed by an ending '%'"
@@ -110,7 +108,6 @@ def header_name(value: str) -> list[str]:
 
 
 def env_name(value: str) -> list[str]:
-    """Return what is wrong with the name of an environment variable."""
     if not value:
         return ["environment variable name must be non-empty"]
     if all(" " <= char <= "~" and char != "=" for char in value):
@@ -119,7 +116,6 @@ def env_name(value: str) -> list[str]:
 
 
 def config_key(value: str) -> list[str]:
-    """Return what is wrong with a key of a ConfigMap or Secret."""
     problems = ["must be no more than 253 characters"] if len(value.encode()) > _MOST_SUBDOMAIN else []
     if not re.fullmatch(_CONFIG_KEY, value):
         message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -195,7 +191,6 @@ def descending(target: str, path: str) -> Errors:
 
 
 def unreserved(target: str, path: str) -> Errors:
-    """Return what is wrong with the path of a file in a volume."""
     yield from descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         yield invalid(path, target, "must not start with '..'")
@@ -233,7 +228,6 @@ def of_kind(meta: Check, *spec: Check) -> Check:
 
 
 def label_errors(labels: dict[str, str], path: str) -> Errors:
-    """Return what is wrong with labels, by key."""
     for key, value in sorted(labels.items()):
         yield from KEY(key, path)
         yield from LABEL_VALUE(value, path)

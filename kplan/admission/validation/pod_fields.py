@@ -187,7 +187,6 @@ def _seccomp_errors(profile: Object, path: str) -> Errors:
 
 
 def app_armor_errors(profile: Object, path: str) -> Errors:
-    """Return what is wrong with an AppArmor profile."""
     kind, name = profile.get("type", ""), profile.get("localhostProfile")
     at = f"{path}.localhostProfile"
     if not kind:
@@ -440,7 +439,6 @@ def spread_errors(constraints: list[Object], path: str) -> Errors:
 
 
 def gate_errors(gates: list[Object], path: str) -> Errors:
-    """Return what is wrong with scheduling gates."""
     is_new = unique()
     for index, gate in enumerate(gates):
         name, at = gate.get("name", ""), f"{path}[{index}]"
@@ -528,7 +526,6 @@ def standard_name_errors(name: str, path: str) -> Errors:
 
 
 def container_name_errors(name: str, path: str) -> Errors:
-    """Return what is wrong with the name of a container's resource."""
     yield from standard_name_errors(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not name.startswith(HUGE_PAGES):

@@ -82,14 +82,14 @@ _INT32 = 2**31
 
 
 def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) -> Errors:
-    """Return what is wrong with annotations of a pod or template."""
     if _MIRROR in annotations and not spec.get("nodeName"):
         words = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR], words)
     if annotations.get(_TOLERATIONS):
         yield from _written_toleration_errors(annotations[_TOLERATIONS], path)
     cost = annotations.get(_DELETION_COST)
-    if cost is not None and not _is_int32(cost):
+    is_number = cost is not None and re.fullmatch(r"-?[1-9][0-9]{0,9}|0", cost)
+    if cost is not None and not (is_number and -_INT32 <= int(cost) < _INT32):
         yield invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer")
     for key, profile in sorted(annotations.items()):
         if key == _SECCOMP_POD or key.startswith(_SECCOMP):
@@ -102,10 +102,6 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
                 yield invalid(f"{path}[{key}]", name, "container not found")
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
                 yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}")
-
-
-def _is_int32(text: str) -> bool:
-    return bool(re.fullmatch(r"-?[1-9][0-9]{0,9}|0", text)) and -_INT32 <= int(text) < _INT32
 
 
 def _written_toleration_errors(text: str, path: str) -> Errors:
@@ -159,7 +155,6 @@ _grace = present("terminationGracePeriodSeconds")
 
 
 def pod_errors(pod: Object) -> list[FieldError]:
-    """Return what is wrong with a new pod."""
     return list(_pod_errors(pod, pod.get("metadata", {}), pod.get("spec", {})))
 
 
@@ -203,7 +198,12 @@ def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
     for errors in (container_errors, init_container_errors, ephemeral_container_errors):
         yield from errors(spec, around, path)
     yield from pod_resource_errors(spec, claims, path)
-    yield from _host_network_errors(spec, path, is_pod=is_pod)
+    words = "must match `containerPort` when `hostNetwork` is true"
+    for index, container in enumerate(spec.get("containers", []) if spec.get("hostNetwork") else ()):
+        for number, port in enumerate(container.get("ports", [])):
+            on_host = port.get("hostPort", 0)
+            if (is_pod or on_host) and on_host != port.get("containerPort", 0):
+                yield invalid(f"{path}.containers[{index}].ports[{number}].hostPort", on_host, words)
     yield from _CHECKS(spec, path)
 
 
@@ -229,15 +229,6 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
 
 _claim_name = needed("name", LABEL)
 _claim_sources = field("resourceClaimName resourceClaimTemplateName", SUBDOMAIN)
-
-
-def _host_network_errors(spec: Object, path: str, *, is_pod: bool) -> Errors:
-    words = "must match `containerPort` when `hostNetwork` is true"
-    for index, container in enumerate(spec.get("containers", []) if spec.get("hostNetwork") else ()):
-        for number, port in enumerate(container.get("ports", [])):
-            on_host = port.get("hostPort", 0)
-            if (is_pod or on_host) and on_host != port.get("containerPort", 0):
-                yield invalid(f"{path}.containers[{index}].ports[{number}].hostPort", on_host, words)
 
 
 def _host_user_errors(spec: Object, path: str) -> Errors:

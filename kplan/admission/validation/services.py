@@ -54,7 +54,6 @@ _policy_names = field("ipFamilyPolicy", one_of(PREFER_DUAL, REQUIRE_DUAL, SINGLE
 
 
 def is_headless(spec: Object) -> bool:
-    """Tell whether a service has no address on purpose."""
     return bool(spec.get("clusterIPs") == [HEADLESS])
 
 
@@ -283,7 +282,12 @@ def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldEr
     """
     old, new = _read(_with_defaults(before)), _with_defaults(after)
     _keep_allocated(old, new)
-    _match_addresses(old, new)
+    # Let the list of addresses follow the single address that changes (normalizeClusterIPs).
+    if not _is_same(old, new, "clusterIP") and _is_same(old, new, "clusterIPs"):
+        if new.get("clusterIP"):
+            new["clusterIPs"] = [new["clusterIP"]]
+        else:
+            new.pop("clusterIPs", None)
     if errors := settle_families(old, new):
         return new, errors
     _wipe(old, new)
@@ -364,15 +368,6 @@ def _keep(old: Object, new: Object, *keys: str) -> None:
 
 def _is_same(old: Object, new: Object, *keys: str) -> bool:
     return all((old.get(key) or None) == (new.get(key) or None) for key in keys)
-
-
-def _match_addresses(old: Object, new: Object) -> None:
-    """Let the list of addresses follow the single address that changes (normalizeClusterIPs)."""
-    if not _is_same(old, new, "clusterIP") and _is_same(old, new, "clusterIPs"):
-        if new.get("clusterIP"):
-            new["clusterIPs"] = [new["clusterIP"]]
-        else:
-            new.pop("clusterIPs", None)
 
 
 def _wipe(old: Object, new: Object) -> None:

@@ -251,7 +251,6 @@ def _fibre_channel(source: Object, path: str) -> Errors:
 
 
 def _flex(source: Object, path: str) -> Errors:
-    """Check a FlexVolume."""
     yield from needed("driver")(source, path)
     for key in sorted(source.get("options", {})):
         if f".{key.split('/', 1)[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):

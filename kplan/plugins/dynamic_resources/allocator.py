@@ -240,7 +240,6 @@ class Search:
         return True
 
     def _claim(self, index: int) -> bool:
-        """Allocate the claims from `index` on."""
         if index >= len(self._claims):
             return True
         return self._request(index, 0)

@@ -96,7 +96,6 @@ class Outcomes:
         self._searched_versions: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
-        """Return an independent copy."""
         copied = copy.copy(self)
         for name, value in vars(self).items():
             setattr(copied, name, copy.copy(value))

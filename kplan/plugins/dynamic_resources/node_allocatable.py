@@ -75,7 +75,6 @@ class ClaimState(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the pod needs no devices."""
         return not self.claims and not self.resources
 
     @property

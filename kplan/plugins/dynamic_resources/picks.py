@@ -65,7 +65,6 @@ class CounterLedger:
         _change(self._drawn[pool.id.pool], device, -1)
 
     def state(self) -> Hashable:
-        """Return what is currently drawn."""
         return frozenset(
             (pool, counter_set, name, amount)
             for pool, drawn in self._drawn.items()
@@ -225,7 +224,11 @@ class Picks:
         self._holders[device.id].discard(claim)
         if device.allows_multiple:
             if result.consumed:
-                self._release(device.id, result.consumed)
+                total = self._capacity[device.id]
+                for name, amount in result.consumed.items():
+                    total[name] -= amount
+                if not any(total.values()):
+                    del self._capacity[device.id]
         elif device.device.consumes_counters:
             self._counters.give_back(pool, device)
 
@@ -235,13 +238,6 @@ class Picks:
         for name, amount in consumed.items():
             total[name] = total.get(name, 0) + amount
         return consumed
-
-    def _release(self, device: DeviceId, consumed: Amounts) -> None:
-        total = self._capacity[device]
-        for name, amount in consumed.items():
-            total[name] -= amount
-        if not any(total.values()):
-            del self._capacity[device]
 
     def _join_constraints(self, claim: int, spec: RequestSpec, device: DeviceInfo, *, must: bool) -> bool:
         constraints = self.constraints[claim]

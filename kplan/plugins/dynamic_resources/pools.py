@@ -212,15 +212,12 @@ class AllocatedState:
         return self.capacity.get(device, _NOTHING)
 
     def is_allocated(self, device: DeviceId) -> bool:
-        """Whether a claim has the device or a share of it."""
         return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
 
     def add(self, allocation: AllocationResult) -> set[DeviceId]:
-        """Add an allocation, and return the devices whose state it changes."""
         return self._change(allocation, 1)
 
     def remove(self, allocation: AllocationResult) -> set[DeviceId]:
-        """Remove an allocation, and return the devices whose state it changes."""
         return self._change(allocation, -1)
 
     def _change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:

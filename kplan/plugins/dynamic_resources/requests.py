@@ -331,7 +331,6 @@ class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an e
 
 
 def key_of(claim: ResourceClaim) -> ClaimKey:
-    """Return a claim's namespace and name."""
     return claim.metadata.namespace, claim.metadata.name
 
 

@@ -305,7 +305,6 @@ class RunningTerms:
             self._n_sets_read = len(pods.term_sets)
 
     def contributions(self) -> Iterable[Contribution]:
-        """Yield the contributions of running pods' terms to scores."""
         if self.n_scoring:
             for topology_key, weights in self._scoring.items():
                 yield Contribution(topology_key, weights.counts)

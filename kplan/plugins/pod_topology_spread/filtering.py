@@ -83,7 +83,6 @@ def compile_constraints(
 
 @lru_cache(maxsize=1024)
 def with_selector(constraints: tuple[Constraint, ...], selector: Selector) -> tuple[Constraint, ...]:
-    """Return constraints over other pods."""
     return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
 
@@ -279,7 +278,6 @@ class HardConstraint:
         return pods, np.where(self._is_domain[slots], np.minimum(minimum, pods), minimum)
 
     def detail(self, nodes: NodeView, position: int) -> Detail:
-        """Return the numbers behind a position's rejection."""
         constraint = self.constraint
         slot = int(self.column.slots[nodes.row(position)])
         if slot == self._absent:

@@ -236,7 +236,6 @@ def _few_scores(weighted: WeightedState, nodes: NodeView) -> FewScores | None:
 
 
 def final_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
-    """Return the `raw_scores`, `normalized`."""
     few = _few_scores(weighted, nodes)
     if few is None:
         return normalized(weighted, raw_scores(weighted, nodes))
@@ -307,7 +306,6 @@ class _Counts:
         return (key if self.is_per_node else self.per_slot[key]) * self.weight + self.penalty
 
     def place(self, row: int) -> None:
-        """Count a replica on a node."""
         if not self.counts_self:
             return
         if self.is_per_node:
@@ -495,7 +493,6 @@ class PodTopologySpread:
         return state
 
     def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
-        """Return the scores of pods like this one by their domains."""
         weighted = cycle.find(WeightedState)
         return None if weighted is None else SpreadGroups(weighted.state, NodeView(self._cluster), cycle.pod)
 

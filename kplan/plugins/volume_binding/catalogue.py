@@ -189,7 +189,10 @@ class ClassCatalogue:
         if suitable is None:
             suitable = self._suitable[requirements] = np.fromiter(
                 (
-                    has_required_form(volume, requirements) and _is_available(volume, requirements)
+                    has_required_form(volume, requirements)
+                    and volume.status.phase == "Available"
+                    and (requirements.selector is None or requirements.selector.matches(volume.metadata.labels))
+                    and requirements.access_modes.issubset(volume.spec.access_modes)
                     for volume in self.volumes
                 ),
                 np.bool_,
@@ -340,15 +343,6 @@ def has_required_form(volume: PersistentVolume, requirements: ClaimRequirements)
     )
 
 
-def _is_available(volume: PersistentVolume, requirements: ClaimRequirements) -> bool:
-    """Whether a volume is available to claims that it is not promised to, and meets the other requirements."""
-    return (
-        volume.status.phase == "Available"
-        and (requirements.selector is None or requirements.selector.matches(volume.metadata.labels))
-        and requirements.access_modes.issubset(volume.spec.access_modes)
-    )
-
-
 NO_VOLUME = -1
 """The index of the volume on a node where no volume matches."""
 
@@ -462,7 +456,6 @@ class ClassVolumes:
         return "" if promised is None else promised.uid
 
     def promise(self, index: int, claim: ClaimIdentity | None) -> ClaimIdentity | None:
-        """Promise a volume to a claim, or to none, and return the claim to which it was promised before."""
         before = self._promised[index]
         if before is not None:
             self._promises[before[:2]].discard(index)

@@ -74,7 +74,6 @@ class Finding(msgspec.Struct):
     selected: list[PersistentVolumeClaim] = []
 
     def reject(self, nodes: BoolArray, bit: int) -> None:
-        """Add a reason for some nodes."""
         self.bits[nodes] |= np.uint32(bit)
 
     def fail(self, nodes: BoolArray, text: str) -> None:
@@ -113,7 +112,8 @@ class VolumeFinder:
         failed: BoolArray | None = None
         for claim in claims:
             volume = self.listers.persistent_volumes.get(claim.spec.volume_name)
-            if volume is not None and _is_everywhere(volume):
+            # All nodes certainly reach a volume that has no node affinity and needs no translation.
+            if volume is not None and volume.spec.node_affinity is None and in_tree_plugin(volume.spec) is None:
                 continue
             if pending is None:
                 pending = np.ones(len(self.nodes), np.bool_)
@@ -212,11 +212,6 @@ class VolumeFinder:
             if has_space is not None:
                 finding.reject(is_needed & is_possible & ~has_space, NOT_ENOUGH_SPACE)
                 pending = pending & (has_space | ~is_missing)
-
-
-def _is_everywhere(volume: PersistentVolume) -> bool:
-    """Whether all nodes certainly reach a volume: it has no node affinity and needs no translation."""
-    return volume.spec.node_affinity is None and in_tree_plugin(volume.spec) is None
 
 
 class BindingDetails:

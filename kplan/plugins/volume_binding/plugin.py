@@ -210,7 +210,6 @@ class VolumeBinding:
         return nodes.take(storage_scores(state.finding, self.listers, self.finder.provisioning, self._by_utilization))
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return what the node's storage is scored by."""
         state = cycle.find(_CycleClaims)
         if state is None or not state.claims.delayed:
             return ["no claim of the pod has to be bound"]
