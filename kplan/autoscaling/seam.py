@@ -11,13 +11,13 @@ import msgspec
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
+    from kplan.changes.values import Pool
     from kplan.simulation.nodes import RemovalTimes
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.changes.remedy import Remedy
-from kplan.changes.values import Place
+from kplan.changes.values import Change, Place
 from kplan.documents.base import Counted, Report
 from kplan.documents.change import Seconds
 from kplan.documents.nodes import ClusterMap
@@ -72,6 +72,52 @@ class DrainsReport(Report, frozen=True, kw_only=True):
     cluster: ClusterMap | UnsetType = UNSET
 
 
+class Preempted(Document, frozen=True, kw_only=True):
+    """A pod that makes room for another, and where its controller's next pod goes.
+
+    Attributes
+    ----------
+    by : NAMESPACE/NAME of the pod that needs the room
+    goes_to : empty where the next pod waits
+    """
+
+    pod: str
+    by: str
+    goes_to: str = ""
+
+
+class TooFew(Document, frozen=True, kw_only=True):
+    """A workload of which too few pods are ready at the worst moment.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    """
+
+    workload: str
+    ready: Count
+    wanted: Count
+
+
+class StuckNode(Document, frozen=True, kw_only=True):
+    """A node that does not drain safely after all others.
+
+    Attributes
+    ----------
+    pod : NAMESPACE/NAME of the first pod that cannot be evicted, that finds no place, or that is preempted though its
+        budget forbids it
+    because : the words of kube-scheduler, of the eviction API or of kubectl
+    too_few : the workload that is not available enough; absent where that is not what stops the drain
+    preempted : pods of other nodes that would make room
+    """
+
+    name: str
+    pod: str
+    because: str
+    too_few: TooFew | UnsetType = UNSET
+    preempted: tuple[Preempted, ...] = ()
+
+
 class RunbookStep(Document, frozen=True, kw_only=True):
     """A step of a runbook, simulated from the state before it.
 
@@ -81,8 +127,13 @@ class RunbookStep(Document, frozen=True, kw_only=True):
     node : empty for a step that is about no single node
     commands : to be pasted, in this order; a line that starts with # says what no command does
     remedy : the change of a preparation, and of its undoing; absent for other steps
-    moved : pods that are evicted, and where the next ones go
+    change : what is done; its commands are those of the step
+    moved : pods that leave the node, and where the next ones go
+    waits : pods that have no place until the node takes pods again, as NAMESPACE/NAME of those that they follow
+    preempted : pods of other nodes that make room, and where the next ones go; empty where those wait
     gone : pods that no controller recreates, as NAMESPACE/NAME
+    away : workloads of a single pod that is not ready meanwhile, as KIND/NAMESPACE/NAME
+    needed : what would stop the next drain without this preparation; absent for other steps
     seconds : how long the drain takes until all is at rest; absent without a clock
     """
 
@@ -90,23 +141,14 @@ class RunbookStep(Document, frozen=True, kw_only=True):
     node: str = ""
     commands: tuple[str, ...]
     remedy: Remedy | UnsetType = UNSET
+    change: Change | UnsetType = UNSET
     moved: tuple[Place, ...] = ()
+    waits: tuple[str, ...] = ()
+    preempted: tuple[Preempted, ...] = ()
     gone: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
+    needed: StuckNode | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
-
-
-class StuckNode(Document, frozen=True, kw_only=True):
-    """A node that does not drain safely after all others.
-
-    Attributes
-    ----------
-    pod : NAMESPACE/NAME of the first pod that cannot be evicted, or that finds no place
-    because : the words of kube-scheduler, of the eviction API or of kubectl
-    """
-
-    name: str
-    pod: str
-    because: str
 
 
 class RunbookReport(Report, frozen=True, kw_only=True):

@@ -24,16 +24,20 @@ from kplan.subjects.incoming import with_objects
 _ENDED = ("Succeeded", "Failed")
 
 
-def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
+def snapshot_of(
+    simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Pod] = (), *, at: float | None = None
+) -> Snapshot:
     """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
     Parameters
     ----------
     leaving : pods of `snapshot` that are being deleted, which stay unless a new pod has their name
+    at : seconds since 1970 at which new pods are said to have started; None for the end of the simulation. After a long
+        look ahead at rest that is too late: heartbeats of nodes would be old then
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
-    now = datetime.fromtimestamp(simulation.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = datetime.fromtimestamp(simulation.now if at is None else at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
     leaving_keys = {pod.metadata.key for pod in leaving}
     pods: list[Pod] = []

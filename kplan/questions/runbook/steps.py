@@ -1,40 +1,44 @@
-"""The order in which nodes drain safely: every pod finds a place, and every disruption budget is kept.
+"""The order in which nodes drain safely, judged by the worst moment of each drain.
 
-In each step the nodes that are left are tried from the state before it, the one with the fewest pods first; the first
-that drains safely goes. Where none does, a change that lets one go is tried: more replicas or another budget where a
-budget blocks, new nodes where a pod finds no place.
+A drain is safe if every pod is evicted, no budget is broken by a preemption, and every workload keeps as many ready
+pods as ``--min-ready`` wants. A pod that finds no place stops a drain, unless its node takes pods again before the next
+one is drained. In each step the nodes that are left are tried from the state before it, the one with the fewest pods
+first; the first that drains safely goes. Where none does, a change that lets one go is tried: more replicas or another
+budget where a budget blocks, new nodes where a pod finds no place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from shlex import quote
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
-from kplan.changes.values import DrainOptions, Place
+from kplan.changes import values as c
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents.base import Counted
-from kplan.documents.change import StepEvent
-from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
-from kplan.effects.change import ChangePlan
+from kplan.documents.change import Obstacle
+from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.effects.clock import Clock
-from kplan.effects.drains import check_nodes, drain
+from kplan.effects.drains import check_nodes
+from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.snapshots import snapshot_of
 from kplan.effects.timed_steps import Drained
-from kplan.effects.timeline import carry_out_in_time
+from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.watching import begin
 from kplan.effects.what_if import changed
+from kplan.simulation.controllers.observed import scaled
+from kplan.simulation.loop import Simulation
 from kplan.whatif.edits import AddNodes, cordoned
 
 MOST_TRIED = 300
@@ -43,10 +47,12 @@ MOST_TRIED = 300
 _MOST_PREPARED = 3
 _MOST_ADDED = 3
 _MOST_SHAPES = 4
+_MAY_END = ("Pod/", "Job/")
+"""Workloads whose pods are not meant to be ready for ever."""
 
 
 def runbook_report(
-    base: Base, nodes: Sequence[str], options: DrainOptions, clock: Clock | None, showing: Showing, *, rolling: bool
+    base: Base, nodes: Sequence[str], options: c.DrainOptions, clock: Clock | None, showing: Showing, *, rolling: bool
 ) -> RunbookReport:
     """Return the RunbookReport; parameters as for the question."""
     check_nodes(base, nodes)
@@ -71,18 +77,23 @@ _Steps = tuple[RunbookStep, ...]
 
 
 class _Tried(msgspec.Struct, frozen=True):
-    """A drain that was tried; `pod` and `because` are empty where it is safe."""
+    """A drain that was tried."""
 
-    change: ChangePlan
-    pod: str = ""
-    because: str = ""
+    stuck: StuckNode | None  #: what stops it; None where it is safe
+    obstacle: Obstacle | None  #: the first pod that cannot be evicted
+    lacks_room: bool  #: a pod finds no place
+    step: RunbookStep
+    simulation: Simulation  #: at the end; the node takes pods again where it is to
 
 
 class _Runbook:
     def __init__(
-        self, base: Base, nodes: list[str], options: DrainOptions, clock: Clock | None, *, rolling: bool
+        self, base: Base, nodes: list[str], options: c.DrainOptions, clock: Clock | None, *, rolling: bool
     ) -> None:
-        self._base, self._left, self._options, self._clock, self._rolling = base, nodes, options, clock, rolling
+        self._base, self._left, self._options, self._rolling = base, nodes, options, rolling
+        self._has_clock = clock is not None
+        clock = clock or Clock()
+        self._clock = replace(clock, until=clock.look, runs_for=0.0)
         self._known: tuple[Base, Mapping[str, int]] | None = None
         self._undoing: list[RunbookStep] = []
         self.steps: list[RunbookStep] = []
@@ -90,19 +101,18 @@ class _Runbook:
         self.n_tried = 0
 
     def write(self, progress: Callable[[int, int], None]) -> None:
+        """Write all steps."""
         n_nodes = len(self._left)
         if not self._rolling:
             names = [name for name in self._left if not self._base.objects.node_by_name[name].spec.unschedulable]
             if names:
                 self._base = changed(self._base, [cordoned(name) for name in names])
-                self.steps.append(RunbookStep(action="cordon", commands=(f"kubectl cordon {_quoted(names)}",)))
+                self.steps.append(_step("cordon", c.Cordon(tuple(names))))
         while self._left:
             progress(n_nodes - len(self._left), n_nodes)
             stopped: dict[str, _Tried] = {}
             if not self._drain_one(stopped) and not self._prepare(stopped):
-                self.stuck += [
-                    StuckNode(name=name, pod=drained.pod, because=drained.because) for name, drained in stopped.items()
-                ]
+                self.stuck += [tried.stuck for tried in stopped.values() if tried.stuck is not None]
                 self.stuck += [StuckNode(name=name, pod="", because="") for name in self._left if name not in stopped]
                 break
         self.steps += reversed(self._undoing)
@@ -115,25 +125,68 @@ class _Runbook:
         for name in sorted(self._left, key=lambda name: (len(cluster.pods_on[cluster.nodes.row_of[name]]), name)):
             if self.n_tried >= MOST_TRIED:
                 return False
-            drained = self._try(self._base, name)
-            if not drained.pod:
-                self._go(name, drained)
+            tried = self._try(self._base, name)
+            if tried.stuck is None:
+                self._go(name, tried)
                 return True
-            stopped[name] = drained
+            stopped[name] = tried
         return False
 
     def _try(self, base: Base, name: str) -> _Tried:
+        """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
-        change = drain(base, [name], "rolling" if self._rolling else "together", options=self._options)
-        if change.obstacles:
-            return _Tried(change, change.obstacles[0].pod, change.obstacles[0].words)
-        simulation, allowed = change.simulation, self._waiting_anyway(base)
-        for workload, pods in waiting_of(simulation).items():
-            if len(pods) > allowed.get(workload, 0):
-                pod = min(pods)
-                row = next(row for row, observed in simulation.pods.items() if observed.key == pod)
-                return _Tried(change, pod, simulation.messages.get(row, ""))
-        return _Tried(change)
+        drain = c.Drain((name,), self._options)
+        plan = carry_out_in_time(base, [Drained(0.0, [name], self._options)], self._clock)
+        simulation = plan.simulation
+        step = _drain_step(base, plan, drain, self._clock.min_ready if self._has_clock else 1)
+        if self._has_clock and plan.is_over:
+            step = replace(step, seconds=plan.timeline.end)
+        waiting = self._without_place(base, simulation)
+        stuck = self._stopped(name, base, plan, step, waiting)
+        if self._rolling and not base.objects.node_by_name[name].spec.unschedulable:
+            simulation.uncordon(name)
+            simulation.run(self._clock.look)
+            left = self._without_place(base, simulation)
+            if stuck is None and left:
+                stuck = StuckNode(name=name, pod=left[0], because=_message(simulation, left[0]))
+        obstacle = next(iter(plan.obstacles), None)
+        return _Tried(stuck, obstacle, bool(waiting), step, simulation)
+
+    def _stopped(
+        self, name: str, base: Base, plan: TimelinePlan, step: RunbookStep, waiting: Sequence[str]
+    ) -> StuckNode | None:
+        """Return what stops a drain; None where it is safe."""
+        if plan.obstacles:
+            return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].words)
+        if not plan.is_over:
+            return StuckNode(name=name, pod="", because="the drain does not end in the time that is looked ahead")
+        simulation = plan.simulation
+        if simulation.violations:
+            by, pod = simulation.violations[0]
+            preempted = tuple(victim for victim in step.preempted if victim.pod == pod and victim.by == by)
+            return StuckNode(name=name, pod=pod, because="", preempted=preempted or (Preempted(pod=pod, by=by),))
+        takes_again = self._rolling and not base.objects.node_by_name[name].spec.unschedulable
+        too_few = _too_few(plan, self._clock.min_ready)
+        if too_few is not None or (waiting and not takes_again):
+            pod = waiting[0] if waiting else ""
+            return StuckNode(
+                name=name,
+                pod=pod,
+                because=_message(simulation, pod),
+                too_few=UNSET if too_few is None else too_few,
+                preempted=step.preempted,
+            )
+        return None
+
+    def _without_place(self, base: Base, simulation: Simulation) -> list[str]:
+        """Return the pods without a node of workloads of which more wait than without the drain."""
+        allowed = self._waiting_anyway(base)
+        return [
+            pod
+            for workload, pods in waiting_of(simulation).items()
+            if len(pods) > allowed.get(workload, 0)
+            for pod in sorted(pods)
+        ]
 
     def _waiting_anyway(self, base: Base) -> Mapping[str, int]:
         """Return how many pods of each workload wait now, or in the end if no node is drained."""
@@ -149,45 +202,29 @@ class _Runbook:
             self._known = base, allowed
         return self._known[1]
 
-    def _seconds_of(self, name: str, clock: Clock) -> float | None:
-        """Return how many seconds the drain of a node takes; None where it does not come to rest."""
-        steps = [Drained(0.0, [name], self._options)]
-        plan = carry_out_in_time(self._base, steps, msgspec.structs.replace(clock, until=clock.look, runs_for=0.0))
-        return plan.timeline.end if plan.is_over else None
-
-    def _go(self, name: str, drained: _Tried) -> None:
+    def _go(self, name: str, tried: _Tried) -> None:
         """Drain a node, and go on from there."""
-        seconds = None if self._clock is None else self._seconds_of(name, self._clock)
-        moved, gone = _moved(drained.change)
-        self.steps.append(
-            RunbookStep(
-                action="drain",
-                node=name,
-                commands=(_drain_command(name, self._options),),
-                moved=moved,
-                gone=gone,
-                seconds=UNSET if seconds is None else seconds,
-            )
-        )
-        snapshot = self._base.objects
-        self._base = self._base.with_snapshot(snapshot_of(drained.change.simulation, self._base.snapshot))
-        if not snapshot.node_by_name[name].spec.unschedulable:
-            self.steps.append(RunbookStep(action="uncordon", node=name, commands=(f"kubectl uncordon {quote(name)}",)))
+        was_cordoned = self._base.objects.node_by_name[name].spec.unschedulable
+        self.steps.append(tried.step)
+        snapshot = snapshot_of(tried.simulation, self._base.snapshot, at=self._base.now / 1_000_000)
+        self._base = self._base.with_snapshot(snapshot)
+        if not was_cordoned:
+            self.steps.append(_step("uncordon", c.Uncordon((name,)), name))
         self._left.remove(name)
 
     def _prepare(self, stopped: Mapping[str, _Tried]) -> bool:
         """Make changes after which one of the nodes drains safely; tell whether there are such changes."""
         return any(
-            self._prepared(self._base, name, drained, (), (), number)
+            self._prepared(self._base, name, tried, (), (), number)
             for number in range(1, _MOST_PREPARED + 1)
-            for name, drained in stopped.items()
+            for name, tried in stopped.items()
         )
 
     def _prepared(  # noqa: PLR0917 - what a chain of changes has so far
-        self, base: Base, name: str, drained: _Tried, before: _Steps, undoing: _Steps, number: int
+        self, base: Base, name: str, tried: _Tried, before: _Steps, undoing: _Steps, number: int
     ) -> bool:
         """Make so many more changes, each against what stops the drain after those before."""
-        for step, back, other in self._changes(base, drained):
+        for step, back, other in self._changes(base, tried):
             if self.n_tried >= MOST_TRIED:
                 return False
             allowed, waiting = self._waiting_anyway(base), self._waiting_anyway(other)
@@ -195,21 +232,23 @@ class _Runbook:
                 continue  # the change has made pods that find no place
             again = self._try(other, name)
             backs = (*undoing, back) if back is not None else undoing
-            if not again.pod:
+            if again.stuck is None:
                 self.steps += (*before, step)
                 self._undoing += backs
                 self._base = other
                 return True
-            gets_on = again.pod != drained.pod and number > 1
+            gets_on = tried.stuck is not None and again.stuck.pod != tried.stuck.pod and number > 1
             if gets_on and self._prepared(other, name, again, (*before, step), backs, number - 1):
                 return True
         return False
 
-    def _changes(self, base: Base, drained: _Tried) -> Iterator[tuple[RunbookStep, RunbookStep | None, Base]]:
+    def _changes(self, base: Base, tried: _Tried) -> Iterator[tuple[RunbookStep, RunbookStep | None, Base]]:
         """Yield changes, each with the step that makes it, the one that undoes it, and the changed cluster."""
-        obstacle = next(iter(drained.change.obstacles), None)
+        obstacle, needed = tried.obstacle, UNSET if tried.stuck is None else tried.stuck
         if obstacle is None:
-            yield from _more_nodes(base)
+            if tried.lacks_room or tried.step.preempted:
+                for step, other in _more_nodes(base):
+                    yield replace(step, needed=needed), None, other
             return
         if len(obstacle.budgets) != 1 or not obstacle.is_by_budget:
             return
@@ -219,45 +258,94 @@ class _Runbook:
             return
         for remedy, other in ways(base, obstacle, obstacle.budgets[0], budget):
             if isinstance(remedy, r.MoreReplicas):
-                change = remedy.change
-                command, back = (_scale(change.workload, number) for number in (change.to, change.old))
+                workload, numbers = remedy.change.workload.replace(" ", "/", 1), remedy.change
+                change: c.Change = c.Scale(workload, numbers.to, numbers.old)
+                back: c.Change = c.Scale(workload, numbers.old, numbers.to)
             elif isinstance(remedy, r.ChangeBudget) and (after := _budget(other, *key)) is not None:
-                command, back = _budget_patch(budget, after), _budget_patch(after, budget)
+                old, to = _fields(budget, after)
+                change, back = (
+                    c.LoosenBudget(obstacle.budgets[0].name, old, to),
+                    c.LoosenBudget(obstacle.budgets[0].name, to, old),
+                )
             else:
                 continue
             yield (
-                RunbookStep(action="prepare", commands=(command,), remedy=remedy),
-                RunbookStep(action="undo", commands=(back,), remedy=remedy),
+                _step("prepare", change, remedy=remedy, needed=needed),
+                _step("undo", back, remedy=remedy),
                 other,
             )
 
 
-def _more_nodes(base: Base) -> Iterator[tuple[RunbookStep, None, Base]]:
+def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> RunbookStep:
+    return RunbookStep(action=action, node=node, commands=change.steps, change=change.described(), **more)
+
+
+def _drain_step(base: Base, plan: TimelinePlan, drain: c.Drain, min_ready: int | str) -> RunbookStep:
+    """Return the step of a drain, with what becomes of the pods while the node takes none."""
+    (node,) = drain.nodes
+    moved: list[c.Place] = []
+    waits: list[str] = []
+    preempted: list[Preempted] = []
+    gone: list[str] = []
+    for one in Replacements(base, plan).all:
+        if one.removed is None or not one.removed.node or one.removed.pod in plan.blocked:
+            continue
+        goes_to = _node_after(one)
+        if one.removed.by is not None:
+            preempted.append(Preempted(pod=one.pod, by=one.removed.by, goes_to=goes_to))
+        if one.added is not None and not goes_to:
+            waits.append(one.pod)
+        elif one.removed.by is None and one.added is not None:
+            moved.append(c.Place(one.pod, goes_to))
+        elif one.removed.by is None:
+            gone.append(one.pod)
+    single = (
+        name
+        for name, workload in plan.timeline.workloads.items()
+        if workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(_MAY_END)
+    )
+    return _step(
+        "drain",
+        drain,
+        node,
+        moved=tuple(moved),
+        waits=tuple(waits),
+        preempted=tuple(preempted),
+        gone=tuple(gone),
+        away=tuple(single) if min_ready == 1 else (),
+    )
+
+
+def _node_after(replacement: Replacement) -> str:
+    return (replacement.added.node if replacement.added is not None else "") or ""
+
+
+def _too_few(plan: TimelinePlan, min_ready: int | str) -> TooFew | None:
+    """Return the first workload of which fewer pods are ready at some moment than are wanted then.
+
+    While the only pod of a workload moves, none is ready: that counts where the pod has no place, and where all are
+    asked for.
+    """
+    waiting = waiting_of(plan.simulation)
+    for name, workload in plan.timeline.workloads.items():
+        wanted = min(workload.ready_before, scaled(min_ready, workload.ready_before, round_up=True))
+        moves = workload.ready_before == 1 and min_ready == 1 and name not in waiting
+        if workload.lowest_ready < wanted and not moves and not name.startswith(_MAY_END):
+            return TooFew(workload=name, ready=workload.lowest_ready, wanted=wanted)
+    return None
+
+
+def _message(simulation: Simulation, pod: str) -> str:
+    """Return the scheduler's last message about a pod without a node."""
+    return next((simulation.messages.get(row, "") for row, held in simulation.pods.items() if held.key == pod), "")
+
+
+def _more_nodes(base: Base) -> Iterator[tuple[RunbookStep, Base]]:
     for shape in node_shapes(base.objects)[:_MOST_SHAPES]:
         like = shape.like.metadata.name
         for number in range(1, _MOST_ADDED + 1):
-            words = f"# add {number} {'node' if number == 1 else 'nodes'} like {quote(like)}"
             remedy = r.AddNodes(change=r.NodeAddition(nodes=number, like=like), then=None)
-            step = RunbookStep(action="add-nodes", commands=(words,), remedy=remedy)
-            yield step, None, changed(base, [AddNodes(number, like)])
-
-
-def _moved(change: ChangePlan) -> tuple[tuple[Place, ...], tuple[str, ...]]:
-    """Return the pods that a drain evicts, with the node of the next one, and those that are gone for good."""
-    simulation = change.simulation
-    evicted = [step for step in change.steps if step.event is StepEvent.EVICTED and step.node]
-    bound: dict[str, list[str]] = {}
-    for step in change.steps:
-        if step.event is StepEvent.BOUND and step.node:
-            bound.setdefault(step.workload, []).append(step.node)
-    placed, gone = [], []
-    for step in evicted:
-        nodes = bound.get(step.workload)
-        if nodes:
-            placed.append(Place(pod=step.pod, goes_to=nodes.pop(0)))
-        elif not any(pod.key == step.pod for pod in simulation.pods.values()):
-            gone.append(step.pod)
-    return tuple(placed), tuple(gone)
+            yield _step("add-nodes", c.AddNodes(number, like), remedy=remedy), changed(base, [AddNodes(number, like)])
 
 
 def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None:
@@ -271,41 +359,20 @@ def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None
     )
 
 
-def _budget_patch(before: PodDisruptionBudget, after: PodDisruptionBudget) -> str:
-    fields: dict[str, Any] = {
-        "minAvailable": (before.spec.min_available, after.spec.min_available),
-        "maxUnavailable": (before.spec.max_unavailable, after.spec.max_unavailable),
-        "unhealthyPodEvictionPolicy": (
-            before.spec.unhealthy_pod_eviction_policy,
-            after.spec.unhealthy_pod_eviction_policy,
-        ),
-    }
-    spec = {name: to or (to if isinstance(to, int) else None) for name, (old, to) in fields.items() if old != to}
-    patch = quote(msgspec.json.encode({"spec": spec}).decode())
-    metadata = before.metadata
-    return f"kubectl patch pdb {quote(metadata.name)} -n {quote(metadata.namespace)} --type merge -p {patch}"
-
-
-def _scale(workload: str, replicas: int) -> str:
-    kind, _, key = workload.partition(" ")
-    namespace, _, name = key.partition("/")
-    return f"kubectl scale {quote(kind.lower())} {quote(name)} -n {quote(namespace)} --replicas={replicas}"
-
-
-def _drain_command(name: str, options: DrainOptions) -> str:
-    flags = ["--ignore-daemonsets"]
-    flags += ["--force"] if options.force else []
-    flags += ["--delete-emptydir-data"] if options.delete_emptydir_data else []
-    flags += ["--disable-eviction"] if options.disable_eviction else []
-    flags += _skipping(options)
-    flags += [] if options.grace_period is None else [f"--grace-period={options.grace_period}"]
-    return f"kubectl drain {quote(name)} {' '.join(flags)}"
-
-
-def _skipping(options: DrainOptions) -> list[str]:
-    seconds = options.skip_wait_for_delete_timeout
-    return [f"--skip-wait-for-delete-timeout={seconds}"] if seconds else []
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return " ".join(map(quote, names))
+def _fields(before: PodDisruptionBudget, after: PodDisruptionBudget) -> tuple[str, str]:
+    """Return the fields of a budget that change, as they are and as they are to be, as JSON."""
+    names = ("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")
+    sides = [
+        (spec.min_available, spec.max_unavailable, spec.unhealthy_pod_eviction_policy)
+        for spec in (before.spec, after.spec)
+    ]
+    fields = [
+        {
+            name: held if held or isinstance(held, int) else None
+            for name, held, other in zip(names, side, against, strict=True)
+            if held != other
+        }
+        for side, against in (sides, sides[::-1])
+    ]
+    old, to = (msgspec.json.encode(side).decode() for side in fields)
+    return old, to

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
 from kplan.api.quantity import count, listing
 from kplan.changes.remedy import remedy_change
-from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
+from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
@@ -25,7 +25,9 @@ def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
     for node in document.stuck:
         yield line(Span(f"{node.name} does not drain safely", "bad"), _reason(node))
     if document.steps:
-        words = "Each step was simulated from the state before it: no budget is broken, and every pod finds a place."
+        waits = any(step.waits for step in document.steps)
+        every = "pods that wait find a place when their node is uncordoned" if waits else "every pod finds a place"
+        words = f"Each step was simulated from the state before it: no budget is broken, and {every}."
         yield line(Span(words, "dim"))
     elif not document.rolling and len(document.nodes) > 1:
         words = "All nodes would be cordoned at once; with --rolling, each takes pods again before the next is drained."
@@ -38,7 +40,12 @@ def _sentence(document: RunbookReport) -> str:
     after = f" after {count(prepared, 'change')}" if prepared else ""
     took = f", in {seconds_text(document.seconds)}" if document.seconds is not UNSET and n_drained else ""
     verb = "drains" if n_drained == 1 else "drain"
-    return f"{n_drained} of {count(len(document.nodes), 'node')} {verb} safely{after}{took}"
+    most = max((len(step.waits) for step in document.steps), default=0)
+    nodes = f"{n_drained} of {count(len(document.nodes), 'node')} {verb}"
+    if not most:
+        return f"{nodes} safely{after}{took}"
+    have = "has" if most == 1 else "have"
+    return f"{nodes}{after}{took}, but {count(most, 'pod')} {have} no place until the node is uncordoned"
 
 
 def _step_text(step: RunbookStep, most: int | None) -> str:
@@ -46,7 +53,8 @@ def _step_text(step: RunbookStep, most: int | None) -> str:
         case "cordon":
             return "cordon all nodes, so that no pod goes to one that is drained later"
         case "prepare" | "add-nodes" if step.remedy is not UNSET:
-            return remedy_change(step.remedy)
+            reason = f", else {step.needed.name} does not drain safely{_reason(step.needed)}" if step.needed else ""
+            return remedy_change(step.remedy) + reason
         case "undo":
             return "undo the change that was made before"
         case "uncordon":
@@ -60,14 +68,35 @@ def _drain_text(step: RunbookStep, most: int | None) -> str:
     if step.moved:
         moved = [f"{place.pod} to {place.goes_to}" for place in step.moved]
         parts.append(f"{count(len(moved), 'pod')} moved: {listing(moved, most=most or len(moved))}")
+    if step.preempted:
+        parts.append(_preempted(step.preempted, most))
+    if step.waits:
+        verb = "waits" if len(step.waits) == 1 else "wait"
+        names = listing(step.waits, most=most or len(step.waits))
+        parts.append(f"{count(len(step.waits), 'pod')} {verb} until it is uncordoned, without a place: {names}")
     if step.gone:
         parts.append(f"gone for good: {listing(step.gone, most=most or len(step.gone))}")
+    if step.away:
+        parts.append(f"not ready meanwhile: {listing(step.away, most=most or len(step.away))}")
     took = f" ({seconds_text(step.seconds)})" if step.seconds is not UNSET else ""
     return f"drain {step.node}{took}{': ' + '; '.join(parts) if parts else ', which has no pods to move'}"
 
 
+def _preempted(pods: Sequence[Preempted], most: int | None = None) -> str:
+    texts = [f"{one.pod} for {one.by}{f' (then on {one.goes_to})' if one.goes_to else ''}" for one in pods]
+    return f"preempted: {listing(texts, most=most or len(texts))}"
+
+
 def _reason(node: StuckNode) -> str:
-    return f": {node.pod}: {node.because}" if node.pod else ": the search ended before"
+    parts = []
+    if node.too_few:
+        few = node.too_few
+        parts.append(f"only {few.ready} of {count(few.wanted, 'pod')} that must stay ready of {few.workload}")
+    if node.preempted:
+        parts.append(_preempted(node.preempted) + ("" if node.too_few or node.because else ", which breaks its budget"))
+    if node.because:
+        parts.append(f"{node.pod}: {node.because}" if node.pod else node.because)
+    return f": {'; '.join(parts) or 'the search ended before'}"
 
 
 def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.documents.drains import RunbookReport
+from kplan.documents.drains import RunbookReport, TooFew
+from kplan.effects.clock import Clock
 from kplan.effects.drains import drain
 from kplan.effects.snapshots import snapshot_of
 from kplan.effects.what_if import changed
@@ -14,6 +15,7 @@ from kplan.questions.runbook.question import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
+from tests.objects import head
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -52,6 +54,17 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
             case words:
                 raise AssertionError(words)
     assert all(pod.spec.node_name for pod in planner.objects.pods)
+
+
+def asked(*objects: Any, nodes: tuple[str, ...], min_ready: int | str = 1) -> RunbookReport:
+    clock = Clock(start={"*": 3}, stop={"*": 2}, min_ready=min_ready)
+    report = planner_of(*objects).ask(Runbook(nodes=nodes, rolling=True, timeline=clock))
+    assert_keeps_to_its_schema(report.to_dict())
+    return report
+
+
+def shown(report: RunbookReport) -> str:
+    return " ".join(render(report, "table", ReportOptions(width=160)).split())
 
 
 def actions(report: RunbookReport) -> list[tuple[str, str]]:
@@ -126,3 +139,56 @@ def test_commands_of_a_step_belong_to_its_item_in_markdown() -> None:
 
     assert render(report, "markdown", ReportOptions()).count("\n\n  ```sh\n  kubectl ") == len(report.steps)
     assert "<summary>commands" not in render(report, "html", ReportOptions())
+
+
+FULL = (node("a"), node("b"), node("c"))
+
+
+def test_pods_that_have_no_place_until_their_node_is_uncordoned_are_not_said_to_drain_safely() -> None:
+    report = asked(*FULL, deployment("web", "4", ("a", "b", "c")), nodes=("a", "b"))
+
+    drains = [step for step in report.steps if step.action == "drain"]
+    assert [(step.moved, len(step.waits)) for step in drains] == [((), 1), ((), 1)]
+    assert shown(report).startswith("2 of 2 nodes drain, in 6.3 s, but 1 pod has no place until the node is uncordoned")
+    assert "every pod finds a place" not in shown(report)
+
+
+def test_a_node_with_all_pods_of_a_workload_does_not_drain_while_none_of_them_has_a_place() -> None:
+    report = asked(*FULL, deployment("web", "4", ("a",)), deployment("all", "4", ("b", "c")), nodes=("a",))
+
+    assert actions(report) == [("add-nodes", ""), ("drain", "a"), ("uncordon", "a")]
+    (needed,) = (step.needed for step in report.steps if step.needed)
+    assert needed.too_few == TooFew(workload="Deployment/default/web", ready=0, wanted=1)
+    assert "else a does not drain safely: only 0 of 1 pod that must stay ready of Deployment/default/web" in shown(
+        report
+    )
+
+
+def test_a_pod_that_makes_room_is_preempted_and_not_moved() -> None:
+    objects = (
+        *(node("a"), node("b"), head("PriorityClass", name="high") | {"value": 100}),
+        *deployment("high", "4", ("a",), priority=100, priorityClassName="high"),
+        *deployment("low", "4", ("b",)),
+    )
+    report = asked(*objects, nodes=("a",))
+
+    stopped = [step.needed for step in report.steps if step.needed] or report.stuck
+    assert [(one.pod, one.by) for one in stopped[0].preempted] == [("default/low-abc-0", "default/high-abc-1")]
+    assert "preempted: default/low-abc-0 for default/high-abc-1" in shown(report)
+    assert all(place.pod != "default/low-abc-0" for step in report.steps for place in step.moved)
+
+
+def test_as_many_pods_stay_ready_as_are_asked_for() -> None:
+    objects = (*FULL, *deployment("web", "1", ("a", "a", "b")))
+
+    assert asked(*objects, nodes=("a",)).stuck == ()
+    (stuck,) = asked(*objects, nodes=("a",), min_ready="60%").stuck
+    assert stuck.too_few == TooFew(workload="Deployment/default/web", ready=1, wanted=2)
+
+
+def test_the_only_pod_of_a_workload_may_move_unless_all_are_to_stay_ready() -> None:
+    objects = (*FULL, *deployment("web", "1", ("a",)))
+
+    (step, _) = asked(*objects, nodes=("a",)).steps
+    assert step.away == ("Deployment/default/web",)
+    assert [stuck.name for stuck in asked(*objects, nodes=("a",), min_ready="100%").stuck] == ["a"]
