@@ -14,7 +14,7 @@ from kplan.engine import details as d
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.new_nodes import new_node_text
-from kplan.report.options import ReportOptions
+from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import left_out, points, scored_by
 
@@ -227,12 +227,68 @@ _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
 """The same of two pods, and of more."""
 
 _NO_PLUGIN = "PreFilter"
+_MOST_REASONS = 3
+_LONGEST_WHY = 170
+"""A longer diagnosis stands below the answer, which only counts nodes by reason."""
 _MOST_DETAIL_LINES = 2
 
 
 def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Heading:
-    """Return the line that says where a pod goes; with level 0 it is the verdict."""
-    return Heading(_decision(name, placement), level, placement.pod.key)
+    """Return the line that says where a pod goes; with level 0 it is the answer, and says why, too."""
+    if level:
+        return Heading(_decision(name, placement), level, placement.pod.key)
+    why = why_nowhere(placement)
+    spans = (f": {why}",) if why else () if placement.current or placement.new_node else (_how_good(placement),)
+    return Heading((*_decision(name, placement), *spans), level, placement.pod.key)
+
+
+def _how_good(placement: PodPlacement) -> str:
+    """Return how the node of a pod compares with others, to stand behind it."""
+    feasible = placement.feasible_count
+    if placement.node is None or not feasible:
+        return ""
+    if feasible == 1:
+        return ", the only node that can take it"
+    others = [tie for tie in placement.ties if tie != placement.node]
+    if others:
+        return f", as good as {listing(others)}"
+    return f", the best of {feasible} nodes that can take it"
+
+
+def why_nowhere(placement: PodPlacement) -> str:
+    """Return why a pod has no node, to stand behind a colon; empty where nothing tells."""
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node is not None:
+        names = listing([victim.key for victim in preemption.victims], most=2)
+        return f"{names} on {preemption.nominated_node}"
+    if placement.node is not None or not isinstance(placement.diagnosis, str):
+        return ""
+    text = placement.diagnosis.removesuffix(".")
+    if len(text) > _LONGEST_WHY and placement.rejection_summary:
+        of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
+        groups = sorted(placement.rejection_summary, key=lambda group: -group.nodes)[:_MOST_REASONS]
+        return of + ", ".join(f"{group.nodes} {_short_reason(placement, group)}" for group in groups)
+    return f"{text[:1].lower()}{text[1:]}" if text.split(" ", 1)[0][1:].islower() else text
+
+
+def _short_reason(placement: PodPlacement, group: ReasonCount) -> str:
+    """Return why a group of nodes is out in a few words, whose subject they are."""
+    closest = placement.rejections.get(group.closest[0]) if group.closest else None
+    for detail in () if closest is None else closest.details:
+        if detail.reason != group.reason:
+            continue
+        match detail:
+            case d.InsufficientResource(resource="pods"):
+                return f"{'runs' if group.nodes == 1 else 'run'} as many pods as they may"
+            case d.InsufficientResource():
+                lack, at_most = ("lacks", "") if group.nodes == 1 else ("lack", "at most ")
+                free = "0" if detail.free.startswith("-") else readable(detail.free)
+                return f"{lack} {detail.resource} (requests {readable(detail.requested)}, {at_most}{free} free)"
+            case d.MissingResource():
+                return f"{'has' if group.nodes == 1 else 'have'} no {detail.resource}"
+            case d.UntoleratedTaint(unschedulable=True):
+                return f"{'is' if group.nodes == 1 else 'are'} cordoned"
+    return group.reason.removeprefix("node(s) ")
 
 
 def outcome_text(placement: PodPlacement) -> str:
@@ -256,9 +312,10 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     if placement.current:
         return _current_decision(name, placement.current)
     if placement.node is not None:
-        new = f", a new node: {new_node_text(placement.new_node)}" if placement.new_node else ""
-        return (f"{name} -> ", Span(placement.node, style), *([new] if new else []))
-    return (f"{name}: ", Span(outcome_text(placement), style))
+        if placement.new_node:
+            return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
+        return (f"{name} -> ", Span(placement.node, style))
+    return (f"{name} ", Span(outcome_text(placement), style))
 
 
 def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
@@ -270,29 +327,34 @@ def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
 
 
 def decision_blocks(
-    placement: PodPlacement, n_nodes: int, options: ReportOptions, *, is_brief: bool = False
+    placement: PodPlacement, n_nodes: int, options: ReportOptions, *, is_brief: bool = False, is_answer: bool = False
 ) -> Iterator[Block]:
-    """Yield what stands below the heading of a pod; the brief form leaves single nodes out."""
+    """Yield what stands below the heading of a pod; the brief form leaves single nodes out.
+
+    Parameters
+    ----------
+    is_answer : the heading is the answer, and has said why the pod is nowhere
+    """
     outcome = placement.outcome
     n_nodes = placement.nodes_count or n_nodes
     if placement.current:
         yield from _current(placement, placement.current)
-    yield from diagnosis_blocks(placement, options)
+    diagnosis = placement.diagnosis if isinstance(placement.diagnosis, str) else ""
+    is_said = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
+    yield from diagnosis_blocks(placement, options, is_said=is_said)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        is_in_diagnosis = isinstance(placement.diagnosis, str) and (
-            outcome is Outcome.GATED or placement.message in placement.diagnosis
-        )
-        if not is_in_diagnosis:
+        if not diagnosis or (outcome is Outcome.ERROR and placement.message not in diagnosis):
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:
-        yield from _winner(placement, n_nodes, options)
+        if placement.scores or not (is_answer and placement.feasible_count == 1 and not placement.current):
+            yield from _winner(placement, n_nodes, options)
     elif placement.preemption is not None:
         yield preemption_line(placement.preemption)
     if not is_brief:
         yield from _passed_over(placement)
         yield from _rejected(placement, n_nodes, options)
-    if placement.message:
+    if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
 
 
@@ -437,8 +499,12 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
         yield Heading(("Why nodes reject it",), 2)
+    ordered = sorted(summary, key=lambda group: _is_hopeless(placement, group))
+    if not (options.in_full or options.is_wide) and options.top == DEFAULT_TOP:
+        yield from _reasons_that_matter(placement, ordered)
+        return
     best, is_marked = _closest_of_all(placement), False
-    for group in sorted(summary, key=lambda group: _is_hopeless(placement, group)):
+    for group in ordered:
         by = group.plugin or _NO_PLUGIN
         yield line(f"{count(group.nodes, 'node')}: {group.reason} ", Span(f"({by})", "dim"))
         if not options.explain:
@@ -446,6 +512,23 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
             is_marked = is_marked or best in group.closest[:1]
     if options.explain:
         yield from _node_by_node(placement, options)
+
+
+def _reasons_that_matter(placement: PodPlacement, groups: Sequence[ReasonCount]) -> Iterator[Block]:
+    """Yield a line for each of the first reasons: how many nodes it rejects, and what the closest of them lacks."""
+    for group in groups[:_MOST_REASONS]:
+        closest = next((node for node in group.closest if node in placement.rejections), "")
+        lines = failure_lines(placement.rejections[closest], group.reason) if closest else []
+        which = closest if group.nodes == 1 else f"such as {closest}"
+        why = f"{which}: {'; '.join(lines)}" if lines else f"{group.reason} ({group.plugin or _NO_PLUGIN})"
+        yield Line((Span(count(group.nodes, "node"), "strong"), f", {why}"), 2, is_item=True)
+    left = len(groups) - _MOST_REASONS
+    more = (
+        f"{count(left, 'more reason')}; --explain has them all, node by node"
+        if left > 0
+        else "--explain tells it node by node"
+    )
+    yield line(Span(more, "hint"), indent=2)
 
 
 def _is_hopeless(placement: PodPlacement, group: ReasonCount) -> bool:

@@ -16,27 +16,29 @@ from kplan.report.repository import as_argument
 from kplan.report.view import Case
 
 _BOTH = 2
+MOST_SHOWN = 3
 
 
-def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
-    """Yield why a pod has no node and what would help: with --explain, or for a pending pod, every remedy."""
+def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, is_said: bool = False) -> Iterator[Block]:
+    """Yield why a pod has no node, unless that is said, and what would help; with --explain every remedy."""
     if not isinstance(placement.diagnosis, str):
         return
-    yield line(Span(placement.diagnosis, "strong"))
+    if not is_said:
+        yield line(Span(placement.diagnosis, "strong"))
     remedies = placement.remedies or ()
-    tells_all = options.explain or placement.current is None
-    yield from remedy_blocks(remedies, tells_all=tells_all)
+    most = None if options.explain else MOST_SHOWN if placement.current is None else 1
+    yield from remedy_blocks(remedies, most=most)
 
 
-def remedy_blocks(remedies: Sequence[r.Remedy], *, tells_all: bool = True) -> Iterator[Block]:
-    """Yield what would help: all remedies, or the first one."""
-    shown = remedies if tells_all else remedies[:1]
+def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> Iterator[Block]:
+    """Yield what would help: all remedies, or the first ones."""
+    shown = remedies[:most]
+    left_out = len(remedies) - len(shown)
+    more = Span(f" ({left_out} more with --explain)" if left_out else "", "hint")
     if len(shown) == 1:
-        left_out = len(remedies) - 1
-        more = f" ({left_out} more with --explain)" if left_out else ""
-        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.", Span(more, "hint"))
+        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.", more)
     elif shown:
-        yield line(Span("What would help", "strong"), ", any one of:")
+        yield line(Span("What would help", "strong"), ", any one of:", more)
         yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)
 
 

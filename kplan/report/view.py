@@ -120,7 +120,13 @@ def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
 
     Each condition of ``--fail-on`` has the names of its objects: ``unschedulable: shop/web-0, shop/web-1``.
     """
-    objects = grouped((verdict.condition_of(event), names.get(event.object, event.object)) for event in verdict.counted)
+    objects = grouped(
+        (
+            f"{verdict.condition_of(event)}{f' in {event.runs} of {event.of_runs} runs' if event.runs else ''}",
+            names.get(event.object, event.object),
+        )
+        for event in verdict.counted
+    )
     return failure_words(verdict.also, {condition: list(dict.fromkeys(own)) for condition, own in objects.items()})
 
 

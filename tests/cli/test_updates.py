@@ -66,7 +66,7 @@ def test_every_format_shows_a_change(tmp_path: Path, output: str) -> None:
     found = place(tmp_path, manifest(INFERENCE, replicas=2), "-o", output)
 
     assert found.exit_code == 0, found.output
-    assert output in ("name", "github", "sarif") or "inference" in found.stdout
+    assert output in ("name", "short", "github", "sarif") or "inference" in found.stdout
 
 
 def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_path: Path) -> None:
@@ -271,8 +271,7 @@ def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for(
     text = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout
 
     assert "stuck after" not in text
-    assert text.count("kube-scheduler writes:") == 1
-    assert "ml/train-ranking-cmm2h: fits nowhere" in text
+    assert text.count("ml/train-ranking-cmm2h: fits nowhere") == 1
 
 
 def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path: Path) -> None:

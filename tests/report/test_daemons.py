@@ -25,7 +25,7 @@ def report(n_small: int = 1) -> PlacementReport:
 def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
     text = render(report(), "table", ReportOptions())
 
-    assert text.startswith("DaemonSet default/agent: 3 of 4 nodes\n")
+    assert text.startswith("DaemonSet default/agent: has a place on 3 of 4 nodes\n")
     assert "  small-0  requests 2 cpu, 1 of 1 free: 1 short  lower the cpu request of container c from 2" in text
     assert text.count("kube-scheduler writes") == 1
     assert "agent-big" not in text

@@ -81,13 +81,13 @@ def _with_warning() -> PlacementReport:
 
 def test_every_format_for_people_and_every_document_begins_with_the_same_sentence() -> None:
     document, options = _with_warning(), ReportOptions()
-    sentence = "default/p -> n"
+    sentence = "default/p -> n, the only node that can take it"
 
     assert render(document, "short", options) == f"{sentence}\n"
     assert document.to_dict()["sentence"] == json.loads(render(document, "json", options))["sentence"] == sentence
     assert render(document, "table", options).startswith(f"{sentence}\n")
-    assert render(document, "markdown", options).startswith("## default/p -\\> n\n")
-    assert "<h1>default/p -&gt; n</h1>" in render(document, "html", options)
+    assert render(document, "markdown", options).startswith("## default/p -\\> n, the only node that can take it\n")
+    assert "<h1>default/p -&gt; n, the only node that can take it</h1>" in render(document, "html", options)
 
 
 @pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("name", "short")])

@@ -12,7 +12,14 @@ from kplan.api.quantity import count, listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text
+from kplan.report.decision import (
+    OUTCOME_STYLES,
+    decision_blocks,
+    decision_heading,
+    of_several,
+    outcome_text,
+    why_nowhere,
+)
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import (
@@ -34,11 +41,19 @@ from kplan.report.view import Case, View
 from kplan.report.words import grouped, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
+_OF_ALL: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.UNSCHEDULABLE: ("fits nowhere", "fit nowhere"),
+    Outcome.GATED: ("is gated", "are gated"),
+    Outcome.ERROR: ("cannot be scheduled", "cannot be scheduled"),
+}
+"""How one pod ends, and how several do."""
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
 
 _MOST_NAMES = 2
+_MOST_ROWS = 4
+"""So many pods that stay where they are, or fit nowhere, have rows of their own."""
 _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
@@ -85,21 +100,40 @@ def _answer(document: PlacementReport) -> str | Heading:
     current = [placement.current for placement in document.placements]
     if current and all(isinstance(whereabouts, Current) for whereabouts in current):
         return _whereabouts_sentence([whereabouts for whereabouts in current if isinstance(whereabouts, Current)])
-    if not document.summary.pods:
-        return "No pod to place"
-    workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
+    return _sentence(document, groups)
+
+
+def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]]) -> str:
+    """Return which pods find no node, or that all of many do, and what that takes."""
     summary = document.summary
-    parts = [f"{summary.scheduled} scheduled"]
-    others = ((summary.unschedulable, "unschedulable"), (summary.gated, "gated"), (summary.errors, "in error"))
-    parts += [f"{number} {words}" for number, words in others if number]
-    if summary.victims:
-        parts.append(f"{count(summary.victims, 'victim')} of preemption")
+    if not summary.pods:
+        return "No pod to place"
+    of = count(summary.pods, "pod")
+    if len(groups) > 1 and all(members[0].pod.origin for members in groups):
+        of += f" of {len(groups)} workloads"
+    failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
+    numbers = (
+        (Outcome.UNSCHEDULABLE, summary.unschedulable),
+        (Outcome.GATED, summary.gated),
+        (Outcome.ERROR, summary.errors),
+    )
+    ends = [(number, _OF_ALL[outcome][number > 1]) for outcome, number in numbers if number]
+    if ends:
+        names = listing([workload_name(members[0]) for members in failed], most=_MOST_NAMES)
+        (number, words), *others = ends
+        text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
+        text += "".join(f", {number} {words}" for number, words in others)
+        first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
+        if len({why_nowhere(member) for member in first}) == 1:
+            text += f": {why_nowhere(first[0])}"
+    else:
+        text = {1: "The pod finds a node", 2: "Both pods find a node"}.get(summary.pods, f"All {of} find a node")
+    parts = [f"{count(summary.victims, 'other pod')} evicted"] if summary.victims else []
     if document.nodes and document.nodes.added:
         parts.append(f"{count(len(document.nodes.added), 'node')} added")
     if summary.pdb_violations:
-        parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    of = f" of {count(workloads, 'workload')}" if workloads else ""
-    return f"{count(summary.pods, 'pod')}{of}: {', '.join(parts)}"
+        parts.append(f"{count(summary.pdb_violations, 'disruption budget')} violated")
+    return ", ".join([text, *parts])
 
 
 def _whereabouts_sentence(current: Sequence[Current]) -> str:
@@ -119,7 +153,7 @@ def _overview(
 ) -> Iterator[Block]:
     placements = [members[0] for members in groups]
     if any(placement.current for placement in placements):
-        yield _whereabouts_table(placements)
+        yield _whereabouts_table(placements, options)
         return
     more: dict[str, Counter[str]] = {}
     n_more: Counter[str] = Counter()
@@ -131,18 +165,33 @@ def _overview(
     yield from overview_blocks(rows, options)
 
 
-def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+def _whereabouts_table(placements: Sequence[PodPlacement], options: ReportOptions) -> Table:
+    """Return where pods are and would go; many that stay, or fit nowhere, share a row."""
+    rows: dict[tuple[object, ...], list[PodPlacement]] = {}
     for placement in placements:
-        current, node = placement.current, placement.node
-        if not isinstance(current, Current):
-            now = Span(node or outcome_text(placement), OUTCOME_STYLES[placement.outcome])
-        elif current.still_best:
-            now = Span("the same node", "good")
-        else:
-            now = Span(node or "nowhere", "warn" if node is not None and current.still_fits else "bad")
-        rows.append((placement.pod.key, current.node if current else "-", now))
-    return Table(("POD", "NODE", "WOULD NOW GO TO"), tuple(rows), "<<<")
+        current = placement.current
+        stays = isinstance(current, Current) and current.still_best
+        alike = placement.node is None or stays
+        rows.setdefault((stays, placement.outcome, "" if alike else placement.pod.key), []).append(placement)
+    groups: list[list[PodPlacement]] = []
+    for members in rows.values():
+        is_whole = options.is_wide or options.top is None or len(members) <= _MOST_ROWS
+        groups += [[member] for member in members] if is_whole else [members]
+    return Table(("POD", "NODE", "WOULD NOW GO TO"), tuple(map(_whereabouts_row, groups)), "<<<")
+
+
+def _whereabouts_row(members: Sequence[PodPlacement]) -> tuple[Cell, ...]:
+    placement = members[0]
+    current, node = placement.current, placement.node
+    if not isinstance(current, Current):
+        now = Span(node or outcome_text(placement), OUTCOME_STYLES[placement.outcome])
+    elif current.still_best:
+        now = Span("the same node", "good")
+    else:
+        now = Span(node or "nowhere", "warn" if node is not None and current.still_fits else "bad")
+    nodes = {member.current.node for member in members if isinstance(member.current, Current)}
+    name = f"{placement.pod.key} and {len(members) - 1} more" if len(members) > 1 else placement.pod.key
+    return (name, f"{len(nodes)} nodes" if len(nodes) > 1 else next(iter(nodes), "-"), now)
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
@@ -151,7 +200,7 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
     if document.unlisted:
         yield from _in_full(members, n_nodes, options, more=_numbers_of_unlisted(document))
     elif _is_single_pod(members):
-        yield from decision_blocks(members[0], n_nodes, options)
+        yield from decision_blocks(members[0], n_nodes, options, is_answer=True)
     else:
         yield from _workload(members, n_nodes, options)
 
@@ -282,19 +331,37 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
 def _workload_heading(
     members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = MappingProxyType({})
 ) -> Heading:
-    """Return the line that says how the pods of a workload end; `more` of them are only counted, by outcome."""
+    """Return the line that says how the pods of a workload end; `more` of them are only counted, by outcome.
+
+    With level 0 it is the answer, and says why, too.
+    """
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = workload_name(members[0])
+    failed = next((member for member in members if member.outcome is worst), None)
     if is_daemon_set(members):
-        ending = nodes_text(members)
+        ending = f"has a place on {nodes_text(members)}"
+    elif not level and failed is not None:
+        ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
         ends = ", ".join(
             f"{number} {outcome.lower() if outcome else 'not tried'}" for outcome, number in outcomes.items()
         )
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
-    return Heading((f"{name}: ", Span(ending, OUTCOME_STYLES[worst])), level, name if level else "")
+    why = why_nowhere(failed) if not level and failed is not None and not is_daemon_set(members) else ""
+    spans = (f"{name}: ", Span(ending, OUTCOME_STYLES[worst]), *((f": {why}",) if why else ()))
+    return Heading(spans, level, name if level else "")
+
+
+def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: int, of: int) -> str:
+    """Return how many replicas of a workload end like one of them, which ends worst."""
+    if one.outcome is Outcome.SCHEDULED:
+        nodes = len({member.node for member in members})
+        return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
+    is_nominated = one.preemption is not None and one.preemption.nominated_node
+    words = ("fits only by evicting", "fit only by evicting") if is_nominated else _OF_ALL[one.outcome]
+    return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 
 
 def _origin(origin: Origin | None) -> Iterator[Block]:

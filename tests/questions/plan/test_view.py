@@ -59,7 +59,7 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     assert len(attempts_in_full(report.changes)) == 5
     assert text(report, explain=True).count("Why nodes reject it") == 5
     assert text(report).count("What would help") == 0
-    assert text(report).count("kube-scheduler writes") == 7
+    assert text(report).count("kube-scheduler writes") == 2
 
 
 def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() -> None:
@@ -91,7 +91,7 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     shown = text(report)
 
     assert report.verdict.counted[0].object == "default/web-1"
-    assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
+    assert shown.splitlines()[-1].endswith("): unschedulable: default/low")
 
 
 def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wait() -> None:
