@@ -186,7 +186,7 @@ _kplan() {
         "kplan remedy") _kplan_names pods workloads ;;
         "kplan capacity") _kplan_names workloads ;;
         "kplan diff") _kplan_names pods ;;
-        "kplan schema") _kplan_words BudgetsReport CapacityReport ChecksReport DiffReport DrainsReport HeadroomReport NodesReport OddsReport PlacementReport PlanReport PodsReport PreemptionReport QueueReport RemedyReport RunbookReport SchedulerConfigCheck SchedulerConfigReport ShrinkReport SnapshotCheck SnapshotOverview AtMaximumQuestion BudgetsQuestion CapacityQuestion ChecksQuestion DiffQuestion DrainQuestion ExplainQuestion HeadroomQuestion InTurnQuestion ManyRunsQuestion NodesQuestion PlaceQuestion PlanQuestion PodsQuestion PoolRoomQuestion PreemptQuestion QueueQuestion RemedyQuestion RunbookQuestion ShapesQuestion ShrinkQuestion SurgeQuestion WhatIfQuestion; return ;;
+        "kplan schema") _kplan_words BudgetsReport CapacityReport ChecksReport ClustersReport DiffReport DrainsReport HeadroomReport NodesReport OddsReport PlacementReport PlanReport PodsReport PreemptionReport QueueReport RemedyReport RunbookReport SchedulerConfigCheck SchedulerConfigReport ShrinkReport SnapshotCheck SnapshotOverview AtMaximumQuestion BudgetsQuestion CapacityQuestion ChecksQuestion DiffQuestion DrainQuestion ExplainQuestion HeadroomQuestion InTurnQuestion ManyRunsQuestion NodesQuestion PlaceQuestion PlanQuestion PodsQuestion PoolRoomQuestion PreemptQuestion QueueQuestion RemedyQuestion RunbookQuestion ShapesQuestion ShrinkQuestion SurgeQuestion WhatIfQuestion; return ;;
         "kplan completion") _kplan_words bash zsh fish; return ;;
     esac
     _kplan_files

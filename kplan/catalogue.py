@@ -46,7 +46,7 @@ HOMES = (
     Home(
         "place",
         ("Place",),
-        {"PlacementReport": ("placement", "view")},
+        {"PlacementReport": ("placement", "view"), "ClustersReport": ("clusters", "clusters")},
         _PODS,
         "Show where pods or workloads would land, and why.",
     ),

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kplan.framework.interface import Extender
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
-    from kplan.workloads import Manifests
 
 _MOST_ON_PAGE = 200
 """A page explains so many nodes of each kind for a pod, folded where there are many."""
@@ -286,18 +285,14 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
     return reports
 
 
-def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manifests: Manifests | None = None) -> None:
+def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:
     """Write a document in all output formats, and end the command with the verdict's exit code.
 
-    Pods of `manifests` are shown with their lines. Raises KplanError when a report cannot be written.
+    Raises KplanError when a report cannot be written.
     """
     from kplan.report.registry import HUMAN_FORMATS, Rendering
     from kplan.writing import write_file
 
-    if manifests is not None:
-        from kplan.cluster.field_lines import with_lines
-
-        document = with_lines(document, manifests)
     if output.exit_zero:
         from msgspec.structs import replace
 

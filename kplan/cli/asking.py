@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Report
     from kplan.effects.subject import Subject
 T = TypeVar("T")
+R = TypeVar("R", bound="Report")
 _MOST = 512
 _ADDRESS = re.compile(r"([a-z]+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?")
 
@@ -123,7 +124,22 @@ def reply(
     words: str = "",
     sweeping: SweepFlags | None = None,
 ) -> None:
-    """Answer a question, write the answer, and end the command with its exit code.
+    """Answer a question as `answered`, write the answer, and end the command with its exit code."""
+    document = answered(question, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
+    emit(document, flags.output, flags.verbosity)
+
+
+def answered(
+    question: Asked,
+    subject: Subject,
+    showing: Showing,
+    flags: CommonFlags,
+    *,
+    doing: str,
+    words: str = "",
+    sweeping: SweepFlags | None = None,
+) -> Report:
+    """Return the answer to a question, with the lines of what is at fault in its manifests.
 
     Parameters
     ----------
@@ -144,4 +160,13 @@ def reply(
             with busy(doing, quiet=verbosity.quiet) as tell:
                 showing = replace(showing, progress=lambda n, of: tell(words.format(n, of)))
                 document = question.answer_about(subject, showing)
-    emit(document, flags.output, verbosity, subject.manifests)
+    return located(document, subject)
+
+
+def located(document: R, subject: Subject) -> R:
+    """Return an answer with the lines of what is at fault in its manifests."""
+    if subject.manifests is None:
+        return document
+    from kplan.cluster.field_lines import with_lines
+
+    return with_lines(document, subject.manifests)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kplan.live.options import LiveOptions
     from kplan.snapshot.model import Snapshot
 
+SNAPSHOT = "KPLAN_SNAPSHOT"
+
 SnapshotOption = Annotated[
     str,
-    option(
-        "--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar="KPLAN_SNAPSHOT"
-    ),
+    option("--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar=SNAPSHOT),
 ]
 
 

@@ -92,8 +92,8 @@ class Planner(Base):
         from kplan.questions.base import Showing
         from kplan.questions.reading import checked as checked_question
 
-        asked = cast("Asks[A]", checked_question(cast("Question", question)))
-        return asked.answer_about(asked.subject(self), Showing(fail_on, ask_all=for_any_base(self, ask_all)))
+        question = cast("Asks[A]", checked_question(cast("Question", question)))
+        return question.answer_about(question.subject(self), Showing(fail_on, ask_all=for_any_base(self, ask_all)))
 
     @checked
     def explain(self, names: Sequence[str], *, namespace: str = "") -> PlacementReport:
@@ -490,8 +490,8 @@ class Planner(Base):
 
         showing = Showing(ask_all=for_any_base(self, ask_all))
         if isinstance(pods, Question):
-            asked = checked_question(ManyRuns(question=pods, runs=runs, seed=seed))
-            return asked.odds(asked.subject(self), showing)
+            many = checked_question(ManyRuns(question=pods, runs=runs, seed=seed))
+            return many.odds(many.subject(self), showing)
         place = Place(settle_preemption=settle_preemption)
         return ManyRuns(question=place, runs=runs, seed=seed).odds(Subject(self, listed(pods)), showing)
 

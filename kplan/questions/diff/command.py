@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kplan.cli.answer import ask, emit, formats_of, showing_of
+from kplan.cli.asking import located
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
 from kplan.cli.manifests import error_of
@@ -382,7 +383,7 @@ def diff(
         if first.deleted:
             question = without_deleted(question, base, first.deleted)
         document = compare((base, question), titles, showing_of(output, fail_on))
-    emit(document, output, verbosity, question.manifests)
+    emit(located(document, question), output, verbosity)
 
 
 def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:

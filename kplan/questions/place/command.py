@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, showing_for
-from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.asking import SweepFlags, reply
-from kplan.cli.common import GrowingFlags
+from kplan.cli.answer import ask, emit, showing_for
+from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
+from kplan.cli.asking import SweepFlags, answered, reply
+from kplan.cli.common import GrowingClusterFlags, GrowingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
-from kplan.cli.options import several
+from kplan.cli.live_options import SNAPSHOT
+from kplan.cli.options import options, repeated, several
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import reply_with_odds
@@ -26,7 +30,40 @@ EXAMPLES = """
 kplan place web.yaml  # where the pods of a manifest would go
 kplan place shop/voucher-api --explain  # every node, with rejections and scores of every plugin
 kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and JUnit report
+kplan place web.yaml -s a.json -s b.json  # which of several clusters has room
 """
+
+
+@options
+class _ClustersFlags(GrowingClusterFlags):
+    """The same about several clusters."""
+
+    snapshot: list[str] | None = repeated(  # type: ignore[assignment] # each cluster has its own, of a single one
+        "--snapshot -s PATH",
+        f"Cluster from a file, a directory or -; or demo, an example ({SNAPSHOT}). Several, or a directory of "
+        "snapshots: which of them has room.",
+    )
+
+
+@options
+class _PlaceFlags(GrowingFlags):
+    cluster: _ClustersFlags
+
+    def by_snapshot(self) -> dict[str, GrowingFlags]:
+        """Return the flags of the question about each cluster; of a single one, the live one too, by its name."""
+        sources: dict[str, None] = {}
+        for name in self.cluster.snapshot or [os.environ.get(SNAPSHOT, "")]:
+            path = Path(name)
+            if name and path.is_dir():
+                from kplan.snapshot.clusters import snapshots_of
+
+                sources |= dict.fromkeys(snapshots_of(path))
+            else:
+                sources[name] = None
+        return {
+            source: dataclasses.replace(self, cluster=dataclasses.replace(self.cluster, snapshot=source))  # type: ignore[arg-type] # as above
+            for source in sources
+        }
 
 
 @with_flags
@@ -43,7 +80,7 @@ def place(
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
-    flags: GrowingFlags,
+    flags: _PlaceFlags,
 ) -> None:
     """Show where pods or workloads would land, and why.
 
@@ -62,14 +99,27 @@ def place(
 
     question = Place(rollout=rollout.value, timeline=time.clock())
     showing = showing_for(flags, "place")
-    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
-    if is_chosen and not subject.pods:
-        subject = _pending(subject, choice, namespace)
-    if runs is not None:
-        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
-        return
-    doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"
-    reply(question, subject, showing, flags, doing=doing)
+    clusters = flags.by_snapshot()
+    inputs = (*clusters, *(what or ()), *(manifests.filename or ()), flags.scheduler.scheduler_config)
+    if len(clusters) > 1 and (runs is not None or STANDARD_INPUT in inputs):
+        words = "--runs is" if runs is not None else "standard input is"
+        raise UsageError(f"{words} for one cluster, but there are {len(clusters)}", hint="name one --snapshot")
+    reports = []
+    for source, own in clusters.items():
+        subject = ask(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+        if is_chosen and not subject.pods:
+            subject = _pending(subject, choice, namespace)
+        if runs is not None:
+            reply_with_odds(question, subject, runs, showing, flags=own, sweeping=sweeping)
+            return
+        doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"
+        if len(clusters) == 1:
+            reply(question, subject, showing, own, doing=doing)
+            return
+        reports.append((source, answered(question, subject, showing, own, doing=doing)))
+    from kplan.questions.place.clusters import clusters_report
+
+    emit(clusters_report(reports), flags.output, flags.verbosity)
 
 
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
