@@ -101,7 +101,7 @@ _kplan() {
         *" --report") _kplan_files; return ;;
         *" --top") return ;;
         *" --max-listed") return ;;
-        *" --fail-on") _kplan_list; _kplan_words unschedulable preemption pdb-violation gated pending unavailable new-nodes warning none; return ;;
+        *" --fail-on") _kplan_list; _kplan_words unschedulable stuck preemption pdb-violation gated pending unavailable new-nodes warning none; return ;;
         *" --runs") return ;;
         *" --rollout") _kplan_words auto always never; return ;;
         *" --start") return ;;

@@ -16,6 +16,7 @@ from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 
 UNSCHEDULABLE: Final = "unschedulable"
+STUCK: Final = "stuck"
 PREEMPTION: Final = "preemption"
 PDB_VIOLATION: Final = "pdb-violation"
 GATED: Final = "gated"
@@ -26,6 +27,7 @@ WARNING: Final = "warning"
 NONE: Final = "none"
 CONDITIONS: tuple[Condition, ...] = (
     UNSCHEDULABLE,
+    STUCK,
     PREEMPTION,
     PDB_VIOLATION,
     GATED,
@@ -37,11 +39,11 @@ CONDITIONS: tuple[Condition, ...] = (
 )
 
 DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
-    "place": (UNSCHEDULABLE, PREEMPTION, GATED),
+    "place": (UNSCHEDULABLE, STUCK, PREEMPTION, GATED),
     "capacity": (UNSCHEDULABLE, PREEMPTION, GATED),
     "preempt": (UNSCHEDULABLE, PDB_VIOLATION),
-    "plan": (UNSCHEDULABLE, PDB_VIOLATION),
-    "drain": (UNSCHEDULABLE, PDB_VIOLATION),
+    "plan": (UNSCHEDULABLE, STUCK, PDB_VIOLATION),
+    "drain": (UNSCHEDULABLE, STUCK, PDB_VIOLATION),
     "remedy": (UNSCHEDULABLE,),
     "explain": (NONE,),
     "nodes": (NONE,),

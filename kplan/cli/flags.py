@@ -177,7 +177,7 @@ class OutputFlags:
     all_nodes: bool = switch("--all-nodes", "Show all nodes in tables.")
     fail_on: str = flag(
         "--fail-on LIST",
-        "Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
+        "Exit with 1 if one of these happens: unschedulable, stuck, preemption, pdb-violation, gated, pending, "
         "new-nodes, unavailable (with --timeline), warning; or none.",
     )
     exit_zero: bool = switch("--exit-zero", "Exit with 0 even if something in --fail-on happens.")

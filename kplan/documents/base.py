@@ -19,11 +19,11 @@ FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
 
 Condition = Literal[
     "unschedulable",
+    "stuck",
     "preemption",
     "pdb-violation",
     "gated",
     "pending",
-    "stuck",
     "new-nodes",
     "unavailable",
     "warning",
@@ -99,7 +99,8 @@ class Counted(Document, frozen=True):
     Attributes
     ----------
     object : NAMESPACE/NAME of a pod, a new node, or what a warning is about; KIND/NAMESPACE/NAME of a workload
-    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, Unavailable, NewNode, or the code of a warning
+    rule : Unschedulable, Error, Gated, Refused, JobFailed, NotReplaced, Stuck, Preemption, PdbViolation, Unavailable,
+        NewNode, or the code of a warning
     node : where it happens, for a preemption or a blocked eviction
     victim : NAMESPACE/NAME of the pod whose budget is violated
     runs : in how many runs it happens, where a question is asked many times

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from kplan.answers.placement import NodesShown, Placement, placement_of
 from kplan.api.kinds import SCALED
@@ -36,6 +37,7 @@ from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.updates import Update
+from kplan.subjects.sequence import QuestionPods
 from kplan.subjects.workload_pods import did_you_mean
 
 if TYPE_CHECKING:
@@ -43,14 +45,21 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PodChange
 
 
+MOST_TIES = 10
+"""The number of equal best nodes that a decision names: all of them would be most of the document."""
+
+
 class Decisions(msgspec.Struct):
     """Collects the decisions about the pods of new workloads, or of all."""
 
     nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
     others: NodesShown = None  #: the nodes to explain for its further pods
+    #: NAMESPACE/NAME of pods -> the nodes to explain for them, in place of these
+    nodes_of: Mapping[str, NodesShown] = {}
     explains_others: bool = True  #: whether decisions about further pods of a workload are collected
     covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
     covers_all: bool = False  #: whether the decisions about all pods that move are collected
+    most_ties: int | None = None  #: the number of equal best nodes that a decision names; None for all
     origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
     #: NAMESPACE/NAME of a pod -> the decision that placed it
     placed: dict[str, PodPlacement] = {}
@@ -64,6 +73,7 @@ class Decisions(msgspec.Struct):
             explains_others=not showing.is_outlined,
             covers_updates=showing.explain,
             covers_all=showing.is_whole,
+            most_ties=None if showing.explain else MOST_TIES,
             origins=origins,
         )
 
@@ -81,6 +91,7 @@ class Decisions(msgspec.Struct):
                 return
             if applied is None or workload not in explained or self.explains_others:
                 nodes = self.others if workload in explained else self.nodes
+                nodes = self.nodes_of.get(key, nodes)
                 self.placed[key] = self._document(simulation.session, result, workload, nodes)
                 explained.add(workload)
 
@@ -90,7 +101,10 @@ class Decisions(msgspec.Struct):
         names = session.cluster.nodes.names
         origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
         placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
-        return placement.to_document(nodes)
+        document = placement.to_document(nodes)
+        if self.most_ties is None or len(document.ties) <= self.most_ties:
+            return document
+        return replace(document, ties=document.ties[: self.most_ties], ties_count=len(document.ties))
 
 
 class Again(Protocol):
@@ -133,13 +147,16 @@ class CarriedOut:
     again: Again | None = field(default=None, repr=False, compare=False)
     #: tells what differs between draws of the same change; None if nobody asks
     luck: LuckOf | None = field(default=None, repr=False, compare=False)
-    tried: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods in the queue that was worked off before
+    queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
+    is_roomy: bool = False  #: all of them get nodes, whatever is drawn
+    asked: frozenset[str] = frozenset()  #: the same of those that the question is about
+    pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
     command: str = "plan"  #: the command that asks this question
     question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
     decide: Callable[[Decisions], CarriedOut] | None = field(default=None, repr=False, compare=False)
-    #: applies other manifests in the same cluster
-    retry: Callable[[Updates], CarriedOut] | None = field(default=None, repr=False, compare=False)
+    #: carries the same change out with other objects in place of applied ones, by KIND/NAMESPACE/NAME
+    retry: Callable[[Mapping[str, msgspec.Struct]], CarriedOut] | None = field(default=None, repr=False, compare=False)
 
     @property
     def started_from(self) -> Cluster:

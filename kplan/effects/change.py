@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 class ChangePlan(PickledAsQuestion, CarriedOut):
     """A change, carried out until nothing moves."""
 
-    def report(self, *, fail_on: Sequence[Condition] | None = None) -> PlanReport:
+    def report(self, *, fail_on: Sequence[Condition] | None = None, with_map: bool = False) -> PlanReport:
         """Return the report that the command prints; the change is carried out once more, for its decisions.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of the command
+        with_map : list every node before and after
         """
         from kplan.effects.report import change_report
 
@@ -60,7 +61,9 @@ class ChangePlan(PickledAsQuestion, CarriedOut):
                 decided, left_out=self.left_out, again=self.again, retry=self.retry, luck=self.luck
             )
         base = self.origin if self.question_base is None else self.question_base
-        return change_report(base, change, self.command, Showing(fail_on=fail_on, nodes=shown), decisions)
+        return change_report(
+            base, change, self.command, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions
+        )
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
         """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
@@ -130,15 +133,26 @@ def carry_out(
 
     def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
         if queue is not None:
-            course = QueueOpening(base, queue, queue.pods_of(base)).begin()
-            return follow(course.simulation, base, updates, rollout, decisions, course=course)
+            pods = queue.pods_of(base)
+            course = QueueOpening(base, queue, pods).begin()
+            change = follow(course.simulation, base, updates, rollout, decisions, course=course)
+            is_about_some = queue.pods or not workloads
+            if not is_about_some:
+                return change
+            roomy = course.is_roomy and not workloads
+            return dataclasses.replace(change, asked=course.asked, pods=pods, is_roomy=roomy)
         simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions)
 
     updates = updates_of(base, workloads, autoscalers)
     change = apply(updates, decisions)
-    return dataclasses.replace(change, question_base=base, decide=partial(apply, updates), retry=apply)
+
+    def retry(objects: Mapping[str, msgspec.Struct]) -> ChangePlan:
+        changed = tuple(replace(one, obj=objects.get(one.key, one.obj)) for one in updates.all)
+        return apply(replace(updates, all=changed))
+
+    return dataclasses.replace(change, question_base=base, decide=partial(apply, updates), retry=retry)
 
 
 def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
@@ -186,7 +200,7 @@ def follow(
         pass
     simulation.max_rounds = EVER  # they bound the queue; what manifests bring about is followed to its end
     infos = simulation.session.cluster.pods.infos
-    tried = frozenset() if course is None else frozenset(infos[queued.pod].key for queued in course.queue)
+    queue = () if course is None else tuple(infos[queued.pod].key for queued in course.queue)
     for update in updates.all:
         n_before = len(simulation.steps)
         manifest = applying.apply(update)
@@ -201,4 +215,4 @@ def follow(
             note_stuck(simulation, [workload_change(simulation, manifest)])
     if simulation.bounds:
         simulation.run()
-    return ChangePlan(simulation, base, applied, left_out=updates.left_out, tried=tried)
+    return ChangePlan(simulation, base, applied, left_out=updates.left_out, queue=queue)

@@ -146,9 +146,14 @@ def empty(
             work.one_by_one(work.leaving(nodes), waits=waits)
         else:
             work.in_turn(nodes)
-    left_out = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached]
-    left_out += drains_that_hang([work])
+    left_out = [*nodes_not_reached([work]), *drains_that_hang([work])]
     return ChangePlan(simulation, base, drains=[work], left_out=tuple(left_out), options=options or DrainOptions())
+
+
+def nodes_not_reached(drains: Iterable[Drain]) -> list[InputWarning]:
+    return [
+        InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for work in drains for name in work.not_reached
+    ]
 
 
 def _why(work: Drain, name: str) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import msgspec
 
+from kplan.answers.plan import is_roomy
+from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
-from kplan.documents.queue import QueuePlace
+from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.watching import watched
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
 from kplan.simulation.loop import Simulation
 from kplan.simulation.queue import QueuedPod, in_turn
 from kplan.simulation.start import fork, start
@@ -41,6 +47,13 @@ class WorkedOff(msgspec.Struct, frozen=True):
     def pods_of(self, base: Base) -> QuestionPods:
         """Return the pods as rows of the planner's sessions."""
         return base.queue_of(self.pods, with_pending=self.with_pending)
+
+
+def asked_of(session: Session, question: QuestionPods) -> frozenset[str]:
+    """Return NAMESPACE/NAME of the pods that a question about the queue is about, and that kube-scheduler schedules."""
+    infos = session.cluster.pods.infos
+    queue = in_turn(session, [row for row in question.rows if row not in question.pending_before])
+    return frozenset(infos[queued.pod].key for queued in queue if queued.place not in LEFT_ALONE)
 
 
 class QueueOpening:
@@ -79,8 +92,10 @@ class QueueCourse:
 
     def __init__(self, simulation: Simulation, question: QuestionPods) -> None:
         self.simulation = simulation
+        self.asked = asked_of(simulation.session, question)  #: the pods that the question is about
         self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)
         self.attempts: list[int] = []
+        self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
         self._question = question
 
     def __iter__(self) -> Iterator[CycleResult]:
@@ -93,11 +108,20 @@ class QueueCourse:
         for queued in self.queue:
             if queued.place in LEFT_ALONE or queued.pod in refused:
                 self.attempts.append(queued.pod)
-                yield schedule_pod(simulation.session, queued.pod)
+                result = schedule_pod(simulation.session, queued.pod)
+                simulation.messages[queued.pod], simulation.outcomes[queued.pod] = result.message, result.outcome
+                yield result
         simulation.try_pending(tried)
         for result in simulation.decisions():
             self.attempts.append(result.pod)
+            self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
             yield result
+
+    @property
+    def is_roomy(self) -> bool:
+        """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""
+        infos = self.simulation.session.cluster.pods.infos
+        return is_roomy(min(self._fewest, default=0), [infos[row] for row in self.attempts])
 
     def latest(self, row: int) -> int:
         """Return the pod that has come in the place of a pod so far; itself where none has."""
@@ -105,3 +129,42 @@ class QueueCourse:
         while row in replaced_by:
             row = replaced_by[row]
         return row
+
+
+def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
+    """Return a queue as a document, in the order in which its pods are scheduled."""
+    infos = session.cluster.pods.infos
+    return tuple(
+        QueueEntry(
+            position=position,
+            pod=infos[queued.pod].key,
+            priority=infos[queued.pod].priority,
+            place=queued.place,
+            reason=queued.reason,
+        )
+        for position, queued in enumerate(queue, start=1)
+    )
+
+
+def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+    """Return the QueueReport about pending pods, without scheduling any."""
+    session = base.fork(question)
+    context = base.context(question)
+    entries = queue_entries(session, in_turn(session, question.rows))
+    chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
+    n_at = Counter(entry.place for entry in entries)
+    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
+    return QueueReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, [*gated, *counted_warnings(context.warnings, chosen)]),
+        summary=QueueSummary(
+            pods=len(entries),
+            active=n_at[QueuePlace.ACTIVE],
+            gated=n_at[QueuePlace.GATED],
+            foreign=n_at[QueuePlace.FOREIGN],
+            deleting=n_at[QueuePlace.DELETING],
+        ),
+        warnings=context.warnings,
+        queue=entries,
+    )

@@ -16,6 +16,7 @@ from kplan.answers.verdict import (
     PDB_VIOLATION,
     PENDING,
     PREEMPTION,
+    STUCK,
     UNAVAILABLE,
     UNSCHEDULABLE,
     Happened,
@@ -24,7 +25,7 @@ from kplan.answers.verdict import (
 )
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted
-from kplan.documents.change import Step, StepEvent, WorkloadState
+from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
@@ -48,6 +49,7 @@ class Replacement(msgspec.Struct, frozen=True):
     workload: str
     removed: Step | None = None
     added: ObservedPod | None = None
+    is_circling: bool = False  #: nothing has come in its place because the same pods are evicted again and again
 
     @property
     def pod(self) -> str:
@@ -63,7 +65,7 @@ class Replacement(msgspec.Struct, frozen=True):
     def action(self) -> Action:
         """The name of it in reports."""
         if self.added is None:
-            return Action.EVICTED
+            return Action.PENDING if self.is_circling else Action.EVICTED
         if not self.added.node:
             return Action.PENDING
         return Action.PLACED if self.removed is None or self.removed.node is None else Action.MOVED
@@ -86,11 +88,20 @@ class Replacements:
             for one in self._paired_all()
             if one.added is not None or one.pod not in change.blocked  # else it is still there
         ]
+        if change.simulation.circle:
+            unreplaced = {pod.key for pod in change.simulation.unreplaced}
+            self.all = [
+                structs.replace(one, is_circling=one.added is None and one.pod in unreplaced) for one in self.all
+            ]
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
-        self._still_pending = change.tried.intersection(key for key, pod in self._was_pending.items() if not pod.node)
+        still = (key for key, pod in self._was_pending.items() if not pod.node)
+        self._still_pending = frozenset(change.queue).intersection(still)
         for key in sorted(self._still_pending - moved):
             pod = self._was_pending[key]
             self.all.append(Replacement(self._simulation.workload_of(pod), added=pod))
+        if change.queue and not change.applied:
+            turns = {name: turn for turn, name in enumerate(change.queue)}
+            self.all.sort(key=lambda one: turns.get(one.pod, len(turns)))
         replaced = ((one.removed, one.added) for one in self.all)
         #: pods that were pending before, and their replacements
         self._waiters = self._was_pending.keys() | {
@@ -100,7 +111,19 @@ class Replacements:
     @cached_property
     def _elsewhere(self) -> frozenset[str]:
         """Pods that wait in any case: those that were pending before, and the replacements of pods that make way."""
-        pods, n_known = set(self._waiters), -1
+        return self._with_victims(self._waiters)
+
+    @cached_property
+    def _others(self) -> frozenset[str]:
+        """The same, but for what the question is about."""
+        asked = self._change.asked
+        if not asked:
+            return self._elsewhere
+        own = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in asked}
+        return self._with_victims(self._waiters - asked - own)
+
+    def _with_victims(self, waiters: Collection[str]) -> frozenset[str]:
+        pods, n_known = set(waiters), -1
         while n_known != len(pods):
             n_known = len(pods)
             pods.update(one.added.key for one in self.all if one.added is not None and self._makes_way(one, pods))
@@ -109,8 +132,8 @@ class Replacements:
     @cached_property
     def _own_victims(self) -> dict[str, str]:
         """Pods that make way for one of `_elsewhere` because of the change, and for which one."""
-        removed = [one.removed for one in self.all if not self._makes_way(one, self._elsewhere)]
-        return {step.pod: step.by for step in removed if step is not None and step.by in self._elsewhere}
+        removed = [one.removed for one in self.all if not self._makes_way(one, self._others)]
+        return {step.pod: step.by for step in removed if step is not None and step.by in self._others}
 
     def _makes_way(self, replacement: Replacement, waiting: Collection[str]) -> bool:
         """Tell whether a pod makes way for one of those that wait in any case, and would without the change, too."""
@@ -190,7 +213,7 @@ class Replacements:
             moved=actions[Action.MOVED],
             evicted=actions[Action.EVICTED],
             pending=actions[Action.PENDING] + untried,
-            rounds=max(self._simulation.rounds, 1),
+            rounds=max(self._simulation.rounds, 1) if self._change.applied else self._simulation.rounds,
         )
 
     def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
@@ -200,11 +223,7 @@ class Replacements:
     def happened(self) -> Iterator[Happened]:
         """Yield all events that `--fail-on` can list."""
         yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
-        for workload in self._change.workloads:
-            is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because
-            if workload.refused or is_refused:
-                rule = "JobFailed" if workload.is_failed_job else "Refused"
-                yield Happened(UNSCHEDULABLE, Counted(workload.key, rule))
+        yield from self._short()
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
@@ -216,12 +235,32 @@ class Replacements:
             condition: Condition = UNSCHEDULABLE if obstacle.never_ends else PDB_VIOLATION
             rule = "NeverGone" if obstacle.never_ends else "Blocked"
             yield Happened(condition, Counted(obstacle.pod, rule, node=obstacle.node))
-        own = {one.workload for one in self.all if one.action is Action.PENDING and not self.is_old(one.added_key)}
-        for name in self._change.not_replaced:
-            if name not in own:  # else its pods that wait count
-                yield Happened(UNSCHEDULABLE, Counted(name, "NotReplaced"))
         for name in self._change.unavailable:
             yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
+
+    def _short(self) -> Iterator[Happened]:
+        """Yield the workloads that end with less than they want because of the change."""
+        own: dict[str, list[ObservedPod]] = {}
+        for one in self.all:
+            if one.added is not None and one.action is Action.PENDING and not self.is_old(one.added_key):
+                own.setdefault(one.workload, []).append(one.added)
+        lacking = frozenset(self._change.not_replaced)
+        for workload in self._change.workloads:
+            is_stuck = workload.state is WorkloadState.STUCK
+            waiting = [pod for pod in own.get(workload.key, ()) if self.outcome_of(pod) != "Gated"]
+            if workload.refused or (is_stuck and not workload.pod and workload.because):
+                counted = [Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused")]
+            elif workload.key in own:
+                yield from (Happened(STUCK, Counted(pod.key, self.outcome_of(pod))) for pod in waiting if is_stuck)
+                continue
+            elif workload.key in lacking:
+                counted = [Counted(workload.key, "NotReplaced")]
+            elif is_stuck and workload.change is not Change.NONE:
+                yield Happened(STUCK, Counted(workload.key, "Stuck"))
+                continue
+            else:
+                continue
+            yield from (Happened(condition, one) for one in counted for condition in (UNSCHEDULABLE, STUCK))
 
     def _pending(self) -> Iterator[Happened]:
         """Yield the pods that have no node in the end."""
@@ -237,8 +276,8 @@ class Replacements:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
 
     def is_old(self, pod: str) -> bool:
-        """Return whether what becomes of a pod is not the doing of the change: it was pending before, or makes way."""
-        return pod in self._elsewhere
+        """Return whether what becomes of a pod is not what is asked about: it was pending before, or makes way."""
+        return pod in self._others
 
 
 def _without_change(base: Base) -> Mapping[str, Action]:

@@ -14,7 +14,7 @@ from kplan.answers.listing import abridged, listed, with_untried
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
-from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import listing
 from kplan.changes.values import DrainOptions
@@ -29,9 +29,9 @@ from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.carried_out import CarriedOut, Decisions
-from kplan.effects.missing import missing_replicas
+from kplan.effects.missing import MISSING_REPLICAS, missing_replicas, piled_up
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
-from kplan.effects.queue_plan import queue_entries
+from kplan.effects.queue_course import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.unblocking import rollout_remedies, with_remedies
 from kplan.engine.cluster import Cluster
@@ -40,6 +40,8 @@ from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.simulation.queue import in_turn
+
+KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
@@ -68,8 +70,7 @@ def change_report(
     """
     pods = ChangedPods(base, change, () if showing.nodes is UNSET else showing.nodes, decisions)
     chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
-    context = base.context()
-    unchanged = {applied.update.key for applied in change.applied if applied.change is Change.NONE}
+    context = base.context(change.pods)
     growth = change.growth
     node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
     grown = () if growth is None else growth.all_warnings
@@ -77,13 +78,15 @@ def change_report(
     warnings = (
         *with_whole_groups(context.warnings),
         *change_warnings(change),
-        *missing_replicas(base, unchanged),
+        *_missing(base, change, command),
         *grown,
     )
-    session = base.fork()
-    pending = base.pending().rows
+    question = change.pods or base.pending()
+    session = base.fork(question)
     before, after = _clusters(base, change)
     counted = pods.replacements.counted(chosen)
+    if command == "plan" and not change.applied and STUCK in chosen:
+        counted += [Counted(one.object, one.code) for one in warnings if one.code == MISSING_REPLICAS]
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
@@ -98,7 +101,7 @@ def change_report(
         verdict=verdict,
         summary=pods.replacements.summary(sum(untried.values())),
         warnings=tuple(dict.fromkeys(warnings)),
-        queue=queue_entries(session, in_turn(session, pending))[:max_listed],
+        queue=queue_entries(session, in_turn(session, question.rows))[:max_listed],
         changes=shown.changes,
         placements=with_new_nodes(shown.placements, adds),
         max_listed=UNSET if max_listed is None else max_listed,
@@ -121,6 +124,15 @@ def change_report(
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
     )
+
+
+def _missing(base: Base, change: CarriedOut, command: str) -> Iterator[InputWarning]:
+    """Yield warnings about replicas that were missing before: of all workloads where the question is about all."""
+    if command == "plan" and not change.applied and set(base.pending_keys()) <= set(change.queue):
+        yield from missing_replicas(base)
+        yield from piled_up(base.objects)
+    else:
+        yield from missing_replicas(base, {one.update.key for one in change.applied if one.change is Change.NONE})
 
 
 def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
@@ -164,6 +176,10 @@ def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
 def _left_out(change: CarriedOut) -> Iterator[InputWarning]:
     if change.simulation.circle:
         yield InputWarning("EvictionCycle", "", change.simulation.circle)
+    if change.simulation.hit_limit:
+        rounds = change.simulation.rounds
+        message = f"the queue was still changing after {rounds} rounds; what is pending may yet be placed"
+        yield InputWarning("RoundLimit", "", message)
     for workload in change.workloads:
         if workload.unseen:
             message = (
@@ -216,11 +232,17 @@ class ChangedPods:
             by=by,
             recreated_as=None if added is None or added.key == replacement.pod else added.key,
             outcome=self.replacements.outcome_of(added) if added is not None and waits else "",
-            reason=self.replacements.message_of(added) if added is not None and waits else "",
+            reason=self._reason(replacement),
             attempt=None if added is None else self._placement(added),
             because="" if removed is None or by is not None else removed.because,
             caused_by=self.replacements.caused_by(replacement),
         )
+
+    def _reason(self, replacement: Replacement) -> str:
+        if replacement.is_circling:
+            return KEEPS_BEING_EVICTED
+        added = replacement.added
+        return "" if added is None or added.node else self.replacements.message_of(added)
 
     def _placement(self, pod: ObservedPod) -> int | None:
         """Return the index in `placements` of the last decision about a pod."""
@@ -238,7 +260,7 @@ class ChangedPods:
             replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
             placement = pending_placement(self._simulation, pod.row, replicas)
             if placement.outcome is not Outcome.SCHEDULED:
-                document = placement.to_document(self._nodes)
+                document = placement.to_document(self._decisions.nodes_of.get(pod.key, self._nodes))
                 owner = self._simulation.owner(pod.row)
                 remedy = None if owner is None else self._rollouts.get(owner.workload.key)
                 if remedy is not None:

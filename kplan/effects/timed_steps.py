@@ -51,6 +51,11 @@ class TimedStep(msgspec.Struct, frozen=True):
         """The nodes that have to be there when the course begins."""
         return ()
 
+    def with_options(self, options: DrainOptions | None) -> TimedStep:
+        """Return the same with other options of a drain; None for its own."""
+        del options
+        return self
+
     def begin(self, course: Course) -> None:
         """Begin, as the time has come."""
         raise NotImplementedError
@@ -78,6 +83,9 @@ class Drained(TimedStep, frozen=True):
     options: DrainOptions | None = None
     timeout: float = math.inf
     upgrade: Upgrade | None = None
+
+    def with_options(self, options: DrainOptions | None) -> TimedStep:
+        return self if options is None else msgspec.structs.replace(self, options=options)
 
     @property
     def needs(self) -> Sequence[str]:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from random import Random
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
 from kplan.api.names import object_name
 from kplan.api.workloads import CronJob
+from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.documents.change import Change, Timeline, WorkloadState
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for
-from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, drains_that_hang, left_on_lost
+from kplan.effects.drains import check_nodes, drains_that_hang, left_on_lost, nodes_not_reached
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
 from kplan.effects.timed_steps import Apply, Failed, TimedStep, read_steps, time_of
@@ -34,6 +36,7 @@ from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
 from kplan.simulation.durations import Durations
 from kplan.simulation.outcome import note_stuck, workload_change
+from kplan.simulation.queue import in_turn
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.templates import whole_object
 from kplan.simulation.timed_drain import TimedDrain
@@ -130,6 +133,8 @@ def carry_out_in_time(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     retries_pending: bool = False,
+    asked: Collection[str] = (),
+    replaced: Mapping[str, Any] = {},
     removes_nodes: bool = False,
     is_watched: bool = False,
     draws: Random | None = None,
@@ -142,13 +147,17 @@ def carry_out_in_time(
     durations : those of the clock, where they are known
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
+    asked : NAMESPACE/NAME of those that the question is about
+    replaced : objects in place of applied ones, by KIND/NAMESPACE/NAME
     removes_nodes : the autoscaler that is followed removes nodes, too
     is_watched : note how many pods wait for a node, and how full the nodes are, over time
     draws : source of random draws, in place of the planner's own
     draws_turns : equal pods are scheduled, and controllers act, in random order
     """
-    course = _Course(base, steps, durations or clock.durations(base), rollout, decisions, draws=draws)
+    known = clock.durations(base) if durations is None else durations
+    course = _Course(base, steps, known, rollout, decisions, replaced=replaced, draws=draws)
     simulation = course.simulation
+    queue: tuple[str, ...] = ()
     if draws is not None and draws_turns:
         simulation.draw_turns(draws)
     if clock.runs_for:
@@ -157,8 +166,42 @@ def carry_out_in_time(
         simulation.provisioner.remove_too(simulation)
     occupancy = Occupancy(simulation) if is_watched else None
     if retries_pending:
+        infos = base.session.cluster.pods.infos
+        queue = tuple(infos[queued.pod].key for queued in in_turn(base.session, base.pending().rows))
         simulation.retry_pending()
-    return dataclasses.replace(course.run(clock.look), min_ready=clock.min_ready, occupancy=occupancy)
+
+    def once_more(
+        other: Base,
+        own: Sequence[TimedStep] = steps,
+        *,
+        objects: Mapping[str, Any] = {},
+        noted: Decisions | None = None,
+    ) -> TimelinePlan:
+        return carry_out_in_time(
+            other,
+            own,
+            clock,
+            durations=known,
+            rollout=rollout,
+            decisions=noted,
+            retries_pending=retries_pending,
+            asked=asked,
+            replaced=objects,
+            removes_nodes=removes_nodes,
+        )
+
+    def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> TimelinePlan:
+        return once_more(other, [step.with_options(options) for step in steps], noted=decisions)
+
+    return dataclasses.replace(
+        course.run(clock.look),
+        min_ready=clock.min_ready,
+        occupancy=occupancy,
+        queue=queue,
+        asked=frozenset(queue).intersection(asked),
+        again=again,
+        retry=lambda objects: once_more(base, objects=objects),
+    )
 
 
 class _Course:
@@ -170,9 +213,11 @@ class _Course:
         rollout: Rollout = "auto",
         decisions: Decisions | None = None,
         *,
+        replaced: Mapping[str, Any] = {},
         draws: Random | None = None,
         namespace: str = "",
     ) -> None:
+        self._replaced = replaced
         self._base, self._steps, self._decisions, self.namespace = base, steps, decisions, namespace
         additions: list[msgspec.Struct] = []
         for step in steps:
@@ -223,9 +268,7 @@ class _Course:
         is_over = simulation.timers.are_idle
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
-        because = "is not drained, because a node before it cannot be emptied"
-        names = [name for drain in self.drains for name in drain.work.not_reached]
-        not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in names]
+        not_reached = nodes_not_reached(drain.work for drain in self.drains)
         lost = {name: None for step in self._steps if isinstance(step, Failed) for name in step.nodes}
         not_reached += drains_that_hang(drain.work for drain in self.drains)
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
@@ -246,6 +289,8 @@ class _Course:
         if isinstance(update, InputWarning):
             self._left_out.append(update)
             return
+        if update.key in self._replaced:
+            update = structs.replace(update, obj=self._replaced[update.key])
         applied = self._applying.apply(update)
         self._applied.append(applied)
         decisions = self._decisions

@@ -14,7 +14,7 @@ from kplan.api.workloads import Deployment, PodDisruptionBudget, RollingUpdate
 from kplan.changes import remedy as r
 from kplan.cluster.base import Base
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
-from kplan.effects.carried_out import Again, CarriedOut, Updates
+from kplan.effects.carried_out import Again, CarriedOut
 from kplan.effects.what_if import changed
 from kplan.errors import KplanError
 from kplan.simulation.applying import Applied
@@ -163,8 +163,8 @@ def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
 def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
     if change.retry is None:
         return False
-    updates = tuple(replace(entry.update, obj=obj) if entry is applied else entry.update for entry in change.applied)
+    key = applied.update.key
     return any(
-        workload.key == applied.update.key and workload.state is WorkloadState.COMPLETE
-        for workload in change.retry(Updates(updates, ())).workloads
+        workload.key == key and workload.state is WorkloadState.COMPLETE
+        for workload in change.retry({key: obj}).workloads
     )

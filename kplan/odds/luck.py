@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.answers.plan import Plan, is_roomy
+from kplan.answers.plan import Plan
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
@@ -23,8 +23,6 @@ from kplan.odds.runs import Drawn, Rest
 
 if TYPE_CHECKING:
     from kplan.effects.change import ChangePlan
-    from kplan.effects.queue_course import WorkedOff
-    from kplan.effects.queue_plan import QueuePlan
 
 RUNS: Final = 20
 """Draws: a probability of 14 % shows in 19 of 20 answers."""
@@ -72,7 +70,7 @@ def luck_of_change(
     drawn: Drawn, base: Base, change: ChangePlan, changes: Sequence[PodChange], fail_on: Sequence[Condition]
 ) -> Luck | UnsetType:
     """Return what differs between draws of a change; absent where nothing does, or the change is too large to draw."""
-    if not any(step.node for step in change.steps):
+    if change.is_roomy or not any(step.node for step in change.steps):
         return UNSET
     command: Command = "drain" if change.command == "drain" else "plan"
     return _luck(base, drawn, command, PlainAnswer.of(changes, len(change.steps)), fail_on)
@@ -93,22 +91,6 @@ def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settl
         return _luck(base, drawn, "place", plain, fail_on)
 
     return replace(plan, luck=luck)
-
-
-def with_luck_in_queue(base: Base, plan: QueuePlan, queue: WorkedOff) -> QueuePlan:
-    return replace(plan, luck=partial(luck_of_queue, base, plan, queue))
-
-
-def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequence[Condition]) -> Luck | UnsetType:
-    """Return what differs between draws of a queue; absent where nothing does, or too many pods are tried."""
-    from kplan.odds.of_queues import in_queue
-
-    infos = plan.after.pods.infos
-    if is_roomy(plan.fewest_nodes, [infos[row] for row in plan.course.attempts]):
-        return UNSET
-    return _luck(
-        base, partial(in_queue, queue=queue), "plan", PlainAnswer.of(plan.changes, len(plan.placements)), fail_on
-    )
 
 
 def _luck(

@@ -140,7 +140,7 @@ def _ending(base: Base, change: CarriedOut) -> Ending:
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
     for replacement in replacements.all:
-        was_pending = bool(change.tried) and replacements.caused_by(replacement) == "waiting"
+        was_pending = bool(change.queue) and replacements.caused_by(replacement) == "waiting"
         pod = _pod(replacement, was_pending=was_pending)
         moved.append(pod)
         if replacement.added is None:

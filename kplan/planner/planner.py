@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kplan.documents.placement import PlacementReport
     from kplan.documents.remedies import RemedyReport
     from kplan.effects.change import ChangePlan
-    from kplan.effects.queue_plan import QueuePlan
     from kplan.effects.timeline import TimelinePlan
     from kplan.effects.wave_run import WaveRun
     from kplan.odds.report import Odds
@@ -224,7 +223,7 @@ class Planner(Base):
         with_pending: bool = False,
         recreate: bool = True,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
-    ) -> QueuePlan:
+    ) -> ChangePlan:
         """Work off the scheduling queue to the end, with preemption, on a private copy; errors as for `place`.
 
         Parameters
@@ -234,12 +233,13 @@ class Planner(Base):
         recreate : controllers create evicted pods again, which are then queued
         max_rounds : the run ends after this many rounds over the remaining pods
         """
+        from kplan.effects.change import carry_out
         from kplan.effects.queue_course import WorkedOff
-        from kplan.effects.queue_plan import work_off
-        from kplan.odds.luck import with_luck_in_queue
+        from kplan.odds.luck import with_luck
+        from kplan.odds.of_queues import in_queue
 
         queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
-        return with_luck_in_queue(self, work_off(self, queue), queue)
+        return with_luck(carry_out(self, (), queue=queue), partial(in_queue, queue=queue))
 
     @checked
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:

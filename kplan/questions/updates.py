@@ -43,38 +43,36 @@ def change_of(
     even_new : there is one also where all of them are new and no queue is worked off
     tells_luck : tell what depends on draws among equals
     """
-    if clock is not None:
-        return _in_time(subject, rollout, command, showing, clock)
-    update = subject.update(even_new=even_new or queue is not None)
-    if update is None:
-        return None
     from kplan.effects.carried_out import Decisions
     from kplan.effects.change import carry_out
     from kplan.effects.report import change_report
 
+    if clock is not None:
+        decisions = Decisions.of(showing, subject.origins)
+        base, change = applied_in_time(
+            subject,
+            clock,
+            rollout,
+            is_watched=command == "plan",
+            removes_nodes=bool(clock.runs_for),
+            decisions=decisions,
+            queue=queue,
+        )
+        if clock.node_start and base.autoscaler is None:
+            showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
+        clock.tell_unused(change, showing)
+        return change_report(base, change, command, showing, decisions)
+    update = subject.applied() if queue is not None else subject.update(even_new=even_new)
+    if update is None:
+        return None
     base, workloads = update
     decisions = Decisions.of(showing, subject.origins)
     noted = None if showing.nodes is UNSET else decisions
-    change = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
+    plan = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
     if tells_luck:
         from kplan.odds.luck import with_luck
 
-        change = with_luck(change, drawn_update(workloads, rollout, queue))
-    return change_report(base, change, command, showing, decisions)
-
-
-def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:
-    from kplan.effects.carried_out import Decisions
-    from kplan.effects.report import change_report
-
-    decisions, is_plan = Decisions.of(showing, subject.origins), command == "plan"
-    removes_nodes = bool(clock.runs_for)
-    base, plan = applied_in_time(
-        subject, clock, rollout, is_watched=is_plan, removes_nodes=removes_nodes, decisions=decisions
-    )
-    if clock.node_start and base.autoscaler is None:
-        showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-    clock.tell_unused(plan, showing)
+        plan = with_luck(plan, drawn_update(workloads, rollout, queue))
     return change_report(base, plan, command, showing, decisions)
 
 
@@ -86,6 +84,7 @@ def applied_in_time(
     is_watched: bool,
     removes_nodes: bool,
     decisions: Decisions | None = None,
+    queue: WorkedOff | None = None,
 ) -> tuple[Base, TimelinePlan]:
     """Apply the manifests of a question with a clock, and return its cluster and what happens.
 
@@ -93,11 +92,14 @@ def applied_in_time(
     ----------
     is_watched : pending pods are tried again at the start, and it is noted how many wait, and how full the nodes are
     removes_nodes, decisions : as for `carry_out_in_time`
+    queue : the pending pods, of which the question is about some, or about all
     """
+    from kplan.effects.queue_course import asked_of
     from kplan.effects.timed_steps import Apply
     from kplan.effects.timeline import carry_out_in_time
 
     base, workloads = subject.applied()
+    is_about_some = queue is not None and (queue.pods or not workloads)
     plan = carry_out_in_time(
         base,
         [Apply(0.0, workloads)],
@@ -105,6 +107,7 @@ def applied_in_time(
         rollout=rollout,
         decisions=decisions,
         retries_pending=is_watched,
+        asked=asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else (),
         removes_nodes=removes_nodes,
         is_watched=is_watched,
     )

@@ -90,9 +90,9 @@ class ClusterState(Journal):
         return self.maker.make(owner, wanted, self.workloads.templates.whole(owner.template_of(wanted.revision)))[0]
 
     @property
-    def unreplaced(self) -> frozenset[int]:
-        """Rows of the pods that are gone, although not their owner told them to go, and that it has not replaced."""
-        return frozenset(pod.row for lost in self._lost.values() for pod in lost)
+    def unreplaced(self) -> list[ObservedPod]:
+        """The pods that are gone, although not their owner told them to go, and that it has not replaced."""
+        return [pod for lost in self._lost.values() for pod in lost]
 
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.

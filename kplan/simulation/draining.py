@@ -202,7 +202,10 @@ class Drain:
     def lose(self, nodes: Sequence[str], because: str) -> None:
         """Remove all pods of nodes, whoever owns them and whatever the budgets."""
         for pod in self.on(nodes):
-            self._simulation.remove(pod, StepEvent.DELETED, because)
+            if pod.is_terminating:
+                self._simulation.bury(pod.row)
+            else:
+                self._simulation.remove(pod, StepEvent.DELETED, because)
         self._simulation.run()
 
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:

@@ -56,7 +56,6 @@ class Lives(ClusterState):
         #: key of a workload whose pod exceeds a quota -> its failed syncs
         self._over_quota: dict[str, Failures] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
-        self.n_runs = 0  #: how often it was run to rest
         #: nodes whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
         self.lost_nodes: frozenset[str] = frozenset()
         self._held: dict[int, list[Act]] = {}  # row of a pod -> what the kubelet of its node does when it is back
@@ -72,8 +71,8 @@ class Lives(ClusterState):
         if is_accepted or not self.maker.counts_quota(owner.ref.namespace):
             self._over_quota.pop(owner.ref.key, None)
         else:
-            before = self._over_quota.get(owner.ref.key, Failures(0, self.now, self.n_runs))
-            self._over_quota[owner.ref.key] = Failures(before.n + 1, self.now, before.run)
+            before = self._over_quota.get(owner.ref.key, Failures(0, self.now))
+            self._over_quota[owner.ref.key] = Failures(before.n + 1, self.now)
         return is_accepted
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
@@ -87,9 +86,7 @@ class Lives(ClusterState):
             refused = self.workloads.owner(key)
             if refused is None or refused.ref.namespace != pod.namespace:
                 continue
-            # Without a clock, a sync that failed in this run is tried again only after the cluster has come to rest.
-            if self.durations is not None or failures.run < self.n_runs:
-                self.timers.post(failures.next_retry(self.now), partial(self.enqueue, refused), f"retry of {key}")
+            self.timers.post(failures.next_retry(self.now), partial(self.enqueue, refused), f"retry of {key}")
 
     def _note_short(self) -> None:
         """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
@@ -103,7 +100,7 @@ class Lives(ClusterState):
             ):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(self.now)):
-                self._over_quota[key] = Failures(MANY, self.now, 0)
+                self._over_quota[key] = Failures(MANY, self.now)
 
     def begin_clock(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on.

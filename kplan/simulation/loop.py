@@ -162,7 +162,6 @@ class Simulation(Scheduling):
         patience : seconds of virtual time to wait for jobs that back off between two failures
         """
         end = self.now + patience
-        self.n_runs += 1
         self._failures.forget()
         while not self.circle and not self.hit_limit:
             if len(self.steps) > MAX_STEPS:

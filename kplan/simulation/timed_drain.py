@@ -189,4 +189,7 @@ class TimedDrain:
         pods, left = self._simulation.pods, {**self._given_up, **self._waiting}
         self.work.note_blocked([pods[row] for row, words in left.items() if words and row in pods], log=False)
         self.work.note_blocked(self.work.hanging([pods[row] for row in left if row in pods]), HANGS)
-        self.work.not_reached = (*self.work.not_reached, *self._left)
+        if self._waiting and self._gives_up_at == math.inf:
+            self.work.waits_at = self._node
+        left_behind = [name for name in self._left if self.work.leaving([name])]
+        self.work.not_reached = (*self.work.not_reached, *left_behind)

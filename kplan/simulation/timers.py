@@ -106,7 +106,6 @@ class Failures(msgspec.Struct, frozen=True):
 
     n: int  #: how many in a row
     last: float  #: when the last was
-    run: int  #: in which run of the simulation the first was
 
     def next_retry(self, now: float) -> float:
         """Return when the controller tries again next."""

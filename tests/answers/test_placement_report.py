@@ -69,7 +69,7 @@ def test_the_report_holds_verdict_summary_warnings_and_placements():
     assert made.verdict.to_dict() == {
         "failed": True,
         "exitCode": 1,
-        "failOn": ["unschedulable", "preemption", "gated"],
+        "failOn": ["unschedulable", "stuck", "preemption", "gated"],
         "because": ["default/vip: Unschedulable"],
         "counted": [{"object": "default/vip", "rule": "Unschedulable", "node": None, "victim": None}],
         "more": 0,

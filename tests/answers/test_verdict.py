@@ -111,5 +111,6 @@ def test_lists_that_are_none(text, message):
 
 def test_defaults_name_conditions():
     assert {word for words in DEFAULT_FAIL_ON.values() for word in words} <= set(CONDITIONS)
-    assert DEFAULT_FAIL_ON["place"] == ("unschedulable", "preemption", "gated")
-    assert DEFAULT_FAIL_ON["preempt"] == DEFAULT_FAIL_ON["plan"] == ("unschedulable", "pdb-violation")
+    assert DEFAULT_FAIL_ON["place"] == ("unschedulable", "stuck", "preemption", "gated")
+    assert DEFAULT_FAIL_ON["preempt"] == ("unschedulable", "pdb-violation")
+    assert DEFAULT_FAIL_ON["plan"] == ("unschedulable", "stuck", "pdb-violation")

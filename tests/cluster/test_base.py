@@ -11,8 +11,7 @@ from msgspec.structs import replace
 import kplan
 from kplan.capacity.counting import Template
 from kplan.documents.placement import Origin
-from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import plan_queue, queue_report
+from kplan.effects.queue_course import WorkedOff, queue_report
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
@@ -47,7 +46,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
         lambda asking: still(asking.plan(keys, settle_preemption=True).report()),
         lambda asking: still(asking.plan_queue([odd, *keys]).report()),
         lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
-        lambda asking: follow_victims(plan_queue(asking, WorkedOff((given_pod, *keys)))),
+        lambda asking: follow_victims(asking, WorkedOff((given_pod, *keys)))[0],
         lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
         lambda asking: still(whereabouts_report([explain_pod(asking, running[0] if running else keys[0])])),
     ]
@@ -84,8 +83,8 @@ def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: s
     asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
     odd = pod("odd", cpu="1", **ODD)
 
-    warned = getattr(asking, way)([odd]).context.warnings
-    plain = getattr(asking, way)(["default/web"]).context.warnings
+    warned = getattr(asking, way)([odd]).report().warnings
+    plain = getattr(asking, way)(["default/web"]).report().warnings
 
     assert [(warning.code, warning.object) for warning in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
     assert plain == ()

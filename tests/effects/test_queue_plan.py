@@ -49,7 +49,7 @@ def pod(
 
 def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str | None, str | None]]:
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue(**options)
-    return [(change.action, change.pod, change.from_node, change.to_node) for change in plan.changes]
+    return [(change.action, change.pod, change.from_node, change.to_node) for change in plan.report().changes]
 
 
 def test_pods_are_taken_by_priority_then_by_age() -> None:
@@ -61,7 +61,7 @@ def test_pods_are_taken_by_priority_then_by_age() -> None:
     ]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
 
-    assert [entry.pod for entry in plan.queue] == ["default/urgent", "default/old", "default/young"]
+    assert [entry.pod for entry in plan.report().queue] == ["default/urgent", "default/old", "default/young"]
     assert changes(objects) == [
         ("+", "default/urgent", None, "a"),
         ("+", "default/old", None, "a"),
@@ -109,9 +109,9 @@ def _leader_and_follower() -> list[dict[str, Any]]:
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
 
-    assert plan.course.simulation.rounds == 2
-    assert [change.action for change in plan.changes] == ["+", "+"]
-    assert len({change.to_node for change in plan.changes}) == 1
+    assert plan.simulation.rounds == 2
+    assert [change.action for change in plan.report().changes] == ["+", "+"]
+    assert len({change.to_node for change in plan.report().changes}) == 1
 
 
 def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() -> None:
@@ -123,7 +123,7 @@ def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() ->
     ]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
 
-    assert {change.pod: change.to_node for change in plan.changes} == {
+    assert {change.pod: change.to_node for change in plan.report().changes} == {
         "default/patient": "a",
         "default/preemptor": None,
         "default/low": None,
@@ -154,7 +154,7 @@ def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     plan = kplan.Planner(kplan.load_snapshot([node("a"), gated, foreign, leaving])).plan_queue()
 
-    places = {entry.pod: (entry.place.value, entry.reason) for entry in plan.queue}
+    places = {entry.pod: (entry.place.value, entry.reason) for entry in plan.report().queue}
     assert places["default/gated"] == ("Gated", "waiting for scheduling gates: [quota]")
     assert places["default/foreign"] == ("Foreign", 'no profile is named "other"')
     assert places["default/leaving"][0] == "Deleting"
@@ -196,7 +196,7 @@ def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.
 def test_a_limit_of_rounds_is_told() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
 
-    assert plan.course.simulation.hit_limit
+    assert plan.simulation.hit_limit
     assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
 
 
@@ -275,10 +275,10 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
 
-    plan = planner.plan_queue()
+    report = planner.plan_queue().report()
 
-    assert [placement.outcome.value for placement in plan.placements] == ["Error", "Error"]
-    assert not plan.verdict().failed
+    assert [(change.pod, change.outcome) for change in report.changes] == [("default/foreign", "Error")]
+    assert not report.verdict.failed
     assert planner.plan([foreign]).placements[0].outcome.value == "Error"
 
 
@@ -290,4 +290,4 @@ def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_
     assert report.verdict.because == ("BeingDeleted",)
     text = render(report, "table", ReportOptions(width=120))
     assert "\n  - pods that are being deleted already count as gone: default/going [BeingDeleted]\n" in text
-    assert "--fail-on warning). BeingDeleted\n" in text
+    assert text.endswith("Verdict: failed (exit code 1): warning\n")

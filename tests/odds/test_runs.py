@@ -74,7 +74,7 @@ def test_one_run_is_the_plain_answer_with_that_seed(area: str) -> None:
 def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> None:
     for number, scenario in enumerate(scenarios(area)[:8]):
         snapshot, config = kplan.load_snapshot(scenario["objects"]), kplan.load_scheduler_config(scenario.get("config"))
-        plain = kplan.Planner(snapshot, config, seed=number).plan_queue(recreate=False)
+        plain = kplan.Planner(snapshot, config, seed=number).plan_queue(recreate=False).report()
 
         odds = kplan.Planner(snapshot, config).odds(Plan(recreate=False), runs=1, seed=number)
 

@@ -90,20 +90,24 @@ def test_a_queue_that_is_worked_off_stays_so(area: str, data: st.DataObject) -> 
     scenario, pods = drawn(area, data)
     plan = planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3)
 
-    after = plan.after
-    placed = {change.pod: change.to_node for change in plan.changes if change.action in (Action.PLACED, Action.MOVED)}
+    after, document = plan.simulation.session.cluster, plan.report()
+    placed = {
+        change.pod: change.to_node for change in document.changes if change.action in (Action.PLACED, Action.MOVED)
+    }
     assert all(after.nodes.row_of[node] >= 0 for node in placed.values() if node is not None)
     assert (after.pod_count == [len(on) for on in after.pods_on]).all()
-    assert len({change.pod for change in plan.changes}) == len(plan.changes)
-    report = plan.to_dict()
-    counts = Counter(change.action for change in plan.changes)
+    assert len({change.pod for change in document.changes}) == len(document.changes)
+    report = document.to_dict()
+    counts = Counter(change.action for change in document.changes)
     assert [report["summary"][name] for name in ("placed", "moved", "evicted", "pending")] == [
         counts[Action.PLACED],
         counts[Action.MOVED],
         counts[Action.EVICTED],
         counts[Action.PENDING],
     ]
-    assert planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3).changes == plan.changes
+    assert (
+        planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3).report().changes == document.changes
+    )
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -11,7 +11,6 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import plan_queue
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head
@@ -78,7 +77,7 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
         preemption_report(
             plan,
             placements,
-            follow_victims(plan_queue(planner, WorkedOff(tuple(pods)))),
+            follow_victims(planner, WorkedOff(tuple(pods)))[0],
             nodes_of=nodes_of,
             explain=explain,
         )

@@ -35,6 +35,8 @@ OTHERWISE = {
     "x3-delete-node",
     # What was recorded as a lost node is one that is cordoned, and to which daemon pods come back.
     "q4-lost",
+    # The recording ends while the controller still waits to try again the creation that the quota refused.
+    "d17-quota-blocks-surge-but-unavail",
 }
 """Cases that were recorded under other assumptions than kplan makes."""
 

@@ -41,7 +41,7 @@ def test_templates_and_pods_take_what_is_recommended() -> None:
     (note,) = after.snapshot.changes
     assert (note.change, note.what, note.objects) == ("resize", "vpa", ("Deployment/default/web",))
     assert (note.requests["cpu"].before, note.requests["cpu"].after) == ("2", "500m")
-    assert after.plan_queue().changes[0].to_node == "a"
+    assert after.plan_queue().report().changes[0].to_node == "a"
 
 
 def test_nothing_rolls_out_because_of_it() -> None:

@@ -18,9 +18,11 @@ from kplan.cluster.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
+from kplan.effects.carried_out import Decisions
+from kplan.effects.change import ChangePlan, carry_out
 from kplan.effects.missing import with_missing
 from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import QueuePlan, work_off
+from kplan.effects.report import change_report
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
 from kplan.effects.what_if import changed
@@ -207,7 +209,7 @@ def _answers(
     subjects: tuple[Subject, Subject],
     titles: tuple[str, str],
     showing: Showing,
-    answer_before: Callable[[bool], Plan | QueuePlan | Report],
+    answer_before: Callable[[bool], Plan | ChangePlan | Report],
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     # Both sides run the same course: what only one of them set in motion would look like a difference.
@@ -217,9 +219,14 @@ def _answers(
     answers = (answer_before(changes_some), _answer(subjects[1], showing, has_updates=changes_some))
     chosen: dict[str, set[str]] = {}
     for answer in answers:
-        if not isinstance(answer, Report):
-            for placement in answer.placements:
-                chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
+        if isinstance(answer, Plan):
+            ends = [(placement.pod.key, placement.node) for placement in answer.placements]
+        else:
+            ends = (
+                [] if isinstance(answer, Report) else [(pod.key, pod.node) for pod in answer.simulation.pods.values()]
+            )
+        for name, node in ends:
+            chosen.setdefault(name, set()).update((node,) if node else ())
     compared: list[ComparedAnswer] = []
     for subject, answer, title in zip(subjects, answers, titles, strict=True):
         names = frozenset(subject.base.objects.node_by_name)
@@ -227,17 +234,25 @@ def _answers(
         if isinstance(answer, Report):
             compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
             continue
-        nodes_of = {
-            index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
-            for index, placement in enumerate(answer.placements)
-        }
-        report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
-        after = answer.session.cluster if isinstance(answer, Plan) else answer.after
+        if isinstance(answer, Plan):
+            nodes_of = {
+                index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
+                for index, placement in enumerate(answer.placements)
+            }
+            report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
+            after = answer.session.cluster
+        else:
+            shown = {name: Shown(1, also=tuple(sorted(nodes & names))) for name, nodes in chosen.items()}
+            decisions = Decisions(nodes=Shown(1), others=Shown(1), nodes_of=shown, covers_all=True)
+            change = carry_out(subject.base, (), decisions=decisions, queue=WorkedOff())
+            of_plan = replace(showing, fail_on=(), nodes=Shown(1))
+            report = change_report(subject.base, change, "plan", of_plan, decisions)
+            after = change.simulation.session.cluster
         compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
     return compared[0], compared[1]
 
 
-def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | QueuePlan | Report:
+def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | ChangePlan | Report:
     """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does.
 
     Parameters
@@ -246,7 +261,9 @@ def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | 
         pods before
     """
     if subject.manifests is None:
-        return place_in_order(subject.base, subject.pods) if subject.names_pods else work_off(subject.base, WorkedOff())
+        if subject.names_pods:
+            return place_in_order(subject.base, subject.pods)
+        return carry_out(subject.base, (), queue=WorkedOff())
     named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
     queue = None if has_updates else WorkedOff(named, with_pending=True)
     shown = replace(showing, fail_on=())

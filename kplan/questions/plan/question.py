@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.cluster.asking import PLAIN, Showing
@@ -15,12 +14,10 @@ from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode
 
 if TYPE_CHECKING:
-    from kplan.answers.placement_report import NodesOf
-    from kplan.cluster.base import Base, PodLike
+    from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
     from kplan.effects.queue_course import WorkedOff
-    from kplan.effects.queue_plan import QueuePlan
     from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
 
@@ -56,24 +53,15 @@ class Plan(AboutPods, frozen=True):
         from kplan.questions.updates import change_of
 
         self.check()
-        queue = self._before(subject)
-        change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline, queue=queue)
-        if change is not None:
-            return change
-        from kplan.capacity.right_sizing import right_sizing
-        from kplan.effects.queue_plan import MOST_TIES, work_off
-        from kplan.odds.luck import with_luck_in_queue
-
-        worked_off = self._queue(tuple(subject.pods))
-        plan = with_luck_in_queue(subject.base, work_off(subject.base, worked_off), worked_off)
-        document = plan.report(
-            fail_on=showing.fail_on,
-            nodes_of=nodes_to_show(plan, showing),
-            most_ties=None if showing.explain else MOST_TIES,
-            with_map=showing.with_map,
-            max_listed=showing.max_listed,
+        document = change_of(
+            subject, self.rollout, self.command, showing, clock=self.timeline, queue=self._queue(subject)
         )
-        return document if subject.manifests is not None else replace(document, right_sizing=right_sizing(subject.base))
+        assert document is not None  # noqa: S101 - there is one even without manifests
+        if subject.manifests is not None:
+            return document
+        from kplan.capacity.right_sizing import right_sizing
+
+        return replace(document, right_sizing=right_sizing(subject.base))
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
@@ -85,24 +73,19 @@ class Plan(AboutPods, frozen=True):
             from kplan.questions.updates import drawn_in_time
 
             return drawn_in_time(subject, self.timeline, self.rollout, retries_pending=True)
-        queue = self._before(subject)
-        update = subject.update(even_new=queue is not None)
-        if update is not None:
-            return update.base, drawn_update(update.workloads, self.rollout, queue)
-        return subject.base, partial(in_queue, queue=self._queue(tuple(subject.pods)))
+        queue = self._queue(subject)
+        if subject.manifests is None:
+            return subject.base, partial(in_queue, queue=queue)
+        base, workloads = subject.applied()
+        return base, drawn_update(workloads, self.rollout, queue)
 
-    def _queue(self, pods: tuple[PodLike, ...]) -> WorkedOff:
+    def _queue(self, subject: Subject) -> WorkedOff:
+        """Return the queue that is worked off before manifests are applied."""
         from kplan.effects.queue_course import WorkedOff
-
-        return WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
-
-    def _before(self, subject: Subject) -> WorkedOff | None:
-        """Return the queue that is worked off before new manifests are applied; None for those of running workloads."""
         from kplan.subjects.incoming import IncomingPod
 
-        if subject.manifests is None or subject.has_updates:
-            return None
-        return self._queue(tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod)))
+        pods = tuple(pod for pod in subject.pods if subject.manifests is None or not isinstance(pod, IncomingPod))
+        return WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
 
 
 class Queue(Question, frozen=True):
@@ -127,20 +110,7 @@ class Queue(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> QueueReport:
         """Return the QueueReport."""
-        from kplan.effects.queue_plan import queue_report
+        from kplan.effects.queue_course import queue_report
 
         queued = subject.base.queue_of(subject.pods, with_pending=not self.only_these)
         return queue_report(subject.base, queued, fail_on=showing.fail_on)
-
-
-def nodes_to_show(plan: QueuePlan, showing: Showing) -> NodesOf | None:
-    """Return the nodes to show for each placement: none for those of which tables show none.
-
-    None shows no nodes for any placement.
-    """
-    if showing.nodes is UNSET:
-        return None
-    from kplan.questions.plan.view import attempts_in_full
-
-    others = showing.others if showing.explain else ()
-    return showing.nodes_of(len(plan.placements), attempts_in_full(plan.changes), others)

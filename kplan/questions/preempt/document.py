@@ -16,11 +16,15 @@ from kplan.answers.plan import Plan
 from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base
+from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.queue import QueuePlace
-from kplan.effects.queue_plan import QueuePlan
+from kplan.effects.carried_out import Decisions
+from kplan.effects.change import ChangePlan, carry_out
+from kplan.effects.pod_groups import pending_placement
+from kplan.effects.queue_course import WorkedOff
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
 from kplan.preemption import PreemptionResult
 from kplan.simulation.queue import in_turn
@@ -124,8 +128,8 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     )
 
 
-def follow_victims(plan: QueuePlan, *, with_map: bool = False) -> Followed:
-    """Return where each victim goes when pods preempt in queue order, in the order of eviction.
+def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> tuple[Followed, ChangePlan]:
+    """Return where each victim goes when pods preempt in queue order, in the order of eviction, and the whole course.
 
     A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
 
@@ -133,25 +137,29 @@ def follow_victims(plan: QueuePlan, *, with_map: bool = False) -> Followed:
     ----------
     with_map : return every node before and after, too
     """
-    course, infos = plan.course, plan.after.pods.infos
-    replaced_by, unreplaced = course.simulation.replaced_by, course.simulation.unreplaced
-    last = dict(zip(course.attempts, plan.placements, strict=True))
+    decisions = Decisions(nodes=(), others=(), covers_all=True)
+    change = carry_out(base, (), queue=queue, decisions=decisions)
+    simulation, before = change.simulation, change.started_from
+    after = simulation.session.cluster
+    infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.unreplaced}
     aftermath = []
-    for removal in course.simulation.removals:
+    for removal in simulation.removals:
         if removal.by is None:
             continue
-        replacement = replaced_by.get(removal.pod.row)
-        placement = None if replacement is None else last.get(replacement)
+        replacement = simulation.replaced_by.get(removal.pod.row)
+        placement = None if replacement is None else decisions.placed.get(infos[replacement].key)
+        if replacement in simulation.pods and not simulation.pods[replacement].node:
+            replicas = owned_replicas(simulation.session, replacement)
+            placement = pending_placement(simulation, replacement, replicas).to_document(())
         aftermath.append(
             Aftermath(
                 victim=removal.pod.key,
                 by=removal.by,
                 from_node=removal.pod.node,
                 recreated_as=None if replacement is None else infos[replacement].key,
-                circling=bool(course.simulation.circle) and removal.pod.row in unreplaced,
-                placement=None if placement is None else placement.to_document(()),
+                circling=bool(simulation.circle) and removal.pod.row in unreplaced,
+                placement=placement,
             )
         )
-    return Followed(
-        tuple(aftermath), cluster_map(before_growth(plan.before, plan.after), plan.after) if with_map else UNSET
-    )
+    shown = cluster_map(before_growth(before, after), after) if with_map else UNSET
+    return Followed(tuple(aftermath), shown), change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -35,8 +36,9 @@ class Preempt(AboutPods, frozen=True):
         """Return the PreemptionReport."""
         from kplan.cluster.in_order import place_in_order
         from kplan.effects.queue_course import WorkedOff
-        from kplan.effects.queue_plan import plan_queue
-        from kplan.odds.luck import luck_of_queue
+        from kplan.effects.report import ChangedPods
+        from kplan.odds.luck import luck_of_change
+        from kplan.odds.of_queues import in_queue
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 
         is_all = subject.is_choice or not (subject.pods or subject.manifests)
@@ -44,8 +46,9 @@ class Preempt(AboutPods, frozen=True):
         plan = place_in_order(subject.base, pods, settle_preemption=self.settle_preemption)
         placements = without_room(plan.placements) if is_all else plan.placements
         queue = WorkedOff(tuple(pods))
-        course = plan_queue(subject.base, queue) if self.follow else None
-        followed = None if course is None else follow_victims(course, with_map=showing.with_map)
+        followed = course = None
+        if self.follow:
+            followed, course = follow_victims(subject.base, queue, with_map=showing.with_map)
         report = preemption_report(
             plan,
             placements,
@@ -56,4 +59,6 @@ class Preempt(AboutPods, frozen=True):
         )
         if course is None:
             return report
-        return replace(report, luck=luck_of_queue(subject.base, course, queue, report.verdict.fail_on))
+        changes = ChangedPods(subject.base, course, ()).changes
+        drawn = partial(in_queue, queue=queue)
+        return replace(report, luck=luck_of_change(drawn, subject.base, course, changes, report.verdict.fail_on))

@@ -75,6 +75,6 @@ def test_a_claim_left_from_an_earlier_attempt_goes_and_its_devices_are_free():
 
 
 def test_the_pod_itself_comes_back_and_is_placed():
-    found = planner(claim("lost", request(), allocation=LOST), pod("p", "lost")).plan_queue()
+    found = planner(claim("lost", request(), allocation=LOST), pod("p", "lost")).plan_queue().report()
 
-    assert [each.node for each in found.placements] == [None, "n"]
+    assert [change.to_node for change in found.changes] == ["n"]

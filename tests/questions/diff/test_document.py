@@ -12,7 +12,7 @@ from kplan.capacity.counting import Template
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
-from kplan.effects.queue_plan import queue_report
+from kplan.effects.queue_course import queue_report
 from kplan.effects.report import change_report
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner

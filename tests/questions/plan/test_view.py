@@ -1,6 +1,9 @@
 from typing import Any
 
+from msgspec import UNSET
+
 import kplan
+from kplan.cluster.asking import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.effects.clock import Clock
@@ -13,9 +16,7 @@ from tests.report.documents import node, pod
 
 
 def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
-    planned = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
-    shown = attempts_in_full(planned.changes)
-    return planned.report(nodes_of=dict.fromkeys(shown, Shown()) if in_full else {})
+    return Plan().answer(kplan.Planner(kplan.load_snapshot(objects)), Showing(nodes=Shown() if in_full else UNSET))
 
 
 def text(report: PlanReport, **options: Any) -> str:
@@ -98,7 +99,7 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
     shown = invoke("plan", "--timeline", "--snapshot", "demo").stdout
 
     # A node of the demo does not answer, and its pod is evicted.
-    assert shown.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 2 moved, 2 stay pending\n")
+    assert shown.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 2 moved, 2 left pending\n")
 
 
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:

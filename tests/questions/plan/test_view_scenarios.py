@@ -6,7 +6,6 @@ import pytest
 from kplan.capacity.counting import Template
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report, told
-from kplan.questions.plan.view import attempts_in_full
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
@@ -31,11 +30,7 @@ def check_formats(document: Report) -> None:
 @pytest.mark.parametrize("number", range(2))
 def test_queues(area: str, number: int) -> None:
     scenario = scenarios(area)[number]
-    planned = planner(scenario).plan_queue()
-    in_full = attempts_in_full(planned.changes)
-    shown = {index: Shown() if index in in_full else () for index in range(len(planned.placements))}
-
-    check_formats(planned.report(nodes_of=shown))
+    check_formats(planner(scenario).plan_queue().report())
 
 
 @pytest.mark.parametrize("area", AREAS)
