@@ -13,12 +13,14 @@ from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
 from kplan.api.time import format_duration, parse_duration
 from kplan.autoscaling.karpenter.amounts import texts_of
+from kplan.autoscaling.karpenter.devices import device_name
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState
 from kplan.autoscaling.karpenter.disruption.methods import Outcome
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_OVERLAID,
     CAPACITY_TYPE,
+    DRA_DRIVERS,
     INSTANCE_TYPE,
     MIN_VALUES_RELAXED,
     PRICE_OVERLAID,
@@ -66,6 +68,16 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
         answer["nodePoolEvents"] = events
     if prepared.overlaid.statuses:
         answer["overlays"] = dict(prepared.overlaid.statuses)
+    if provisioned.devices is not None:
+        answer["resourceClaims"] = {
+            "/".join(key): {
+                "devices": {
+                    name: [device_name(one.device) for one in own] for name, own in sorted(held.devices.items())
+                },
+                "template": held.is_potential,
+            }
+            for key, held in sorted(provisioned.devices.held.items())
+        }
     if prepared.buffers:
         answer["buffers"] = {
             buffer.key: {"ReadyForProvisioning": buffer.condition}
@@ -152,6 +164,8 @@ def _launch(node: Planned, labels: dict[str, str]) -> dict[str, Any]:
 
 def _annotations(node: Planned) -> dict[str, str]:
     own = {} if node.is_static else {MIN_VALUES_RELAXED: "true" if node.is_relaxed else "false"}
+    if node.drivers:
+        own[DRA_DRIVERS] = ",".join(node.drivers)
     types = [node.template.columns.types[index] for index in node.types]
     if any(offering.is_price_overlaid for entry in types for offering in entry.offerings):
         own[PRICE_OVERLAID] = "true"

@@ -7,7 +7,7 @@ Upstream: provisioning/scheduling/nodeclaim.go, reservationmanager.go, existingn
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,10 +16,12 @@ from kplan.api.affinity import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
+from kplan.autoscaling.karpenter.names import INSTANCE_TYPE
 from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
+from kplan.autoscaling.karpenter.texts import ClaimMissing, Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup
 from kplan.autoscaling.karpenter.wishes import Entrant
@@ -59,8 +61,9 @@ class Fit(msgspec.Struct, frozen=True):
     """How a new node changes when it takes a pod."""
 
     requirements: Requirements
-    types: int
+    types: int = 0
     reservations: tuple[str, ...] = ()
+    allocation: Allocation | None = None  #: the devices that the pod gets
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -97,6 +100,7 @@ class Pass(msgspec.Struct, frozen=True):
     topology: Topology
     reservations: Reservations
     rules: Rules
+    devices: Devices | None = None  #: None where pods get none
 
 
 class InFlight:
@@ -183,14 +187,10 @@ class InFlight:
         misfits = known.misfits(base, own, allows_well_known=True) or known.host_misfits(self.hostname, volumes)
         if misfits:
             return Incompatible(misfits, of_volumes=True)
-        node = known.join(base, own)
-        if groups:
-            narrowed = self._shared.topology.narrowed(entrant, groups, node, self.hostname)
-            if isinstance(narrowed, Unsatisfiable):
-                return narrowed
-            if misfits := known.misfits(node, narrowed, allows_well_known=True):
-                return Incompatible(misfits)
-            node = known.join(node, narrowed)
+        narrowed = self._narrowed(entrant, groups, known.join(base, own))
+        if not isinstance(narrowed, Fit):
+            return narrowed
+        node, allocation = narrowed.requirements, narrowed.allocation
         columns = self.template.columns
         types = 0
         for group, total in self._totals(daemons, entrant):
@@ -206,8 +206,42 @@ class InFlight:
                 lacking = {}
         if lacking or not types:
             return self._no_type(node, daemons, entrant, lacking)
-        reserved = self._reserve(types, node)
-        return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved)
+        types = types if allocation is None else columns.only(types, allocation.types)
+        reserved = self._reserve(types, node) if types else Plain.UNSUITED_DEVICES
+        return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved, allocation)
+
+    def _narrowed(self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements) -> Fit | Refusal:
+        """Tell what the node has to be for a pod's devices and topology constraints, whatever its instance type."""
+        known = self._shared.vocabulary
+        allocation = self._allocated(entrant)
+        if allocation is not None and not isinstance(allocation, Allocation):
+            return allocation
+        steps: list[Callable[[Requirements], Requirements | Unsatisfiable]] = []
+        if allocation is not None:
+            wanted = known.hostless(allocation.requirements)
+            steps.append(lambda _: wanted)
+        if groups:
+            steps.append(lambda own: self._shared.topology.narrowed(entrant, groups, own, self.hostname))
+        for step in steps:
+            narrowed = step(node)
+            if isinstance(narrowed, Unsatisfiable):
+                return narrowed
+            if misfits := known.misfits(node, narrowed, allows_well_known=True):
+                return Incompatible(misfits)
+            node = known.join(node, narrowed)
+        return Fit(node, allocation=allocation)
+
+    def _allocated(self, entrant: Entrant) -> Allocation | Refusal | None:
+        """Return the devices of a pod; None where it needs none, or gets none."""
+        devices = self._shared.devices
+        if devices is None or not entrant.has_claims:
+            return None
+        claims = devices.claims_of(entrant.pod)
+        if isinstance(claims, ClaimMissing):
+            return claims
+        types = self.ordered_types if self.pods else bits_of(self.types)
+        names = [self.template.columns.types[index].name for index in types]
+        return devices.allocate(Place(self.hostname, "", self.requirements, names, has_published=False), claims)
 
     def _totals(self, daemons: Sequence[DaemonGroup], entrant: Entrant) -> Iterable[tuple[DaemonGroup, Amounts]]:
         """Yield what pods and daemons request together with a further pod, by group of types."""
@@ -270,6 +304,9 @@ class InFlight:
         if fit.reservations or self.reservations:
             shared.reservations.hold(self.hostname, fit.reservations)
             self.reservations = fit.reservations
+        if fit.allocation is not None and shared.devices is not None:
+            types = self.template.columns.types
+            shared.devices.commit(fit.allocation, {types[index].name for index in bits_of(fit.types)})
 
     def _left(self) -> list[DaemonGroup]:
         return [group for group in self._daemons if group.types & self.types]
@@ -331,10 +368,9 @@ class ExistingNode:
         self.ports = basis.state.usage.ports
         self.volumes = basis.state.usage.volumes
 
-    def can_take(
-        self, entrant: Entrant, groups: Sequence[TopologyGroup], topology: Topology, vocabulary: Vocabulary
-    ) -> Requirements | None:
-        """Return the requirements of the node with the pod; None where it does not take it."""
+    def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup], shared: Pass) -> Fit | None:
+        """Tell what the node becomes with the pod; None where it does not take it."""
+        vocabulary = shared.vocabulary
         if not fits(entrant.requests, self.room) or not tolerates_all(entrant.wishes.tolerations, self.taints):
             return None
         if self._exceeds_volumes(entrant) or conflict(entrant.key, entrant.ports, self.ports):
@@ -342,12 +378,30 @@ class ExistingNode:
         base = self._with(self.requirements, entrant.requirements, vocabulary)
         for volumes in () if base is None else entrant.alternatives or (vocabulary.nothing,):
             node = self._with(base, volumes, vocabulary)
-            narrowed = node if node is None or not groups else topology.narrowed(entrant, groups, node, self.hostname)
+            narrowed = (
+                node if node is None or not groups else shared.topology.narrowed(entrant, groups, node, self.hostname)
+            )
             if node is None or narrowed is None or isinstance(narrowed, Unsatisfiable):
                 continue
-            if not vocabulary.misfits(node, narrowed, allows_well_known=False):
-                return vocabulary.join(node, narrowed)
+            if vocabulary.misfits(node, narrowed, allows_well_known=False):
+                continue
+            allocation = self._allocated(entrant, shared.devices)
+            if allocation is None or isinstance(allocation, Allocation):
+                return Fit(vocabulary.join(node, narrowed), allocation=allocation)
         return None
+
+    def _allocated(self, entrant: Entrant, devices: Devices | None) -> Allocation | Refusal | None:
+        """Return the devices of a pod; None where it needs none, or gets none."""
+        if devices is None or not entrant.has_claims:
+            return None
+        claims, state = devices.claims_of(entrant.pod), self.state
+        if isinstance(claims, ClaimMissing):
+            return claims
+        types = [state.labels.get(INSTANCE_TYPE, "")]
+        node = "" if state.node is None else state.node.metadata.name
+        return devices.allocate(
+            Place(state.name, node, self.requirements, types, has_published=state.is_initialized), claims
+        )
 
     def _with(self, node: Requirements | None, wanted: Requirements, vocabulary: Vocabulary) -> Requirements | None:
         """Return the requirements of the node with those of a pod or volume; None where it cannot meet them."""
@@ -363,15 +417,18 @@ class ExistingNode:
         used = joined(self.volumes, entrant.volumes) if entrant.volumes else self.volumes
         return any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items())
 
-    def take(self, entrant: Entrant, node: Requirements, topology: Topology) -> None:
+    def take(self, entrant: Entrant, fit: Fit, shared: Pass) -> None:
         """Add the pod."""
+        node = fit.requirements
+        if fit.allocation is not None and shared.devices is not None:
+            shared.devices.commit(fit.allocation, fit.allocation.types)
         if not self.pods:
             self.room, self.ports = dict(self.room), dict(self.ports)
         self.pods.append(entrant)
         for name, amount in entrant.requests.items():
             self.room[name] = self.room.get(name, 0) - amount
         self.requirements = node
-        topology.record(entrant, self.taints, node, self.hostname)
+        shared.topology.record(entrant, self.taints, node, self.hostname)
         self.ports[entrant.key] = entrant.ports
         if entrant.volumes:
             self.volumes = joined(self.volumes, entrant.volumes)
@@ -423,9 +480,9 @@ class ExistingNodes:
             )
         return self._suiting[key]
 
-    def take(self, index: int, entrant: Entrant, requirements: Requirements, topology: Topology) -> None:
+    def take(self, index: int, entrant: Entrant, fit: Fit, shared: Pass) -> None:
         node = self.nodes[index]
-        self._changed[index] |= node.requirements is not requirements
-        node.take(entrant, requirements, topology)
+        self._changed[index] |= node.requirements is not fit.requirements
+        node.take(entrant, fit, shared)
         for name, column in self._columns.items():
             column[index] = node.room.get(name, 0)

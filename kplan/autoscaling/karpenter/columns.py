@@ -9,7 +9,7 @@ Upstream: provisioning/scheduling/nodeclaim.go filterInstanceTypesByRequirements
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, fits, most_of
@@ -88,6 +88,10 @@ class Columns:
     def number_of(self, name: str | None) -> int | None:
         """Return the number of the instance type of a name; None for none."""
         return None if name is None else self._numbers.get(name)
+
+    def only(self, types: int, names: Collection[str]) -> int:
+        """Return those of some types that have one of some names."""
+        return self._types(index for index in bits_of(types) if self.types[index].name in names)
 
     def _types(self, indices: Iterable[int]) -> int:
         mask = 0

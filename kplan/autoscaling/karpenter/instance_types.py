@@ -20,6 +20,7 @@ from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.quantity import canonical
+from kplan.api.resource import CounterSet, Device
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, less, total_of
 from kplan.autoscaling.karpenter.names import (
     ARCH,
@@ -93,6 +94,37 @@ class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True)
 _KWOK_OVERHEAD = Overhead(kube_reserved={CPU: "100m", MEMORY: "10Mi"})
 
 
+class SliceTemplate(KubeStruct, frozen=True):
+    """A slice that nodes of an instance type publish."""
+
+    driver: str = ""
+    pool: str = ""
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class BoundDevice(KubeStruct, frozen=True):
+    """A device of a slice of an instance type."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class AttributeBinding(KubeStruct, frozen=True):
+    """Devices that have one value of an attribute, whichever that will be."""
+
+    attribute: str = ""
+    devices: tuple[BoundDevice, ...] = ()
+
+
+class DynamicResources(KubeStruct, frozen=True):
+    """The devices of an instance type."""
+
+    resource_slices: tuple[SliceTemplate, ...] = ()
+    attribute_bindings: tuple[AttributeBinding, ...] = ()
+
+
 class InstanceTypeEntry(KubeStruct, frozen=True):
     """An instance type, as a catalogue has it."""
 
@@ -103,6 +135,7 @@ class InstanceTypeEntry(KubeStruct, frozen=True):
     offerings: tuple[Offering, ...] = ()
     overhead: Overhead | None = None
     labels: dict[str, str] = {}
+    dynamic_resources: DynamicResources = DynamicResources()
 
 
 class InstanceType(msgspec.Struct, frozen=True):

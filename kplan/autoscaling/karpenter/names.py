@@ -31,6 +31,7 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DISRUPTED = "karpenter.sh/disrupted"
 UNREGISTERED = "karpenter.sh/unregistered"
 
+DRA_DRIVERS = "karpenter.sh/requested-dra-drivers"
 MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed"
 PRICE_OVERLAID = "karpenter.sh/price-overlay-applied"
 CAPACITY_OVERLAID = "karpenter.sh/capacity-overlay-applied"

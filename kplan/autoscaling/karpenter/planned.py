@@ -54,6 +54,7 @@ class Planned(msgspec.Struct, frozen=True):
     types : numbers of the instance types that it may become, the cheapest first
     requests : of daemons and pods
     is_relaxed : fewer values of a label than the pool asks for stay possible
+    drivers : of the devices that its pods get
     is_static : made for a pool with replicas; its provider chooses among all types
     """
 
@@ -63,6 +64,7 @@ class Planned(msgspec.Struct, frozen=True):
     types: tuple[int, ...]
     requests: Amounts
     is_relaxed: bool = False
+    drivers: tuple[str, ...] = ()
     is_static: bool = False
 
     @property
@@ -104,6 +106,7 @@ def planned_of(
                 tuple(types),
                 claim.requests,
                 is_relaxed=template.name in result.relaxed,
+                drivers=() if result.devices is None else result.devices.drivers_of(claim.hostname),
             )
         )
     return planned, errors

@@ -18,6 +18,7 @@ from kplan.autoscaling.karpenter.buffers import Buffer, buffers_of
 from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
 from kplan.autoscaling.karpenter.instance_types import (
     InstanceType,
     InstanceTypeEntry,
@@ -56,6 +57,7 @@ class Simulated(msgspec.Struct, frozen=True):
     existing : node -> the pods that go there, in order
     errors : pod -> why it has no place
     uninitialized : the nodes among `existing` that are not ready yet
+    devices : as the pass leaves them; None where pods get none
     waiting : pods for which there is no pool at all
     """
 
@@ -64,6 +66,7 @@ class Simulated(msgspec.Struct, frozen=True):
     errors: Mapping[str, Refused]
     uninitialized: Mapping[str, StateNode] = {}
     waiting: tuple[str, ...] = ()
+    devices: Devices | None = None
 
 
 class Prepared:
@@ -267,6 +270,10 @@ class Prepared:
         )
         return DaemonPlan(daemons, self.templates, by_type=self.release.daemons_by_type)
 
+    @cached_property
+    def _devices(self) -> DeviceCatalogue:
+        return DeviceCatalogue(self.snapshot, {entry.name: entry.dynamic_resources for entry in self._entries})
+
     def _basis(self, state: StateNode) -> Basis:
         known = self._bases.get(state.name)
         if known is None:
@@ -286,6 +293,7 @@ class Prepared:
         options, relaxes = self.options, self.options.min_values_policy == "BestEffort"
         around = self.surroundings
         ignores_preferences = around.ignores_preferences
+        pods = list(pods)
         entrants = entrants_of(pods, self.facts, self.known, ignores_preferences=ignores_preferences)
         rules = Rules(
             relaxes_min_values=relaxes,
@@ -296,10 +304,22 @@ class Prepared:
             tells_ports_apart=self.release.daemons_by_type,
             fits_where_offered=self.release.fits_where_offered,
         )
+        devices = None
+        if self.release.allocates_devices and not options.ignore_dra_requests:
+            published = {state.name for state in states if state.node is not None and state.is_initialized}
+            moving = {pod.metadata.uid for pod in pods if pod.spec.node_name}
+            devices = Devices(self._devices, self.known, published, moving)
         leaving = {state.name for state in self.state.deleting}
         nodes = [self._basis(state) for state in states]
         scheduler = Scheduler(
-            around, self.templates, nodes, entrants, limits=self._limits, daemons=self._daemons, rules=rules
+            around,
+            self.templates,
+            nodes,
+            entrants,
+            limits=self._limits,
+            daemons=self._daemons,
+            rules=rules,
+            devices=devices,
         )
         if spared:
             exempt = {pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving}
@@ -312,6 +332,7 @@ class Prepared:
             existing={node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used},
             errors=errors,
             uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
+            devices=result.devices,
         )
 
 

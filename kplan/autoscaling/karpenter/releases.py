@@ -31,6 +31,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     claims_of_pods : a pod that names resource claims uses them; else one whose containers do
     counts_resizes : pods that are resized in place use what their node still holds for them
     varies_by_offering : offerings may have other amounts than their type
+    allocates_devices : pods with resource claims need devices, unless they are left alone
     buffers : it has the gate CapacityBuffer
     balances : the consolidation policy Balanced weighs what is saved against what is disrupted
     """
@@ -47,6 +48,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     claims_of_pods: bool = True
     counts_resizes: bool = True
     varies_by_offering: bool = True
+    allocates_devices: bool = True
     buffers: bool = True
     balances: bool = True
 
@@ -66,6 +68,7 @@ RELEASES = (
         claims_of_pods=False,
         counts_resizes=False,
         varies_by_offering=False,
+        allocates_devices=False,
         buffers=False,
         balances=False,
     ),

@@ -33,11 +33,12 @@ from kplan.autoscaling.karpenter.claims import (
     Rules,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.devices import Devices
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
+from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.autoscaling.karpenter.wishes import Entrant, queue_order, tolerating_preferences
 from kplan.preemption.go_sort import go_sort
@@ -208,6 +209,7 @@ class PassResult(msgspec.Struct, frozen=True):
     existing: list[ExistingNode]
     errors: dict[str, Refused]
     relaxed: frozenset[str]
+    devices: Devices | None = None
 
 
 class Scheduler:
@@ -230,6 +232,7 @@ class Scheduler:
         limits: Mapping[str, Amounts],
         daemons: DaemonPlan,
         rules: Rules,
+        devices: Devices | None = None,
     ) -> None:
         self._known = around.vocabulary
         self._templates = templates
@@ -240,6 +243,7 @@ class Scheduler:
             topology=self._topology,
             reservations=Reservations(template.columns for template in templates),
             rules=rules,
+            devices=devices,
         )
         self._daemons = daemons
         self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
@@ -277,7 +281,7 @@ class Scheduler:
             queue.append(entrant)
             last_length[entrant.uid] = len(queue)
         relaxed = frozenset(pool for pool, is_relaxed in self._relaxed.items() if is_relaxed)
-        return PassResult(self._claims, self._existing.nodes, errors, relaxed)
+        return PassResult(self._claims, self._existing.nodes, errors, relaxed, self._shared.devices)
 
     def _try(self, entrant: Entrant) -> Refused | None:
         """Find a place for a pod, and give up its preferences one by one."""
@@ -292,16 +296,16 @@ class Scheduler:
             self._topology.update(entrant)
 
     def _add(self, entrant: Entrant) -> Refused | None:
-        if entrant.has_claims and self._rules.ignores_claims:
-            return (PoolRefusal("", Plain.CLAIMS),)
+        if entrant.has_claims and (why := self._why_unclaimed(entrant)):
+            return (PoolRefusal("", why),)
         groups = self._topology.concerning(entrant)
         for index in self._existing.candidates(entrant):
             node = self._existing.nodes[index]
             if node.state.name in self._spared and entrant.uid not in self._exempt:
                 continue
-            requirements = node.can_take(entrant, groups, self._topology, self._known)
-            if requirements is not None:
-                self._existing.take(index, entrant, requirements, self._topology)
+            taken = node.can_take(entrant, groups, self._shared)
+            if taken is not None:
+                self._existing.take(index, entrant, taken, self._shared)
                 return None
         self._sort_claims()
         for claim in self._claims:
@@ -314,6 +318,13 @@ class Scheduler:
         if not self._templates:
             return (PoolRefusal("", Plain.NO_TEMPLATE),)
         return self._open(entrant)
+
+    def _why_unclaimed(self, entrant: Entrant) -> Plain | ClaimMissing | None:
+        """Return why devices are not even looked for; None if they are."""
+        if self._rules.ignores_claims:
+            return Plain.CLAIMS
+        claims = () if self._shared.devices is None else self._shared.devices.claims_of(entrant.pod)
+        return claims if isinstance(claims, ClaimMissing) else None
 
     def _sort_claims(self) -> None:
         """Bring new nodes with the fewest pods to the front; Go's sort is not stable."""

@@ -61,6 +61,12 @@ class Plain(Enum):
         "one or more instance types with compatible reserved offerings are available, but could not be reserved"
     )
     LOSES_RESERVATION = "satisfying updated nodeclaim constraints would remove all compatible reserved offering options"
+    NO_DEVICES = "allocating dynamic resources, no instance type can satisfy the allocation"
+    DEVICES_ELSEWHERE = "allocating dynamic resources, claim is bound to a different in-flight NodeClaim"
+    DEVICES_OUT_OF_REACH = (
+        "allocating dynamic resources, allocation topology is incompatible with NodeClaim requirements"
+    )
+    UNSUITED_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
     MIN_VALUES = "pod didn’t schedule because NodePool couldn’t meet minValues requirements"  # noqa: RUF001 - upstream's
 
     @property
@@ -81,7 +87,30 @@ class Uninitialized(msgspec.Struct, frozen=True):
     node: str  #: empty for none
 
 
-Refusal: TypeAlias = Untolerated | PortConflict | Incompatible | Unsatisfiable | NoInstanceType | Plain | Uninitialized
+class ClaimMissing(msgspec.Struct, frozen=True):
+    """A resource claim of the pod is not there."""
+
+    claim: str  #: NAMESPACE/NAME
+
+
+class ClaimUnusable(msgspec.Struct, frozen=True):
+    """No device at all can meet a resource claim of the pod."""
+
+    claim: str
+    why: str
+
+
+Refusal: TypeAlias = (
+    Untolerated
+    | PortConflict
+    | Incompatible
+    | Unsatisfiable
+    | NoInstanceType
+    | Plain
+    | Uninitialized
+    | ClaimMissing
+    | ClaimUnusable
+)
 
 
 class PoolRefusal(msgspec.Struct, frozen=True):
@@ -123,6 +152,10 @@ class Texts:
                 names = [f"nodeclaim/{refusal.claim}"] if refusal.claim else []
                 names += [f"node/{refusal.node}"] if refusal.node else []
                 text = f"would schedule against uninitialized {', '.join(names)}"
+            case ClaimMissing():
+                text = f'resourceclaim "{refusal.claim}" not found'
+            case ClaimUnusable():
+                text = f'allocating dynamic resources, validating claim "{refusal.claim}": {refusal.why}'
         return (text,)
 
     def _misfit(self, misfit: Misfit) -> str:

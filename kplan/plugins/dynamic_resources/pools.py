@@ -158,8 +158,13 @@ def _pool(inventory: Inventory, pool_id: PoolId, slices: list[SliceInfo]) -> Poo
             return Pool(pool_id, is_incomplete=True)
         own_names = {slice_.name for slice_ in slices}
         others = [slice_ for slice_ in current if slice_.name not in own_names]
+    return pool_of(pool_id, sorted(slices, key=lambda slice_: slice_.name), others)
+
+
+def pool_of(pool_id: PoolId, slices: Sequence[SliceInfo], others: Sequence[SliceInfo] = ()) -> Pool:
+    """Return a pool of all its slices, of which a node cannot reach the `others`; it may be invalid."""
     try:
-        return _build(pool_id, sorted(slices, key=lambda slice_: slice_.name), others)
+        return _build(pool_id, slices, others)
     except _InvalidPoolError:
         return Pool(pool_id, is_invalid=True)
 

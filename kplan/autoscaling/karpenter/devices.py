@@ -1,0 +1,554 @@
+"""Devices for resource claims: those of the cluster, and those that new nodes of an instance type will have.
+
+A new node may become one of several instance types, so devices are looked for once for each of them; a device is held
+for a type until that is ruled out. A type's own devices are known from the catalogue until the node has published them.
+
+Upstream: scheduling/dynamicresources, controllers/provisioning/dra.go, provisioning/scheduling/dra.go.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.core import Pod
+from kplan.api.meta import ObjectMeta
+from kplan.api.resource import (
+    DeviceAttribute,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from kplan.autoscaling.karpenter.amounts import add
+from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
+from kplan.cel.values import CelCompileError, CelError, CostLimitError
+from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, Inventory, PoolId, Selection, SliceInfo
+from kplan.plugins.dynamic_resources.picks import Picks
+from kplan.plugins.dynamic_resources.pools import AllocatedState, DeviceResult, Pool, pool_of
+from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, new_constraint
+from kplan.rules.resources import nano
+from kplan.snapshot.model import Snapshot
+
+_MOST_DEVICES = 32
+_MOST_STEPS = 20_000
+"""So many devices are tried for a pod and an instance type; upstream gives up after five seconds."""
+
+_POTENTIAL = "\0"
+"""Begins the names of pools that are not published yet."""
+
+ClaimKey = tuple[str, str]
+
+
+def potential_slices(instance_type: str, resources: DynamicResources) -> Iterator[ResourceSlice]:
+    """Yield the slices that a node of an instance type will publish; their namespace is the type."""
+    bound = _bound(resources.attribute_bindings)
+    for number, template in enumerate(resources.resource_slices):
+        devices = tuple(
+            replace(device, attributes=bound[template.driver, template.pool, device.name] | device.attributes)
+            for device in template.devices
+        )
+        pool = ResourcePool(name=_POTENTIAL + template.pool, resource_slice_count=1)
+        yield ResourceSlice(
+            metadata=ObjectMeta(name=f"{_POTENTIAL}{instance_type}{_POTENTIAL}{number:06}", namespace=instance_type),
+            spec=ResourceSliceSpec(
+                driver=template.driver,
+                pool=pool,
+                all_nodes=True,
+                devices=devices,
+                shared_counters=template.shared_counters,
+            ),
+        )
+
+
+def _bound(bindings: Iterable[AttributeBinding]) -> defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]]:
+    """Return, for each device, a value that stands for the one that bound devices will share."""
+    groups: dict[str, list[set[tuple[str, str, str]]]] = {}
+    for binding in bindings:
+        own = {(one.driver, one.pool, one.device) for one in binding.devices}
+        if len(own) > 1:
+            known = groups.setdefault(binding.attribute, [])
+            groups[binding.attribute] = [group for group in known if not group & own] + [
+                own.union(*(group for group in known if group & own))
+            ]
+    bound: defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]] = defaultdict(dict)
+    for attribute, known in groups.items():
+        for number, group in enumerate(known):
+            for device in group:
+                bound[device][attribute] = DeviceAttribute(string_value=f"{_POTENTIAL}{number}")
+    return bound
+
+
+class DeviceCatalogue:
+    """All devices, published and potential; nobody changes it."""
+
+    def __init__(self, snapshot: Snapshot, types: Mapping[str, DynamicResources]) -> None:
+        potential = [one for name, own in types.items() for one in potential_slices(name, own)]
+        # Karpenter does not look at taints of devices.
+        slices = [_untainted(one) for one in (*snapshot.resource_slices, *potential)]
+        self.selection = Selection(lists=False)
+        self.classes = {one.metadata.name: one for one in snapshot.device_classes}
+        self.claims = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.resource_claims}
+        self.published: list[SliceInfo] = []
+        of_type: defaultdict[str, defaultdict[PoolId, list[SliceInfo]]] = defaultdict(lambda: defaultdict(list))
+        for slice_ in Inventory(slices).slices:
+            if slice_.pool_id.pool.startswith(_POTENTIAL):
+                of_type[slice_.slice.metadata.namespace][slice_.pool_id].append(slice_)
+            else:
+                self.published.append(slice_)
+        #: instance type -> the pools that its nodes will publish
+        self.potential = {
+            name: [pool_of(pool_id, own) for pool_id, own in pools.items()] for name, pools in of_type.items()
+        }
+
+    @cached_property
+    def allocated(self) -> Mapping[DeviceId, list[tuple[ResourceClaim, Mapping[str, int]]]]:
+        """Device -> the claims that have it by their status, with what each consumes of it."""
+        holders: defaultdict[DeviceId, list[tuple[ResourceClaim, Mapping[str, int]]]] = defaultdict(list)
+        for claim in self.claims.values():
+            for one in () if claim.status.allocation is None else claim.status.allocation.devices.results:
+                amounts = {name: nano(amount) for name, amount in one.consumed_capacity.items()}
+                holders[DeviceId(one.driver, one.pool, one.device)].append((claim, amounts))
+        return holders
+
+
+def _untainted(published: ResourceSlice) -> ResourceSlice:
+    if not any(device.taints for device in published.spec.devices):
+        return published
+    devices = tuple(replace(device, taints=()) for device in published.spec.devices)
+    return replace(published, spec=replace(published.spec, devices=devices))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A node for which devices are looked for.
+
+    Attributes
+    ----------
+    name : no other node of the pass has it
+    node : the name of the node; empty for a new one
+    types : the instance types that it may become, in the order in which they are tried
+    has_published : its devices are in the cluster
+    """
+
+    name: str
+    node: str
+    requirements: Requirements
+    types: Sequence[str]
+    has_published: bool
+
+
+class Held(msgspec.Struct, frozen=True):
+    """The devices that a claim gets in a pass.
+
+    Attributes
+    ----------
+    devices : instance type -> devices
+    wanted : instance type -> what they require of a node
+    """
+
+    node: str
+    devices: dict[str, list[DeviceResult]]
+    wanted: dict[str, Requirements]
+
+    @property
+    def is_potential(self) -> bool:
+        return any(_is_potential(one.device) for results in self.devices.values() for one in results)
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """Devices for the claims of a pod on a node.
+
+    Attributes
+    ----------
+    types : the instance types that have them
+    requirements : what the devices require of the node
+    claims : the claims that get devices now
+    """
+
+    types: frozenset[str]
+    requirements: Requirements
+    claims: Mapping[ClaimKey, Held] = {}
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A device that is still to be found: any one, or with `choices` one of these."""
+
+    claim: int
+    request: int
+    spec: RequestSpec
+    choices: tuple[tuple[Pool, DeviceInfo], ...] | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request of a claim."""
+
+    claim: int
+    spec: RequestSpec
+    every: tuple[tuple[Pool, DeviceInfo], ...] = ()  #: with mode All, the published devices
+    #: with mode All, the devices of each instance type
+    potential: Mapping[str, tuple[tuple[Pool, DeviceInfo], ...]] = {}
+
+
+class Devices:
+    """The devices during a pass.
+
+    Parameters
+    ----------
+    nodes : names of the nodes whose published devices count
+    freed : UIDs of the pods that move, whose devices are free
+    """
+
+    def __init__(
+        self, catalogue: DeviceCatalogue, known: Vocabulary, nodes: Collection[str], freed: Collection[str]
+    ) -> None:
+        self._catalogue = catalogue
+        self._known = known
+        self._freed = freed
+        self.held: dict[ClaimKey, Held] = {}
+        self._pools: dict[PoolId, list[SliceInfo]] = {}
+        for slice_ in catalogue.published:
+            owners = [one.name for one in slice_.slice.metadata.owner_references if one.kind == "Node"]
+            if owners and owners[0] not in nodes:
+                continue
+            newest = self._pools.get(slice_.pool_id)
+            if newest is None or slice_.generation > newest[0].generation:
+                self._pools[slice_.pool_id] = [slice_]
+            elif slice_.generation == newest[0].generation:
+                newest.append(slice_)
+        self._taken, self._shares = self._allocated()
+        #: device -> the node that has it for some of its instance types
+        self._published: dict[DeviceId, tuple[str, set[str]]] = {}
+        self._potential: defaultdict[tuple[str, str], set[DeviceId]] = defaultdict(set)
+        self._topologies: dict[str, Requirements | None] = {}
+
+    def _allocated(self) -> tuple[set[DeviceId], dict[DeviceId, dict[str, int]]]:
+        taken: set[DeviceId] = set()
+        shares: dict[DeviceId, dict[str, int]] = {}
+        for device, holders in self._catalogue.allocated.items():
+            staying = [amounts for claim, amounts in holders if not self._is_freed(claim)]
+            uids = {one.uid for claim, _ in holders for one in claim.status.reserved_for if _is_pod(one)}
+            if not staying or (uids and uids <= set(self._freed)):
+                continue
+            if any(amounts for _, amounts in holders):
+                shares[device] = {}
+                for amounts in staying:
+                    add(shares[device], amounts)
+            else:
+                taken.add(device)
+        return taken, shares
+
+    def _is_freed(self, claim: ResourceClaim) -> bool:
+        """Tell whether all for whom a claim is reserved are pods that move."""
+        consumers = claim.status.reserved_for
+        return bool(consumers) and all(_is_pod(one) and one.uid in self._freed for one in consumers)
+
+    def claims_of(self, pod: Pod) -> list[ResourceClaim] | ClaimMissing:
+        """Return the claims of a pod that exist and those that need not be made; or one that is not there."""
+        names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        claims = []
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_name or names.get(entry.name)
+            if name is None:
+                continue
+            claim = self._catalogue.claims.get((pod.metadata.namespace, name))
+            if claim is None:
+                return ClaimMissing(f"{pod.metadata.namespace}/{name}")
+            claims.append(claim)
+        return claims
+
+    def allocate(self, place: Place, claims: Sequence[ResourceClaim]) -> Allocation | Plain | ClaimUnusable:
+        """Look for the devices of a pod's claims on a node."""
+        known, requirements = self._known, place.requirements
+        waiting: list[ResourceClaim] = []
+        for claim in claims:
+            allocation, held = claim.status.allocation, self.held.get(_key(claim))
+            wanted = known.nothing
+            if allocation is not None and not self._is_freed(claim):
+                selector = allocation.node_selector
+                for term in () if selector is None else selector.node_selector_terms:
+                    wanted = known.join(wanted, known.of_expressions(term.match_expressions))
+            elif held is None:
+                waiting.append(claim)
+            elif held.is_potential:
+                if held.node != place.name:
+                    return Plain.DEVICES_ELSEWHERE
+            else:
+                for own in held.wanted.values():
+                    wanted = known.join(wanted, own)
+            if known.misfits(requirements, wanted, allows_well_known=True):
+                return Plain.DEVICES_OUT_OF_REACH
+            requirements = known.join(requirements, wanted)
+        if not waiting:
+            return Allocation(frozenset(place.types), requirements)
+        return self._search(place, waiting, requirements)
+
+    def _search(
+        self, place: Place, claims: Sequence[ResourceClaim], requirements: Requirements
+    ) -> Allocation | Plain | ClaimUnusable:
+        pools = list(self._pools_of(place, requirements))
+        potential = {
+            name: () if place.has_published else tuple(self._catalogue.potential.get(name, ())) for name in place.types
+        }
+        requests: list[Request] = []
+        for number, claim in enumerate(claims):
+            problem = self._prepare(number, claim, pools, potential, requests)
+            if problem:
+                return ClaimUnusable(claim.metadata.name, problem)
+        held = [Held(place.name, {}, {}) for _ in claims]
+        for name in place.types:
+            devices = _devices([*pools, *potential[name]])
+            found = self._search_for(name, place, claims, requests, devices=devices, requirements=requirements)
+            if found is None:
+                continue
+            results, requirements = found
+            for own, allocated in zip(held, results, strict=True):
+                own.devices[name] = allocated
+                own.wanted[name] = self._known.nothing
+                for one in allocated:
+                    topology = self._topology(one.device.slice)
+                    own.wanted[name] = self._known.join(own.wanted[name], topology or self._known.nothing)
+        types = frozenset(held[0].devices)
+        if not types:
+            return Plain.NO_DEVICES
+        wanted = self._known.nothing
+        for own in held:
+            for needed in own.wanted.values():
+                wanted = self._known.join(wanted, needed)
+        return Allocation(types, wanted, {_key(claim): own for claim, own in zip(claims, held, strict=True)})
+
+    def _pools_of(self, place: Place, requirements: Requirements) -> Iterator[Pool]:
+        for pool_id in sorted(self._pools):
+            slices = self._pools[pool_id]
+            own = [one for one in slices if one.has_counters or self._reaches(one, place, requirements)]
+            pool = pool_of(pool_id, own, [one for one in slices if one not in own])
+            if len(slices) != slices[0].slice.spec.pool.resource_slice_count:
+                pool = Pool(pool_id, is_incomplete=True)
+            if pool.is_invalid or any(not one.has_counters for one in own):
+                yield pool
+
+    def _reaches(self, slice_: SliceInfo, place: Place, requirements: Requirements) -> bool:
+        spec = slice_.slice.spec
+        if spec.all_nodes:
+            return True
+        if slice_.node_name or spec.node_selector is None:
+            return bool(slice_.node_name) and slice_.node_name == place.node
+        known = self._known
+        terms = (known.of_expressions(term.match_expressions) for term in spec.node_selector.node_selector_terms)
+        return any(not known.misfits(requirements, term, allows_well_known=True) for term in terms)
+
+    def _topology(self, slice_: SliceInfo) -> Requirements | None:
+        """Return what the devices of a slice require of a node; None for nothing."""
+        if slice_.name not in self._topologies:
+            selector, known = slice_.slice.spec.node_selector, self._known
+            wanted = None if selector is None or slice_.slice.spec.all_nodes else known.nothing
+            if selector is not None and wanted is not None:
+                for term in selector.node_selector_terms:
+                    wanted = known.join(wanted, known.of_expressions(term.match_expressions))
+            self._topologies[slice_.name] = wanted
+        return self._topologies[slice_.name]
+
+    def _prepare(
+        self,
+        number: int,
+        claim: ResourceClaim,
+        pools: Sequence[Pool],
+        potential: Mapping[str, Sequence[Pool]],
+        requests: list[Request],
+    ) -> str:
+        """Add the requests of a claim; return why they cannot be met by any device, empty if they can."""
+        spec = claim_spec(claim.spec)
+        if any(constraint.match_attribute is None for constraint in spec.constraints):
+            return "of its constraints only matchAttribute is supported"
+        own: list[Request] = []
+        for alternatives, asked in zip(spec.requests, claim.spec.devices.requests, strict=True):
+            wanted = replace(alternatives[0], admin_access=False)
+            device_class = self._catalogue.classes.get(wanted.class_name)
+            problem = ""
+            if asked.first_available:
+                problem = "only requests without alternatives are supported"
+            elif device_class is None:
+                problem = f"DeviceClass {wanted.class_name} not found"
+            elif wanted.wants_all and any(pool.is_invalid or pool.is_incomplete for pool in pools):
+                problem = "a pool is invalid or incomplete"
+            else:
+                wanted = replace(wanted, expressions=(*expressions(device_class.spec.selectors), *wanted.expressions))
+                try:
+                    for expression in wanted.expressions:
+                        self._catalogue.selection.results(expression or "")
+                    own.append(self._with_all(Request(number, wanted), pools, potential))
+                except (CelCompileError, CelError, CostLimitError) as error:
+                    problem = str(error)
+            if problem:
+                return f"request {asked.name}: {problem}"
+        n_devices = sum(len(one.every) if one.spec.wants_all else one.spec.count for one in own)
+        types = {name for one in own for name, devices in one.potential.items() if devices}
+        large = {name for name in types if n_devices + sum(len(one.potential[name]) for one in own) > _MOST_DEVICES}
+        if n_devices > _MOST_DEVICES or (types and types == large):
+            return f"more than {_MOST_DEVICES} devices"
+        requests += [
+            replace(one, potential={name: devices for name, devices in one.potential.items() if name not in large})
+            for one in own
+        ]
+        return ""
+
+    def _with_all(self, request: Request, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]) -> Request:
+        if not request.spec.wants_all:
+            return request
+
+        def suiting(pools: Sequence[Pool]) -> tuple[tuple[Pool, DeviceInfo], ...]:
+            return tuple((pool, device) for pool, device in _devices(pools) if self._matches(request.spec, device))
+
+        every = {name: suiting(own) for name, own in potential.items() if own}
+        return replace(request, every=suiting(pools), potential=every)
+
+    def _matches(self, spec: RequestSpec, device: DeviceInfo) -> bool:
+        """Tell whether a device is one that is asked for; raises CelError, CostLimitError."""
+        results = (self._catalogue.selection.results(expression or "") for expression in spec.expressions)
+        return all(one.matches(device) for one in results)
+
+    def _search_for(
+        self,
+        name: str,
+        place: Place,
+        claims: Sequence[ResourceClaim],
+        requests: Sequence[Request],
+        *,
+        devices: Sequence[tuple[Pool, DeviceInfo]],
+        requirements: Requirements,
+    ) -> tuple[list[list[DeviceResult]], Requirements] | None:
+        """Return the devices of each claim if the node becomes of a type, and what it has to be then; None for none."""
+        slots: list[Slot] = []
+        for number, request in enumerate(requests):
+            if request.spec.wants_all:
+                every = (*request.every, *request.potential.get(name, ()))
+                slots += [Slot(request.claim, number, request.spec, (one,)) for one in every]
+            else:
+                slots += [Slot(request.claim, number, request.spec)] * request.spec.count
+        constraints = [
+            [made for one in claim.spec.devices.constraints if (made := new_constraint(one)) is not None]
+            for claim in claims
+        ]
+        picks = Picks(self._state(place, name), constraints)
+        left = _MOST_STEPS
+
+        def search(index: int, start: int, requirements: Requirements) -> Requirements | None:
+            nonlocal left
+            if index == len(slots):
+                return requirements
+            slot = slots[index]
+            choices = devices if slot.choices is None else slot.choices
+            for position in range(start, len(choices)):
+                left -= 1
+                if left < 0:
+                    return None
+                pool, device = choices[position]
+                narrowed = self._picked(picks, slot, pool, device, requirements)
+                if narrowed is None:
+                    continue
+                again = index + 1 < len(slots) and slots[index + 1].request == slot.request and slot.choices is None
+                next_start = (position if device.allows_multiple else position + 1) if again else 0
+                found = search(index + 1, next_start, narrowed)
+                if found is not None:
+                    return found
+                picks.give_back(slot.claim, _spec_for(slot.spec, device), pool)
+            return None
+
+        found = search(0, 0, requirements)
+        return None if found is None else (picks.results, found)
+
+    def _picked(
+        self, picks: Picks, slot: Slot, pool: Pool, device: DeviceInfo, requirements: Requirements
+    ) -> Requirements | None:
+        """Pick a device; return what the node has to be then, None where it cannot be picked."""
+        spec, topology = _spec_for(slot.spec, device), self._topology(device.slice)
+        try:
+            if not self._matches(spec, device):
+                return None
+        except (CelError, CostLimitError):
+            return None
+        if topology is not None and self._known.misfits(requirements, topology, allows_well_known=True):
+            return None
+        if not picks.has_room(spec, device) or not picks.take(slot.claim, spec, pool, device, must=False):
+            return None
+        return requirements if topology is None else self._known.join(requirements, topology)
+
+    def _state(self, place: Place, name: str) -> AllocatedState:
+        """Return what is allocated if a node becomes of a type."""
+        state = AllocatedState()
+        held = self._published.items()
+        state.devices = self._taken | {one for one, (node, types) in held if node != place.name or name in types}
+        state.devices |= self._potential[place.name, name]
+        state.capacity = {device: dict(amounts) for device, amounts in self._shares.items()}
+        for own in self.held.values():
+            for type_name, results in own.devices.items():
+                is_counted = type_name == name if own.node == place.name else type_name == next(iter(own.devices))
+                for one in results if is_counted else ():
+                    if one.consumed is not None and (own.node == place.name or not _is_potential(one.device)):
+                        add(state.capacity.setdefault(one.device.id, {}), one.consumed)
+        return state
+
+    def commit(self, allocation: Allocation, types: Collection[str]) -> None:
+        """Give devices to claims, for those instance types that remain."""
+        for key, held in allocation.claims.items():
+            self.held[key] = held
+            for name, results in held.devices.items():
+                for one in results if name in types else ():
+                    if one.consumed is not None:
+                        continue
+                    if _is_potential(one.device):
+                        self._potential[held.node, name].add(one.device.id)
+                    else:
+                        self._published.setdefault(one.device.id, (held.node, set()))[1].add(name)
+        for node in {held.node for held in allocation.claims.values()}:
+            self._rule_out(node, allocation.types.difference(types))
+
+    def _rule_out(self, node: str, types: Collection[str]) -> None:
+        """Free the devices that a node has for instance types that it will not become."""
+        for held in self.held.values():
+            for name in types if held.node == node else ():
+                for one in held.devices.pop(name, ()):
+                    holder = self._published.get(one.device.id)
+                    if holder is not None:
+                        holder[1].discard(name)
+                        if not holder[1]:
+                            del self._published[one.device.id]
+                held.wanted.pop(name, None)
+
+    def drivers_of(self, node: str) -> tuple[str, ...]:
+        """Return the drivers whose devices pods of a new node get."""
+        held = (own for own in self.held.values() if own.node == node)
+        return tuple(sorted({one.device.driver for own in held for results in own.devices.values() for one in results}))
+
+
+def device_name(device: DeviceInfo) -> str:
+    """Return DRIVER/POOL/DEVICE."""
+    own = device.id
+    return f"{own.driver}/{own.pool.removeprefix(_POTENTIAL)}/{own.device}"
+
+
+def _key(claim: ResourceClaim) -> ClaimKey:
+    return claim.metadata.namespace, claim.metadata.name
+
+
+def _is_potential(device: DeviceInfo) -> bool:
+    return device.id.pool.startswith(_POTENTIAL)
+
+
+def _is_pod(consumer: ResourceClaimConsumerReference) -> bool:
+    return consumer.resource == "pods" and not consumer.api_group
+
+
+def _devices(pools: Iterable[Pool]) -> list[tuple[Pool, DeviceInfo]]:
+    return [(pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices]
+
+
+def _spec_for(spec: RequestSpec, device: DeviceInfo) -> RequestSpec:
+    """Return a request as a device meets it: one that is not shared gives all its capacity."""
+    return spec if device.allows_multiple or spec.capacity is None else replace(spec, capacity=None)
