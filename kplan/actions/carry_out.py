@@ -22,7 +22,7 @@ from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, Stage
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth, prices_of
+from kplan.cluster.in_order import Growth, prices_of
 from kplan.documents.change import StepEvent
 from kplan.effects.provisioning import Growing
 from kplan.effects.watching import begin

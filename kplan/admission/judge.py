@@ -24,13 +24,6 @@ import msgspec
 
 from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
 from kplan.admission.disabled_fields import NEWEST, drop_disabled
-from kplan.admission.validation.apps import (
-    daemon_set_errors,
-    deployment_errors,
-    replica_set_errors,
-    replication_controller_errors,
-    stateful_set_errors,
-)
 from kplan.admission.validation.checks import (
     OMITTED,
     Check,
@@ -52,7 +45,14 @@ from kplan.admission.validation.jobs import (
     job_errors,
 )
 from kplan.admission.validation.metadata import metadata
-from kplan.admission.validation.pods import template_errors
+from kplan.admission.validation.pods import (
+    daemon_set_errors,
+    deployment_errors,
+    replica_set_errors,
+    replication_controller_errors,
+    stateful_set_errors,
+    template_errors,
+)
 from kplan.admission.validation.policies import (
     autoscaler_errors,
     budget_errors,
@@ -63,8 +63,14 @@ from kplan.admission.validation.policies import (
 )
 from kplan.admission.validation.services import service_errors
 from kplan.admission.validation.volumes import claim_errors
-from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
-from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
+from kplan.api.core import (
+    HUGE_PAGES,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceQuota,
+    is_pod_level_resource,
+    plain_totals,
+)
 from kplan.api.quantity import Quantity, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass

@@ -14,6 +14,9 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinity
 from kplan.api.core import (
+    HUGE_PAGES,
+    LIMITS,
+    REQUESTS,
     Container,
     LimitRange,
     LimitRangeItem,
@@ -22,11 +25,12 @@ from kplan.api.core import (
     PodSpec,
     ResourceQuota,
     ScopedResourceSelectorRequirement,
+    container_totals,
+    parsed,
 )
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
-from kplan.api.pod_totals import HUGE_PAGES, LIMITS, REQUESTS, container_totals, parsed
 from kplan.api.quantity import MAX_INT64, Quantity, parse
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot

@@ -3,8 +3,6 @@
 Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint, component-helpers scheduling/corev1.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

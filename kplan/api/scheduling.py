@@ -1,4 +1,4 @@
-"""Priority classes and pod groups (scheduling.k8s.io), and runtime classes (node.k8s.io/v1)."""
+"""Priority classes and pod groups (scheduling.k8s.io), runtime classes (node.k8s.io), leases (coordination.k8s.io)."""
 
 from kplan.api.affinity import Toleration
 from kplan.api.meta import ApiObject, Int32, KubeStruct, ResourceList
@@ -106,3 +106,15 @@ class RuntimeClass(ApiObject, frozen=True):
     handler: str = ""  #: of the container runtime; it may not change
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None
+
+
+class LeaseSpec(KubeStruct, frozen=True):
+    """Since when a lease holds."""
+
+    renew_time: str | None = None
+
+
+class Lease(ApiObject, frozen=True):
+    """The heartbeat of a kubelet; it has the name of the node."""
+
+    spec: LeaseSpec = LeaseSpec()

@@ -22,8 +22,7 @@ from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.core import Pod, PodCondition
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth, as_waiting
-from kplan.cluster.in_order import join_nodes
+from kplan.cluster.in_order import Growth, as_waiting, join_nodes
 from kplan.diagnosis.replicas import ALONE
 from kplan.documents.placement import GroupPlan, Origin
 from kplan.engine.arrays import RowArray

@@ -26,7 +26,7 @@ from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth, growth_of, node_changes
+from kplan.cluster.in_order import Growth, growth_of, node_changes
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.capacity import (

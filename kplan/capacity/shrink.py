@@ -23,7 +23,7 @@ from kplan.api.core import PodStatus
 from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
-from kplan.cluster.growth import prices_of, ref_of
+from kplan.cluster.in_order import prices_of, ref_of
 from kplan.documents.base import Condition
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
-from kplan.reading.positions import Lines
+from kplan.reading.files import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
-from kplan.api.core import Node, Pod
-from kplan.api.pod_totals import REQUESTS, add_resources, container_totals, parsed
+from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
 from kplan.api.quantity import Quantity
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from kplan.admission import limits
 from kplan.admission.limits import Rejection
-from kplan.api.core import Pod
+from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
-from kplan.api.pod_totals import REQUESTS, container_totals
 from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
 from kplan.diagnosis import variants

@@ -20,9 +20,8 @@ from kplan.api.affinity import (
     WeightedPodAffinityTerm,
     required_node_affinity,
 )
-from kplan.api.core import Container, Pod
+from kplan.api.core import HUGE_PAGES, Container, Pod
 from kplan.api.pod import ResourceRequirements
-from kplan.api.pod_totals import HUGE_PAGES
 from kplan.changes.remedy import Policy
 
 DO_NOT_SCHEDULE = "DoNotSchedule"

@@ -17,7 +17,7 @@ from kplan.api.quantity import listing
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth
+from kplan.cluster.in_order import Growth
 from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
 from kplan.diagnosis.replicas import owned_replicas

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.provisioning import NodeClaim
 from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Watch
-from kplan.cluster.growth import Growth, as_waiting
+from kplan.cluster.in_order import Growth, as_waiting
 from kplan.documents.change import StepEvent
 from kplan.effects.snapshots import snapshot_of
 from kplan.rules.node_groups import claims_left, short_group_name

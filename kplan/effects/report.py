@@ -20,7 +20,7 @@ from kplan.api.quantity import listing
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.base import Base
-from kplan.cluster.growth import node_changes
+from kplan.cluster.in_order import node_changes
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas

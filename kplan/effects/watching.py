@@ -10,7 +10,7 @@ import msgspec
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
-from kplan.cluster.growth import growth_of
+from kplan.cluster.in_order import growth_of
 from kplan.effects.provisioning import Growing, NodesInTime
 from kplan.simulation.desired import bounds_of
 from kplan.simulation.loop import Simulation

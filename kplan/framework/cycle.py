@@ -18,12 +18,11 @@ from kplan.api.labels import GATED_CONDITION
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.choice import first_up, num_feasible_nodes_to_find
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.interface import CycleState, ExtenderError, PostFilterResult
 from kplan.framework.results import Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
 from kplan.framework.runtime import Framework
-from kplan.framework.session import Session
+from kplan.framework.session import Session, first_up, num_feasible_nodes_to_find
 from kplan.framework.shape_cache import ShapeEntry
 from kplan.rules.pod_info import PodInfo
 

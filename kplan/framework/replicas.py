@@ -14,11 +14,10 @@ from itertools import chain
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.framework.choice import heap_places
 from kplan.framework.interface import GroupScorePlugin, ScoreGroups
 from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
-from kplan.framework.session import Session
+from kplan.framework.session import Session, heap_places
 from kplan.rules.pod_info import PodInfo
 
 FEW = 500

@@ -14,10 +14,12 @@ from kplan.api.decode import DecodeError, convert
 from kplan.api.names import choice_hint
 from kplan.errors import Problem
 from kplan.reading.files import (
+    DEEP_HINT,
     EMPTY,
     SETTINGS,
     SNAPSHOTS,
     STANDARD_INPUT,
+    Document,
     Limits,
     NotObjects,
     Progress,
@@ -25,7 +27,6 @@ from kplan.reading.files import (
     read_source,
     read_text,
 )
-from kplan.reading.positions import DEEP_HINT, Document
 
 T = TypeVar("T")
 _LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"

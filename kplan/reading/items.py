@@ -20,8 +20,17 @@ from msgspec.structs import replace
 from kplan.api import decode
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
-from kplan.reading.files import MAX_OBJECT, SNAPSHOTS, STANDARD_INPUT, Limits, Progress
-from kplan.reading.positions import Document, Duplicate, Source, as_builtins
+from kplan.reading.files import (
+    MAX_OBJECT,
+    SNAPSHOTS,
+    STANDARD_INPUT,
+    Document,
+    Duplicate,
+    Limits,
+    Progress,
+    Source,
+    as_builtins,
+)
 
 _HEAD = 1 << 20
 """The first objects of a list, which show how it is written, begin within so many bytes; files of fewer are small."""

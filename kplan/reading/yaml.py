@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kplan.reading.files import MAX_DEPTH
-from kplan.reading.positions import Document, Duplicate, Lines, Step, path_of, steps_of
+from kplan.reading.files import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
 
 #: Longer documents are lists of a whole cluster; parsing them again would take too long.
 _MAX_LINED = 16 << 20

@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.core import Container, Pod
-from kplan.api.meta import QuantityLike, ResourceList
-from kplan.api.names import label_key_problems
-from kplan.api.pod import ContainerStatus
-from kplan.api.pod_totals import (
+from kplan.api.core import (
     HUGE_PAGES,
     LIMITS,
     REQUESTS,
     AmountsOf,
+    Container,
+    Pod,
     add_resources,
     container_totals,
     is_pod_level_resource,
@@ -29,6 +27,9 @@ from kplan.api.pod_totals import (
     parsed,
     requests_of,
 )
+from kplan.api.meta import QuantityLike, ResourceList
+from kplan.api.names import label_key_problems
+from kplan.api.pod import ContainerStatus
 from kplan.api.quantity import Quantity, parse
 
 CPU = "cpu"

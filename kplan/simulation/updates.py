@@ -16,8 +16,8 @@ import msgspec
 
 from kplan.admission.decoding import kind_named
 from kplan.admission.judge import Judged, invalid_words, judge
-from kplan.admission.validation.apps import recreate_errors
 from kplan.admission.validation.checks import FieldError
+from kplan.admission.validation.pods import recreate_errors
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE

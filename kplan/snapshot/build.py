@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api import coordination, core, provisioning, resource, workloads
+from kplan.api import core, provisioning, resource, scheduling, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, structs_in, types_of
@@ -29,7 +29,7 @@ from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.positions import Document
+from kplan.reading.files import Document
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean
@@ -168,7 +168,7 @@ _TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
         ),
         (_CONDITIONS, *_METADATA),
     ),
-    coordination.Lease: ((("spec",), "renew_time"), *_METADATA),
+    scheduling.Lease: ((("spec",), "renew_time"), *_METADATA),
     workloads.Job: (_CONDITIONS, (("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
     resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
     provisioning.NodePool: (_CONDITIONS, *_METADATA),

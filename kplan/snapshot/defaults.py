@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from kplan.api import core, provisioning, storage
 from kplan.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
 from kplan.api.kinds import Kind
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement, QuantityLike, ResourceList
 from kplan.api.pod import ContainerPort, ResourceRequirements
-from kplan.api.pod_totals import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
 from kplan.api.time import to_micros

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import coordination, core, provisioning, resource, scheduling, storage, workloads
+from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
@@ -70,7 +70,7 @@ class Snapshot:
     csi_drivers: tuple[storage.CSIDriver, ...] = ()
     csi_storage_capacities: tuple[storage.CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[storage.VolumeAttachment, ...] = ()
-    leases: tuple[coordination.Lease, ...] = ()
+    leases: tuple[scheduling.Lease, ...] = ()
     resource_quotas: tuple[core.ResourceQuota, ...] = ()
     service_accounts: tuple[core.ServiceAccount, ...] = ()
     limit_ranges: tuple[core.LimitRange, ...] = ()

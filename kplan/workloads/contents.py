@@ -29,8 +29,8 @@ from kplan.api.quantity import MAX_INT64, parse
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.errors import Problem
 from kplan.facts import InputWarning
+from kplan.reading.files import Step, path_of
 from kplan.reading.items import Item
-from kplan.reading.positions import Step, path_of
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import WORKLOADS
 from kplan.workloads.sources import PassedOver, Source, Text

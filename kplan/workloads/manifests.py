@@ -15,8 +15,7 @@ from kplan.admission.decoding import ApiKind, decode_object
 from kplan.admission.disabled_fields import NEWEST
 from kplan.admission.judge import Judged, default_job, invalid_words, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
-from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
-from kplan.admission.validation.pods import pod_errors
+from kplan.admission.validation.pods import FIRST_WITH_RECREATE, pod_errors, recreate_errors
 from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert

@@ -21,9 +21,8 @@ from kplan.admission.decoding import nearest_kind
 from kplan.errors import Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.documents import read_documents
-from kplan.reading.files import MANIFESTS, STANDARD_INPUT, files_below
+from kplan.reading.files import MANIFESTS, STANDARD_INPUT, Document, Lines, files_below
 from kplan.reading.items import Item, items_of
-from kplan.reading.positions import Document, Lines
 
 _HEAD = 1 << 20
 _KIND = rb"""(?m)^[ \t]*+(?:- )?["']?kind["']?\s*:"""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.reading.positions import as_builtins
+from kplan.reading.files import as_builtins
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 from tests.objects import head

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.framework.choice import Sampling, num_feasible_nodes_to_find
+from kplan.framework.session import Sampling, num_feasible_nodes_to_find
 
 
 @pytest.mark.parametrize(

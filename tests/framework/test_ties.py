@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.choice import first_up, heap_places
+from kplan.framework.session import first_up, heap_places
 
 
 def go_heap_top(scores: list[int]) -> int:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
+from kplan.reading.files import Document, Source, path_of, steps_of
 from kplan.reading.items import Item, read_items
-from kplan.reading.positions import Document, Source, path_of, steps_of
 from kplan.reading.yaml import YamlLines
 
 YAML = """\

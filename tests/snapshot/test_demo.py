@@ -8,9 +8,8 @@ from kplan import snapshot as snapshot_room
 from kplan.admission.judge import default_pod
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.affinity import tolerates
-from kplan.api.core import Pod
+from kplan.api.core import Pod, requests_of
 from kplan.api.labels import selector_from
-from kplan.api.pod_totals import requests_of
 from kplan.api.quantity import milli_value, value
 from kplan.reading.items import read_items
 from kplan.snapshot import Snapshot, load_snapshot

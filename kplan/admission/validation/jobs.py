@@ -8,7 +8,6 @@ from functools import cache
 
 import msgspec
 
-from kplan.admission.validation.apps import label_match_errors
 from kplan.admission.validation.checks import (
     OMITTED,
     Check,
@@ -40,7 +39,7 @@ from kplan.admission.validation.metadata import (
     selector_matches,
     shown_selector,
 )
-from kplan.admission.validation.pods import template_errors
+from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.time import SECOND, parse_duration
 
 _DESCRIPTORS = {

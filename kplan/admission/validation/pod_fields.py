@@ -46,8 +46,8 @@ from kplan.admission.validation.metadata import (
     operator_errors,
     selector_errors,
 )
+from kplan.api.core import HUGE_PAGES, plain_totals
 from kplan.api.names import label_key_problems
-from kplan.api.pod_totals import HUGE_PAGES, plain_totals
 from kplan.api.quantity import InvalidQuantity, Quantity, parse
 
 _MOST_SPEC_KIB = 64

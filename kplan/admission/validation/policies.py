@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.apps import above_all_errors, share_errors
 from kplan.admission.validation.checks import (
     Check,
     Errors,
@@ -41,6 +40,7 @@ from kplan.admission.validation.pod_fields import (
     container_name_errors,
     standard_name_errors,
 )
+from kplan.admission.validation.pods import above_all_errors, share_errors
 from kplan.api.quantity import parse
 
 _SYSTEM = "system-"

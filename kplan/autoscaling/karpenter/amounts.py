@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kplan.api.core import HUGE_PAGES
 from kplan.api.meta import ResourceList
-from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import Quantity, parse
 from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
+from kplan.api.core import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec, requests_of
 from kplan.api.pod import PodMeta
-from kplan.api.pod_totals import requests_of
 from kplan.api.provisioning import CapacityBuffer
 from kplan.api.time import from_micros
 from kplan.api.workloads import Deployment, ReplicaSet, StatefulSet

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.core import HUGE_PAGES
 from kplan.api.labels import ZONE
 from kplan.api.meta import Int64, KubeStruct, ResourceList
-from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.quantity import canonical
 from kplan.api.resource import CounterSet, Device

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from kplan.api import affinity as api
 from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
-from kplan.api.core import Pod
+from kplan.api.core import Pod, requests_of
 from kplan.api.labels import Selector, valid_selector
-from kplan.api.pod_totals import requests_of
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.time import SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget

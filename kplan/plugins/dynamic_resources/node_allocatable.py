@@ -16,10 +16,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import HUGE_PAGES, Pod
 from kplan.api.meta import ResourceList
 from kplan.api.pod import NodeAllocatableResourceClaimStatus
-from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import Quantity
 from kplan.api.resource import NodeAllocatableResourceMapping, ResourceClaim
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray

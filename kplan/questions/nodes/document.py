@@ -17,7 +17,7 @@ from kplan.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, o
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.growth import node_changes, ref_to, unconditioned_pods
+from kplan.cluster.in_order import node_changes, ref_to, unconditioned_pods
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport

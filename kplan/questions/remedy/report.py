@@ -15,7 +15,7 @@ from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, ne
 from kplan.changes.values import Change, LoosenBudget, Move, Scale, Uncordon
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
-from kplan.cluster.growth import node_changes
+from kplan.cluster.in_order import node_changes
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.documents import remedies as d
