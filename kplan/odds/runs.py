@@ -290,7 +290,7 @@ class Tally(msgspec.Struct):
         for pod in self.pods.values():
             ends = self.counts.setdefault(pod.key, Counter())
             left = runs - ends.total()
-            if left:
+            if left and (pod.node or pod.was_pending or pod.key in first):  # else it is not made in the other runs
                 ends[End(Rest.PLACED, pod.node) if pod.node else End(Rest.PENDING)] += left
 
 

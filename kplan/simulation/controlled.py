@@ -108,10 +108,10 @@ class Controlled(Lives):
 
     def _actions(self, owner: Owner) -> list[Action]:
         if not isinstance(owner, JobState):
-            return owner.actions(self.now)
+            return owner.actions(self.now, self._draws)
         if self.durations is not None:
             return self._sync_job(owner)
-        actions = owner.actions(self.now)
+        actions = owner.actions(self.now, self._draws)
         if owner.waits_until > self.now:
             self._look_again(owner, owner.waits_until, is_awaited=owner.holds_on)
         return actions
@@ -121,7 +121,7 @@ class Controlled(Lives):
 
     def _sync_job(self, job: JobState) -> list[Action]:
         job.has_clock = True
-        done = sync(job, self.now)
+        done = sync(job, self.now, self._draws)
         for row in done.released:
             self.drop_finalizer(row)
         if done.again_at is not None:

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from random import Random
 from typing import Self
 
 import msgspec
@@ -53,10 +54,10 @@ class ReplicaSetState(Owner):
         """See `Owner`."""
         return self.desired if self.parent is None else self.parent.wanted.replicas
 
-    def actions(self, now: float) -> list[Action]:
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:
         """See `Owner`."""
         related = self.related if self.is_controlled else {}
-        return list(replica_set.actions(self.replicas, self.pods.values(), related, now, because=self.because))
+        return replica_set.actions(self.replicas, self.pods.values(), related, now, because=self.because, draws=draws)
 
     @property
     def desired(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Self
 
 import msgspec
@@ -128,10 +129,10 @@ class JobState(Owner):
         """When the next pod may be created."""
         return min(self.waits.values(), default=0.0)
 
-    def actions(self, now: float) -> list[Action]:
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:
         """See `Owner`."""
         self.waits = {index: time for index, time in self.waits.items() if time > now}
-        actions = job.actions(self.wanted, self.pods.values())
+        actions = job.actions(self.wanted, self.pods.values(), draws=draws)
         return [
             action
             for action in actions
@@ -195,7 +196,7 @@ class JobSync(msgspec.Struct, frozen=True):
     has_changed: bool = False  #: the job's status has changed
 
 
-def sync(state: JobState, now: float) -> JobSync:
+def sync(state: JobState, now: float, draws: Random | None = None) -> JobSync:
     """Count the pods of a job that have ended, and return what its controller does next, where pods take time."""
     if state.wanted.is_over:
         return JobSync([])
@@ -214,7 +215,7 @@ def sync(state: JobState, now: float) -> JobSync:
     record = state.record.with_ended(succeeded, failed)
     wanted = _wanted(state, succeeded, failed, out, now)
     n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
-    actions = job.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating)
+    actions = job.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating, draws)
     actions, again_at = _backed_off(state, wanted, actions, record, now)
     if again_at is not None and not actions and wanted.backoff_limit_per_index is None and state.n_ready:
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from random import Random
 from typing import Self
 
 from msgspec.structs import replace
@@ -64,8 +65,8 @@ class Owner(ABC):
         return copied
 
     @abstractmethod
-    def actions(self, now: float) -> list[Action]:
-        """Return the next actions of its controller."""
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:
+        """Return the next actions of its controller; `draws` decides what a real one leaves to the order of a map."""
 
     def template_of(self, revision: str) -> PodTemplateSpec:
         return self.templates[revision]
@@ -151,7 +152,7 @@ class StatefulSetState(Owner):
     n_claims: int = 0  #: claims of each pod: how many ``volumeClaimTemplates`` it has
     deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
 
-    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         """See `Owner`."""
         return stateful_set.actions(self.wanted, (*self.pods.values(), *self.terminating.values()))
 
@@ -194,12 +195,12 @@ class DaemonSetState(Owner):
         default=None, repr=False, compare=False
     )  #: what its controller does next on each node, where it is known
 
-    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - age does not matter
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - age does not matter
         """See `Owner`."""
         if not self._has_ledger:
             self.ledger = DaemonLedger(self.wanted, self.nodes, self.by_node)
         assert self.ledger is not None  # noqa: S101 - assigned above
-        return self.ledger.actions()
+        return self.ledger.actions(draws)
 
     @property
     def _has_ledger(self) -> bool:
@@ -269,7 +270,7 @@ class ForeignState(Owner):
     lost: list[str] = field(default_factory=list)  #: templates of pods that are gone and not recreated yet
     size: int = 0
 
-    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
         """See `Owner`."""
         return [Create("its controller recreates it", revision) for revision in self.lost]
 

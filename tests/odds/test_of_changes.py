@@ -10,6 +10,7 @@ from kplan.changes.values import DrainOptions
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.odds.report import Odds
+from kplan.odds.runs import Rest
 from kplan.questions import Drain, Plan
 from kplan.questions.drain.question import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
@@ -300,3 +301,14 @@ def test_the_document_is_as_its_schema_says() -> None:
 def test_a_node_that_is_not_there_is_told() -> None:
     with pytest.raises(NotFoundError, match="n9"):
         planner().odds(Drain(nodes=("n9",)))
+
+
+def test_which_of_several_equal_pods_a_replica_set_gives_up_is_drawn() -> None:
+    web = thin("web", "1")
+    web["spec"]["replicas"] = 4
+    fewer = {**web, "spec": {**web["spec"], "replicas": 2}}
+    odds = planner(*running(web, NODES)).odds(Plan(manifests=(fewer,)), runs=200)
+
+    assert {len(outcome.example.keys(Rest.GONE)) for outcome in odds.outcomes} == {2}
+    assert len(odds.outcomes) == len(NODES), "two that follow each other in the map, from any place on"
+    assert all(0 < counts["gone"] < odds.runs for counts in odds.counts.values())

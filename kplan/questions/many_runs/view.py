@@ -21,7 +21,10 @@ _DRAWS = (
     "Drawn with equal chances: equal best nodes, and equal candidates for preemption. kube-scheduler itself does not "
     "draw candidates with equal chances, and newer minors mostly take the same of equal nodes (--ties scheduler)."
 )
-_DRAWN_TURNS = " Also drawn: which controller creates its pods first."
+_DRAWN_TURNS = (
+    " Also drawn: which controller creates its pods first, which node a DaemonSet updates next, and which of several "
+    "equal pods leave."
+)
 
 _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
@@ -60,13 +63,16 @@ def _spread(end: EndSpread) -> str:
 
 
 def _certainty(summary: OddsSummary) -> Block:
-    """Return the sentence for runs that all end alike; of few runs it says which outcomes may not have shown."""
-    if summary.runs >= _MANY_RUNS:
+    """Return the sentence for runs that all end alike: they cannot differ, or what may not have shown."""
+    if summary.distinct == 1 and summary.runs >= _MANY_RUNS:
         return line(Span("Certain", "good"), f": every pod ends the same way in all {summary.runs} runs.")
-    alike = "There is only one run" if summary.runs == 1 else f"Every pod ends the same way in all {summary.runs} runs"
     placed = summary.all_placed
-    most = placed.high if placed.share == 0 else 1 - placed.low
-    return line(f"{alike}. In so few, an outcome with a probability of up to {_percent(most)} may not show.")
+    most = _percent(placed.high if placed.share == 0 else 1 - placed.low)
+    if summary.distinct > 1:
+        alike = f"{count(summary.runs, 'run')} have the same result, though chance decides on the way"
+        return line(f"{alike}: an outcome with a probability of up to {most} may not show.")
+    alike = "There is only one run" if summary.runs == 1 else f"Every pod ends the same way in all {summary.runs} runs"
+    return line(f"{alike}. In so few, an outcome with a probability of up to {most} may not show.")
 
 
 def _variety(summary: OddsSummary) -> str:

@@ -10,6 +10,7 @@ import enum
 import heapq
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from random import Random
 
 import msgspec
 
@@ -237,13 +238,16 @@ class DaemonLedger:
             heapq.heappush(self._candidates, entry)
             self._in_heap.add(entry)
 
-    def actions(self) -> list[Action]:
-        """Return which pods to create or delete next; a further call goes on from there."""
+    def actions(self, draws: Random | None = None) -> list[Action]:
+        """Return which pods to create or delete next; a further call goes on from there.
+
+        The controller walks through a Go map of nodes: `draws` decides which of them come first, else their order does.
+        """
         actions = self._first_due_here()
         gone = sorted(self._due_gone, key=self._added.__getitem__)
         actions += [action for node in gone for action in self._due[node]]
         if not actions and self.wanted.strategy != ON_DELETE:
-            actions = self._roll_surging() if self._surge else self._roll_replacing()
+            actions = self._roll_surging(draws) if self._surge else self._roll_replacing(draws)
         return _in_one_go(actions)
 
     def _first_due_here(self) -> list[Action]:
@@ -265,17 +269,17 @@ class DaemonLedger:
             heapq.heappush(self._due_here, entry)
         return actions
 
-    def _roll_replacing(self) -> list[Action]:
+    def _roll_replacing(self, draws: Random | None) -> list[Action]:
         unfit = self._nodes_in(Role.DUE)
         n_unavailable = len(unfit) + len(self._by_role[Role.WAITING])
         because = f"maxUnavailable {self._unavailable}"
-        return self._deletions((*unfit, *self._first_candidates(self._unavailable - n_unavailable)), because)
+        return self._deletions((*unfit, *self._first_candidates(self._unavailable - n_unavailable, draws)), because)
 
-    def _roll_surging(self) -> list[Action]:
+    def _roll_surging(self, draws: Random | None) -> list[Action]:
         because = f"maxSurge {self._surge}"
-        misplaced = self._nodes_in(Role.MISPLACED)[: max(self._n_available - self.desired, 0)]
+        misplaced = _some(self._nodes_in(Role.MISPLACED), max(self._n_available - self.desired, 0), draws)
         deletions = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
-        chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]))
+        chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]), draws)
         revision = self.wanted.revision
         return [*deletions, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
 
@@ -286,8 +290,10 @@ class DaemonLedger:
     def _nodes_in(self, role: Role) -> list[str]:
         return sorted(self._by_role[role], key=self._added.__getitem__)
 
-    def _first_candidates(self, n_wanted: int) -> list[str]:
+    def _first_candidates(self, n_wanted: int, draws: Random | None) -> list[str]:
         candidates = self._by_role[Role.CANDIDATE]
+        if draws is not None:
+            return _some(self._nodes_in(Role.CANDIDATE), n_wanted, draws)
         chosen: list[tuple[int, str]] = []
         while self._candidates and len(chosen) < n_wanted:
             added, node = entry = heapq.heappop(self._candidates)
@@ -298,6 +304,14 @@ class DaemonLedger:
         for entry in chosen:
             heapq.heappush(self._candidates, entry)
         return [node for _, node in chosen]
+
+
+def _some(nodes: Sequence[str], n: int, draws: Random | None) -> list[str]:
+    """Return so many of some nodes: the first, or drawn ones."""
+    if draws is None or not 0 < n < len(nodes):
+        return list(nodes[: max(n, 0)])
+    left = list(nodes)
+    return [left.pop(draws.randrange(len(left))) for _ in range(n)]
 
 
 def _in_one_go(wanted: Sequence[Action]) -> list[Action]:

@@ -10,6 +10,7 @@ indexed_job_utils.go, pod_failure_policy.go matchPodFailurePolicy.
 from __future__ import annotations
 
 from collections.abc import Collection
+from random import Random
 
 import msgspec
 
@@ -93,13 +94,16 @@ class WantedJob(msgspec.Struct, frozen=True):
         return "the Job is being ended" if self.is_stopped else self.why_failed or self.why_succeeded
 
 
-def actions(wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0) -> list[Action]:
+def actions(
+    wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0, draws: Random | None = None
+) -> list[Action]:
     """Return which pods to create or delete next.
 
     Parameters
     ----------
     pods : the job's active pods
     n_awaited : terminating pods that are replaced only when they have ended (podReplacementPolicy Failed)
+    draws : of the order of pods that are equal for the controller; None for a fixed one
     """
     if wanted.is_over:
         return []
@@ -109,7 +113,7 @@ def actions(wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0
     if wanted.is_suspended:
         return [Delete(pod, "suspended") for pod in pods]
     active = _wanted_active(wanted, len(pods))
-    leaving = _surplus(wanted, pods, max(len(pods) - active, 0))
+    leaving = _surplus(wanted, pods, max(len(pods) - active, 0), draws)
     if leaving:
         return [Delete(pod, f"{active} wanted at a time") for pod in leaving[:MAX_AT_A_TIME]]
     missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
@@ -127,7 +131,7 @@ def _wanted_active(wanted: WantedJob, n_active: int) -> int:
     return max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
 
 
-def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int) -> list[ObservedPod]:
+def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Random | None) -> list[ObservedPod]:
     """Return the pods to delete: duplicates of an index first, then those that have got least far."""
     duplicates: list[ObservedPod] = []
     rest = list(pods)
@@ -137,11 +141,11 @@ def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int) -> list[O
             by_index.setdefault(pod.index, []).append(pod)
         for index, theirs in by_index.items():
             is_number = index is not None and index < (wanted.completions or 0)
-            duplicates += youngest_first(theirs)[: len(theirs) - is_number]
+            duplicates += youngest_first(theirs, len(theirs) - is_number, draws)
         rest = [pod for pod in pods if pod not in duplicates]
     if len(duplicates) >= n:
         return duplicates
-    return [*duplicates, *youngest_first(rest)[: n - len(duplicates)]]
+    return [*duplicates, *youngest_first(rest, n - len(duplicates), draws)]
 
 
 def backoff(failures: int) -> float:

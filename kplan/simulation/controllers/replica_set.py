@@ -6,6 +6,7 @@ Upstream: pkg/controller/replicaset/replica_set.go manageReplicas, getPodsToDele
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from random import Random
 
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from kplan.simulation.controllers.ranking import to_delete
@@ -15,7 +16,13 @@ BURST_REPLICAS = 500
 
 
 def actions(
-    replicas: int, pods: Collection[ObservedPod], related: Mapping[str, int], now: float, *, because: str = ""
+    replicas: int,
+    pods: Collection[ObservedPod],
+    related: Mapping[str, int],
+    now: float,
+    *,
+    because: str = "",
+    draws: Random | None = None,
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
@@ -25,6 +32,7 @@ def actions(
     pods : the set's active pods
     related : node -> active pods there of all sets with the same owner, this one included
     now : seconds since 1970
+    draws : of the order of pods that are equal for the controller; None for a fixed one
     """
     surplus = len(pods) - replicas
     if surplus < 0:
@@ -32,5 +40,5 @@ def actions(
         return [create] * min(-surplus, BURST_REPLICAS)
     if surplus > 0:
         reason = because or f"{replicas} wanted, {len(pods)} there"
-        return [Delete(pod, reason) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now)]
+        return [Delete(pod, reason) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now, draws)]
     return []

@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 
 import kplan
@@ -44,6 +45,15 @@ def test_what_is_certain_is_said_to_be() -> None:
 
     assert "Certain: every pod ends the same way in all 200 runs." in text
     assert "How runs end" not in text
+
+
+def test_runs_that_end_alike_by_chance_are_not_called_certain() -> None:
+    certain = document(n_nodes=1)
+    drawn = msgspec.structs.replace(certain, summary=msgspec.structs.replace(certain.summary, distinct=3))
+    text = " ".join(render(drawn, "table", ReportOptions()).split())
+
+    assert "200 runs have the same result, though chance decides on the way" in text
+    assert "every pod ends the same way" not in text.lower()
 
 
 @pytest.mark.parametrize(

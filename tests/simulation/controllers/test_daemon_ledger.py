@@ -1,6 +1,7 @@
 """What is kept up to date node by node is what looking at every node says."""
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -139,3 +140,18 @@ def _put(pods: dict[str, list[ObservedPod]], ledger: DaemonLedger, node: str, th
     else:
         pods.pop(node, None)
     ledger.note(node, theirs)
+
+
+def test_which_node_is_updated_next_is_drawn() -> None:
+    wanted = WantedDaemonSet("new", ROLLING_UPDATE, 0, 1)
+    here = Eligibility(should_run=True, may_stay=True)
+    pods = {name: [pod(row, name, "old", "Running", is_ready=True)] for row, name in enumerate(NODES)}
+    ledger = DaemonLedger(wanted, dict.fromkeys(NODES, here), pods)
+
+    def first(draws: Random | None) -> str:
+        (action,) = ledger.actions(draws)
+        assert isinstance(action, Delete)
+        return action.pod.node
+
+    assert {first(Random(seed)) for seed in range(60)} == set(NODES)
+    assert first(None) == NODES[0]

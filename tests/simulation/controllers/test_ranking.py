@@ -1,9 +1,13 @@
 """Which pods go first, held against upstream's TestGetPodsToDelete and TestSortingActivePodsWithRanks."""
 
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
 import pytest
 
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.controllers.ranking import to_delete, youngest_first
+from kplan.simulation.controllers.ranking import in_map_order, to_delete, youngest_first
 from tests.simulation.controllers.builders import NOW, pod
 
 
@@ -76,4 +80,34 @@ def test_jobs_delete_by_plain_ages_without_costs() -> None:
         pod("running", node="n"),
         pod("pending"),
     ]
-    assert [each.name for each in youngest_first(pods)] == ["pending", "running", "younger", "restarted", "cheap"]
+    assert [each.name for each in youngest_first(pods, 5)] == ["pending", "running", "younger", "restarted", "cheap"]
+
+
+def test_a_small_map_is_walked_through_from_a_random_place_on_and_a_large_one_anyhow() -> None:
+    draws = Random(7)
+    starts = Counter(in_map_order("abc", draws)[0] for _ in range(800))
+
+    assert in_map_order("abc", None) == ["a", "b", "c"]
+    assert {"".join(in_map_order("abc", draws)) for _ in range(100)} == {"abc", "bca", "cab"}
+    assert 550 < starts["a"] < 650  # six of eight places
+    assert len({tuple(in_map_order(range(9), draws)) for _ in range(50)}) > 40
+
+
+def test_pods_of_the_same_second_are_drawn_and_others_never() -> None:
+    equal = [pod(name, node=name, ready=True, since=NOW - 10) for name in "abc"]
+    young = pod("young", node="d", ready=True, since=NOW - 1)
+
+    def drawn(choose: Callable[[Random], list[ObservedPod]]) -> set[tuple[str, ...]]:
+        return {tuple(sorted(one.name for one in choose(Random(seed)))) for seed in range(60)}
+
+    assert drawn(lambda draws: to_delete([*equal, young], 2, {}, NOW, draws)) == {
+        ("a", "young"),
+        ("b", "young"),
+        ("c", "young"),
+    }
+    assert drawn(lambda draws: youngest_first([*equal, young], 2, draws)) == {
+        ("a", "young"),
+        ("b", "young"),
+        ("c", "young"),
+    }
+    assert drawn(lambda draws: to_delete([*equal, young], 1, {}, NOW, draws)) == {("young",)}
