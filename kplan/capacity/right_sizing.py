@@ -12,13 +12,18 @@ MOST_NODES = 200
 
 
 def right_sizing(base: Base) -> RightSizing | UnsetType:
-    """Return which nodes can go once pending pods are placed; UNSET without recommendations, and in large clusters."""
+    """Return which nodes can go once pending pods are placed; UNSET without recommendations, and in large clusters.
+
+    Where pods wait with the recommended requests, nothing can go.
+    """
     changes = base.snapshot.changes or ()
     if len(base.objects.nodes) > MOST_NODES or not any(change.change == "resize" for change in changes):
         return UNSET
     from kplan.capacity.shrink import shrink_report
 
     shrunk = shrink_report(base)
+    if shrunk.waiting:
+        return UNSET
     return RightSizing(
         freed=tuple(node.name for node in shrunk.freed),
         nodes=len(base.objects.nodes),

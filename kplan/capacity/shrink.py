@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kplan.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.answers.verdict import NONE, opening
-from kplan.api.core import PodStatus
+from kplan.api.core import Node, PodStatus
 from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
@@ -31,6 +31,7 @@ from kplan.documents.nodes import NodePrices
 from kplan.documents.plan import Usage
 from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
+from kplan.engine.matching import is_hard
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
@@ -38,6 +39,9 @@ from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
+
+_MOST_WAITING = 20
+"""So many different waiting pods are tried on each node."""
 
 
 def shrink_report(
@@ -70,6 +74,7 @@ def shrink_report(
         stays=tuple(shrinking.stays),
         frees=_offered(base, gone),
         usage=shrinking.usage(gone),
+        waiting=tuple(sorted(pod.key for pod in shrinking.waiting())),
         autoscaler=UNSET if ref is None else ref,
         price=UNSET if ref is None else _without(prices, [node.name for node in shrinking.freed]),
     )
@@ -104,7 +109,7 @@ class _Shrinking:
         nodes = self._base.session.cluster.nodes.nodes
         remaining = set()
         for row, node in enumerate(nodes):
-            if any(label in node.metadata.labels for label in CONTROL_PLANE):
+            if _is_control_plane(node):
                 self.stays.append(StayingNode(name=node.metadata.name, why="control-plane"))
             else:
                 remaining.add(row)
@@ -113,6 +118,19 @@ class _Shrinking:
             remaining.discard(row)
             self._try_node(row)
             progress(len(self.freed), len(nodes) - len(remaining))
+
+    def waiting(self) -> list[ObservedPod]:
+        """Return the pods that wait for a node; not those that another scheduler or a controller holds back."""
+        session = self._simulation.session
+        infos = session.cluster.pods.infos
+        return [
+            pod
+            for pod in self._simulation.pods.values()
+            if not pod.node
+            and not pod.is_terminating
+            and not infos[pod.row].pod.spec.scheduling_gates
+            and session.framework_for(infos[pod.row]) is not None
+        ]
 
     def usage(self, gone: RowArray) -> dict[str, Usage]:
         """Return the usage of all nodes before, and of those that stay afterwards."""
@@ -137,7 +155,12 @@ class _Shrinking:
         name = simulation.session.cluster.nodes.names[row]
         leaving = Drain(simulation, self._options).leaving([name])
         lost = sum(simulation.owner(pod.row) is None for pod in leaving)
-        stays = self._obstacle(name, leaving) or self._without_place(name, row, leaving)
+        stays = (
+            self._last(name)
+            or self._wanted(name, leaving)
+            or self._obstacle(name, leaving)
+            or self._without_place(name, row, leaving)
+        )
         if stays is None:
             stays = self._drain(name)
             if stays is not None:
@@ -147,6 +170,34 @@ class _Shrinking:
         else:
             frees = _offered(self._base, np.asarray([row], np.intp))
             self.freed.append(FreedNode(name=name, moved=len(leaving) - lost, deleted=lost, frees=frees))
+
+    def _last(self, name: str) -> StayingNode | None:
+        """Return that a node stays because no other one that takes pods would be left; None where one is."""
+        nodes = self._simulation.session.cluster.nodes
+        is_left = any(
+            not nodes.unschedulable[row] and other != name and not any(map(is_hard, nodes.nodes[row].spec.taints))
+            for row, other in enumerate(nodes.names)
+        )
+        return None if is_left else StayingNode(name=name, why="last")
+
+    def _wanted(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
+        """Return that a node stays because a pod waits that fits there once it is empty; None where none does.
+
+        A pod that has lost its place by recommended requests keeps all nodes: what it has room for is not known.
+        """
+        waiting = self.waiting()
+        infos = self._simulation.session.cluster.pods.infos
+        is_resized = any(change.change == "resize" for change in self._base.snapshot.changes)
+        by_shape = {infos[pod.row].shape: pod for pod in reversed(waiting)}
+        for pod in [*by_shape.values()][:_MOST_WAITING]:
+            if is_resized:
+                return StayingNode(name=name, why="pods-wait", pod=pod.key)
+            session = self._simulation.session.fork()
+            for other in leaving:
+                session.evict(other.row)
+            if schedule_pod(session, pod.row, looks_for_victims=False).row is not None:
+                return StayingNode(name=name, why="pods-wait", pod=pod.key)
+        return None
 
     def _obstacle(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
         """Return that the node stays because a pod cannot be evicted; None when all may be."""
@@ -220,6 +271,10 @@ class _Shrinking:
     def _workload(self, pod: ObservedPod) -> str:
         owner = self._simulation.owner(pod.row)
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
+
+
+def _is_control_plane(node: Node) -> bool:
+    return any(label in node.metadata.labels for label in CONTROL_PLANE)
 
 
 def _is_tried(info: PodInfo) -> bool:

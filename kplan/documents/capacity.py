@@ -288,9 +288,10 @@ class HeadroomReport(Report, frozen=True, kw_only=True):
     workloads: tuple[WorkloadHeadroom, ...]
 
 
-Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane"]
+Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane", "pods-wait", "last"]
 """Why a node stays: a pod finds no other place; a budget forbids an eviction; kubectl drain refuses to delete a pod;
-other pods would be evicted; the control plane runs there."""
+other pods would be evicted; the control plane runs there; a pod that waits would fit there once it is empty, or lost
+its place by the what-if; no other node takes pods."""
 
 
 class FreedNode(Document, frozen=True, kw_only=True):
@@ -335,6 +336,7 @@ class ShrinkReport(Report, frozen=True, kw_only=True):
     stays : the other nodes, in the order in which they were tried
     frees : resource -> how much of it the nodes that go offer together
     usage : resource -> requests on all nodes before, and on those that stay afterwards
+    waiting : pods that wait for a node before the first one goes, and still when the last one has gone
     autoscaler : where the prices come from; absent where no autoscaler is named
     price : of the nodes whose price is known; absent where no autoscaler is named
     """
@@ -344,5 +346,6 @@ class ShrinkReport(Report, frozen=True, kw_only=True):
     stays: tuple[StayingNode, ...]
     frees: dict[str, str]
     usage: dict[str, Usage]
+    waiting: tuple[str, ...] = ()
     autoscaler: AutoscalerRef | UnsetType = UNSET
     price: NodePrices | UnsetType = UNSET

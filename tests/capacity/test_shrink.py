@@ -106,6 +106,16 @@ def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None
     assert [name for name, _ in freed(report)] == ["a", "b"]
 
 
+def test_a_node_stays_where_a_pod_that_waits_fits_once_it_is_empty_and_one_node_always_does() -> None:
+    objects = (node("a"), node("b"), owned("p", "2", "a"), owned("q", "2", "b"))
+
+    full = shrunk(*objects, pod("waits", "3", owner="ReplicaSet"))
+    assert (freed(full), full.waiting) == ([], ("default/waits",))
+    assert why(full) == {name: ("pods-wait", "default/waits") for name in "ab"}
+    assert why(shrunk(*objects, pod("waits", "9", owner="ReplicaSet"))) == {"b": ("last", "")}
+    assert [name for name, _ in freed(shrunk(node("a"), node("b"), node("c")))] == ["a", "b"]
+
+
 def clusters() -> st.SearchStrategy[list[Object]]:
     def build(cpus: list[int], running: list[tuple[int, int, int]], least: int | None) -> list[Object]:
         objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kplan.api.quantity import count, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text
@@ -22,6 +22,8 @@ _WORDS: Mapping[Why, str] = {
     "not-evictable": "kubectl drain would not evict a pod",
     "moves-others": "other pods would have to make room",
     "control-plane": "the control plane runs there",
+    "pods-wait": "a pod that waits needs room",
+    "last": "no other node takes pods",
 }
 
 
@@ -48,6 +50,8 @@ def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"Utilisation of the nodes that stay: {', '.join(shares)}.")
     if document.price and document.autoscaler:
         yield from price_blocks(document.price, document.autoscaler)
+    if document.waiting:
+        yield line(f"Pending all the while: {listing(document.waiting, most=_MOST_NAMES)}.")
     yield from _staying(document, options)
     yield line(
         Span(
@@ -59,10 +63,12 @@ def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sentence(document: ShrinkReport) -> str:
-    nodes = count(document.snapshot.nodes, "node")
+    nodes, waiting = count(document.snapshot.nodes, "node"), len(document.waiting)
+    waits = f"{count(waiting, 'pod')} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else ""
     if not document.freed:
-        return f"None of {nodes} can go"
-    return f"{len(document.freed)} of {nodes} can go, drained one after another"
+        return f"None of {nodes} can go" + (f": {waits}" if waits else "")
+    also = f"; {waits}, before and after" if waits else ""
+    return f"{len(document.freed)} of {nodes} can go, drained one after another{also}"
 
 
 def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:
