@@ -190,7 +190,7 @@ class _Shrinking:
         is_resized = any(change.change == "resize" for change in self._base.snapshot.changes)
         by_shape = {infos[pod.row].shape: pod for pod in reversed(waiting)}
         for pod in [*by_shape.values()][:_MOST_WAITING]:
-            if is_resized:
+            if is_resized and infos[pod.row].pod.metadata.uid.startswith(f"{pod.key}#"):  # created on paper
                 return StayingNode(name=name, why="pods-wait", pod=pod.key)
             session = self._simulation.session.fork()
             for other in leaving:

@@ -111,7 +111,7 @@ def test_a_node_stays_where_a_pod_that_waits_fits_once_it_is_empty_and_one_node_
 
     full = shrunk(*objects, pod("waits", "3", owner="ReplicaSet"))
     assert (freed(full), full.waiting) == ([], ("default/waits",))
-    assert why(full) == {name: ("pods-wait", "default/waits") for name in "ab"}
+    assert why(full) == dict.fromkeys("ab", ("pods-wait", "default/waits"))
     assert why(shrunk(*objects, pod("waits", "9", owner="ReplicaSet"))) == {"b": ("last", "")}
     assert [name for name, _ in freed(shrunk(node("a"), node("b"), node("c")))] == ["a", "b"]
 
