@@ -25,6 +25,7 @@ from kplan.cli.pipelines import (
     command_line,
     remember_formats,
     repository_around,
+    repository_pages,
     working_directory,
 )
 from kplan.cli.what_if import ChangedClusterFlags, requested_changes
@@ -347,6 +348,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
         here=here,
         command=command_line(),
         repository=repository_around(here),
+        pages=repository_pages() if name == "markdown" else "",
     )
 
 

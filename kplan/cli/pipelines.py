@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from kplan.errors import InputError, KplanError, Problem
 if TYPE_CHECKING:
     from kplan.report.checks import Repository
 
+_ADDRESS = re.compile(r"https?://[\w.:/~-]+")
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 """Variables of GitHub, GitLab and Jenkins with the directory of the repository."""
@@ -54,6 +56,15 @@ def repository_around(here: str) -> str:
     directories = (os.environ.get(name, "") for name in _WORKSPACES)
     around = (directory for directory in directories if directory and Path(here).is_relative_to(directory))
     return next(around, here)
+
+
+def repository_pages() -> str:
+    """Return the address under which GitHub or GitLab shows the files of the commit of the job; empty for none."""
+    server, name, commit = (os.environ.get(f"GITHUB_{word}", "") for word in ("SERVER_URL", "REPOSITORY", "SHA"))
+    address = f"{server}/{name}/blob/{commit}" if server and name and commit else ""
+    project, commit = (os.environ.get(f"CI_{word}", "") for word in ("PROJECT_URL", "COMMIT_SHA"))
+    address = address or (f"{project}/-/blob/{commit}" if project and commit else "")
+    return address if _ADDRESS.fullmatch(address) else ""
 
 
 def repository() -> Repository:

@@ -24,6 +24,7 @@ class Span(msgspec.Struct, frozen=True):
 
     text: str
     style: Style = ""
+    href: str = ""  #: the address of what a cell of a table is about, in a format for comments; written by kplan
 
 
 Cell = str | Span

@@ -32,14 +32,41 @@ _PIECES = re.compile("([`|])")
 _BACKTICKS = re.compile("`+")
 
 
+MOST_BYTES = 60_000
+"""GitHub takes comments of 65,536 characters, with what is written around a report."""
+
+_LEFT_OUT = "The report is longer than a comment may be: tables end early, and sections are left out."
+
+
 def render_markdown(blocks: Sequence[Block], title: str) -> str:
     """Return a report as Markdown with GitHub's tables: the answer, details that are folded away, and the verdict.
+
+    It has at most `MOST_BYTES`, and ends within no section, fence or line.
 
     Parameters
     ----------
     title : the answer in one line; it stands in place of the first of the blocks
     """
-    return "\n\n".join([f"## {escape_markdown(title)}", *_parts(blocks[1:])]) + "\n"
+    *parts, last = [f"## {escape_markdown(title)}", *_parts(blocks[1:])]
+    return "\n\n".join((*_bounded(parts, MOST_BYTES - len(last.encode()) - 2), last)) + "\n"
+
+
+def _bounded(parts: Sequence[str], most: int) -> Iterator[str]:
+    """Yield what fits of paragraphs: tables lose rows, others are whole or not there."""
+    if sum(len(part.encode()) + 2 for part in parts) <= most:
+        yield from parts
+        return
+    left = most - len(_LEFT_OUT) - 2
+    for part in parts:
+        if (size := len(part.encode()) + 2) > left and part.startswith("|"):
+            rows = part.splitlines()
+            while rows and size > left:
+                size -= len(rows.pop().encode()) + 1
+            part = "\n".join(rows) if len(rows) > _HEAD_ROWS else ""  # noqa: PLW2901 - what is left of it
+        if part and size <= left:
+            left -= size
+            yield part
+    yield _LEFT_OUT
 
 
 def _parts(blocks: Sequence[Block]) -> Iterator[str]:
@@ -70,9 +97,7 @@ def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
     if not body:
         yield f"**{escape_markdown(plain(heading.spans))}**"
     elif heading.folds:
-        yield f"<details><summary>{_html(plain(heading.spans))}</summary>"
-        yield from _parts(body)
-        yield "</details>"
+        yield "\n\n".join((f"<details><summary>{_html(plain(heading.spans))}</summary>", *_parts(body), "</details>"))
     else:
         yield f"### {escape_markdown(plain(heading.spans))}"
         yield from _parts(body)
@@ -99,13 +124,21 @@ def _block(block: Block) -> str:
             return _inline(spans)
 
 
-def _table(table: Table) -> str:
-    from tabulate import tabulate
+_HEAD_ROWS = 2
+"""Lines of a table above its rows."""
 
-    rows = [[_inline((cell,)) for cell in row] for row in table.rows]
-    sides = ["right" if side == ">" else "left" for side in table.align]
-    text = tabulate(rows, table.header, tablefmt="pipe", colalign=sides, disable_numparse=True)
+
+def _table(table: Table) -> str:
+    rows = [table.header, ["--:" if side == ">" else "---" for side in table.align]]
+    rows += [[_linked(cell) for cell in row] for row in table.rows]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"{text}\n\n{escape_markdown(plain(table.note))}" if table.note else text
+
+
+def _linked(cell: Cell) -> str:
+    """Return a cell of a table; one with an address is a link."""
+    text = _inline((cell,))
+    return f"[{text}]({cell.href})" if isinstance(cell, Span) and cell.href else text
 
 
 def _inline(cells: Iterable[Cell]) -> str:

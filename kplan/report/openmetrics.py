@@ -5,14 +5,17 @@ https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kplan.report.view import Metric
+from kplan.report.view import CaseReport, Metric
 
 if TYPE_CHECKING:
     from kplan.documents.base import Report
+
+_MOST_CHARACTERS = 500
+"""Of a reason; monitoring systems refuse very long labels."""
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -22,13 +25,14 @@ def render_openmetrics(document: Report, metrics: Iterable[Metric]) -> str:
     return _text([*_of_any(document), *metrics])
 
 
-def refused_in_openmetrics() -> str:
+def refused_in_openmetrics(report: CaseReport) -> str:
     """Return the metrics of a question that has no answer."""
-    return _text([_answered(0)])
+    reason = "; ".join(case.detail for case in report.cases)
+    return _text([_answered(0, {"reason": reason[:_MOST_CHARACTERS]})])
 
 
-def _answered(value: float) -> Metric:
-    return Metric("answered", "Whether the question has an answer.", value)
+def _answered(value: float, labels: Mapping[str, str] = {}) -> Metric:
+    return Metric("answered", "Whether the question has an answer.", value, labels)
 
 
 def _of_any(document: Report) -> Iterator[Metric]:

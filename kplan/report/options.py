@@ -89,6 +89,7 @@ class ReportOptions(msgspec.Struct, frozen=True):
     has_details: bool = True  #: the format shows everything that is known about each case
     command: str = ""  #: the command that makes the report, as it was typed; empty where it is not known
     repository: str = ""  #: its root; empty leaves the names of files as they are on the command line
+    pages: str = ""  #: the address under which a pipeline shows its files; empty where it is not known
 
     @property
     def in_full(self) -> bool:

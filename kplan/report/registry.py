@@ -151,7 +151,7 @@ def render_refusal(report: CaseReport, output: str) -> str:
     if output == "openmetrics":
         from kplan.report.openmetrics import refused_in_openmetrics
 
-        return refused_in_openmetrics()
+        return refused_in_openmetrics(report)
     if output == "markdown":
         return refused_in_markdown(report)
     if output == "html":

@@ -4,7 +4,7 @@ Tables as text: columns that fit the width; long cells fold between words, or af
 
 By hand are the widths of columns and where cells fold: in 129 tables of a dozen reports, 60 to 100 columns wide, Rich
 by itself breaks 205 words anywhere, tabulate (given these widths) 64, and this 3, on as many lines. So is their text: a
-terminal gets the very lines of a pipe, in colour, and to import tabulate, which draws those of Markdown, takes 18 ms.
+terminal gets the very lines of a pipe, in colour.
 """
 
 from __future__ import annotations

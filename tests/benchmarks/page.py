@@ -28,7 +28,6 @@ import bench_timeline
 import bench_what_if
 import clusters
 import scheduler_perf
-from tabulate import tabulate
 
 import kplan
 
@@ -67,8 +66,8 @@ Row = Sequence[str | int]
 def table(headers: Sequence[str], rows: Iterable[Row]) -> str:
     """Lay out a table in Markdown."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    align = ["left", *["right"] * (len(headers) - 1)]
-    return str(tabulate(cells, headers, tablefmt="pipe", disable_numparse=True, colalign=align))
+    lines = [headers, ["---", *["--:"] * (len(headers) - 1)], *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def machine() -> str:

@@ -7,7 +7,7 @@ import typer
 from kplan.program.main import _COMMANDS, app
 from tests.cli.commands import invoke, printed, refused
 
-HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "tabulate", "pydantic"}
+HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "pydantic"}
 
 COMMANDS = {
     "kplan.questions.place.command",

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kplan.report.markdown import escape_markdown
+from kplan.report.blocks import Heading, Preformatted, Table
+from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
 from tests.cli.commands import invoke
 from tests.effects.test_queue_plan import node, pod
 from tests.report.github import calls, tags
@@ -178,3 +179,27 @@ def test_no_refusal_calls(text: str, tmp_path: Path) -> None:
 
     assert refused.exit_code == 2
     check(page.read_text())
+
+
+def test_a_long_report_keeps_its_verdict_and_ends_within_no_fence_section_or_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = tuple((f"shop/web-{number}", "ä" * 40) for number in range(2000))
+    folded = [Heading(("All of them",)), Preformatted("kube-scheduler writes", "x" * 70_000)]
+    blocks = [Heading(("Answer",), 0), Table(("POD", "WHY"), rows, "<<"), *folded, Heading(("Verdict: failed",), 0)]
+
+    text = render_markdown(blocks, "Answer")
+
+    assert 50_000 < len(text.encode()) <= MOST_BYTES
+    assert text.count("```") % 2 == 0
+    assert text.count("<details>") == text.count("</details>") == 0
+    assert all(line.endswith(" |") for line in text.splitlines() if line.startswith("|"))
+    assert text.endswith("sections are left out.\n\n**Verdict: failed**\n")
+
+
+def test_short_reports_are_whole() -> None:
+    blocks = [Heading(("Answer",), 0), Heading(("More",)), Table(("A", "B"), (("1", "2"),), "<>"), Heading(("V",), 0)]
+
+    assert render_markdown(blocks, "Answer") == (
+        "## Answer\n\n<details><summary>More</summary>\n\n| A | B |\n| --- | --: |\n| 1 | 2 |\n\n</details>\n\n**V**\n"
+    )

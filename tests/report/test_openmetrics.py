@@ -99,4 +99,6 @@ def test_what_has_no_answer_says_so(tmp_path: Path) -> None:
     result = invoke("check", "-s", tmp_path / "missing.json", "-o", "openmetrics")
 
     assert result.exit_code == 2
-    assert list(samples_of(result.stdout)) == [("kplan_answered", "", 0)]
+    [(name, labels, value)] = samples_of(result.stdout)
+    assert (name, value) == ("kplan_answered", 0)
+    assert labels.endswith('missing.json: no such file or directory"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -30,7 +31,8 @@ from kplan.report.head import change_text
 from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
-from kplan.report.view import Case, State, View
+from kplan.report.repository import file_in
+from kplan.report.view import Case, View
 from kplan.report.words import left_out
 
 STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
@@ -67,10 +69,10 @@ def workloads_sentence(document: DiffReport) -> str:
     worse = [row for row in document.workloads if row.now_pending > 0]
     parts = []
     if worse:
-        names = [_pending_of(row) for row in worse[:_MOST_NAMED]]
-        parts.append(f"pending now: {listing(names, len(worse) - len(names), most=_MOST_NAMED)}")
+        more = f" and {count(len(worse) - 1, 'more workload')}" if len(worse) > 1 else ""
+        parts.append(f"pending now: {_pending_of(worse[0])}{more}")
     if evicted := evicted_for_good(document):
-        parts.append(f"evicted now: {listing(evicted, most=_MOST_NAMED)}")
+        parts.append(f"evicted now: {listing(evicted, most=1)}")
     others = [row for row in document.workloads if row.now_pending <= 0]
     numbers = Counter(row.difference for row in others)
     noun = "pod" if all(row.workload.startswith(f"{_POD}/") for row in others) else "workload"
@@ -126,13 +128,13 @@ def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) 
     most = len(rows) if options.explain or options.top is None else _MOST_ROWS
     yield Table(
         ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),
-        tuple(_workload_row(row) for row in rows[:most]),
+        tuple(_workload_row(row, options) for row in rows[:most]),
         "<<<<<",
         note=left_out(len(rows) - most),
     )
 
 
-def _workload_row(row: WorkloadDifference) -> tuple[Cell, ...]:
+def _workload_row(row: WorkloadDifference, options: ReportOptions) -> tuple[Cell, ...]:
     word = (
         Span("pending now", "bad")
         if row.now_pending > 0
@@ -141,12 +143,33 @@ def _workload_row(row: WorkloadDifference) -> tuple[Cell, ...]:
     if row.now_pending <= 0:
         word = Span(difference_word(row), STYLES.get(row.difference, ""))
     return (
-        name_of(row.workload),
+        _workload_link(row, options),
         word,
         _workload_place(row, row.before),
         _workload_place(row, row.after),
         workload_reason(row),
     )
+
+
+def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
+    """Return the name of a workload; where pipelines show files, with the address of its line."""
+    name = name_of(row.workload)
+    if not options.pages:
+        return name
+    case = _located(row)
+    file = file_in(options.repository, options.here, case.file)
+    is_inside = file and not file.startswith(("/", "../"))
+    return Span(name, href=f"{options.pages}/{quote(file)}#L{case.line or 1}") if is_inside else name
+
+
+def _located(row: WorkloadDifference) -> Case:
+    """Return a case of a workload with its line in the manifests of the second answer."""
+    case = Case(name_of(row.workload), "skipped", "", "", kind="workload")
+    if row.decision is not None:
+        case = located(case, row.decision)
+    if row.origin and not case.file:
+        case = replace(case, file=row.origin.file, document=row.origin.document, line=row.origin.line or None)
+    return replace(case, workload=case.name if case.file else "")
 
 
 def difference_word(row: WorkloadDifference) -> str:
@@ -261,24 +284,15 @@ def workload_cases(document: DiffReport) -> Iterator[Case]:
     """Yield a case for each workload, at its line in the manifests of the second answer."""
     failed = failed_rows(document)
     for row in document.workloads:
-        state: State = "failed" if row.workload in failed else "skipped"
-        is_notable = row.now_pending > 0
         ends = "NewVictim" if row.evicts else rule_for(row.difference)
-        rule = "NewlyPending" if row.now_pending > 0 else ends
-        case = Case(
-            name_of(row.workload),
-            state,
-            rule,
-            _message(row),
-            workload_reason(row),
-            kind="workload",
-            is_notable=is_notable,
+        yield replace(
+            _located(row),
+            state="failed" if row.workload in failed else "skipped",
+            rule="NewlyPending" if row.now_pending > 0 else ends,
+            message=_message(row),
+            detail=workload_reason(row),
+            is_notable=row.now_pending > 0,
         )
-        if row.decision is not None:
-            case = located(case, row.decision)
-        if row.origin and not case.file:
-            case = replace(case, file=row.origin.file, document=row.origin.document, line=row.origin.line or None)
-        yield replace(case, workload=name_of(row.workload) if case.file else "")
 
 
 def _message(row: WorkloadDifference) -> str:
@@ -352,6 +366,14 @@ _FACTS = {
 
 
 def _opening(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+    if options.is_comment:  # whoever reads it wants to know first whether it may be merged
+        word = Span("Failed", "bad") if document.verdict.failed else Span("Passed", "good")
+        yield line(word, f": {listing(document.verdict.fail_on)}" if document.verdict.failed else "")
+        return
+    yield from _sides(document)
+
+
+def _sides(document: DiffReport) -> Iterator[Block]:
     yield line("Before: ", _side(document.before))
     yield line("After: ", _side(document.after))
 
@@ -380,6 +402,9 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
         note = left_out(len(facts) - most)
         sides = "<<" if any(fact.fact == NODE for fact in facts) else ">>"
         yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), f"<<{sides}", note=note)
+    if options.is_comment:
+        yield Heading(("What was compared",))
+        yield from _sides(document)
 
 
 def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
@@ -515,6 +540,8 @@ def _number(fits: int | None) -> str:
 def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
     named = {name for row in document.workloads for name in (row.workload, *row.evicts)}
     yield from workload_cases(document)
+    # Pods that are evicted and pending again are told with their workload.
+    named |= {*document.victims_added} - {*evicted_for_good(document)}
     counted_objects = {event.object for event in document.verdict.counted}
     for pod in document.pods:
         if pod.workload in named or pod.difference is Difference.STILL_PENDING:

@@ -1,0 +1,84 @@
+"""The comment on a pull request: what is worse first, links to lines, and what only moves folded away."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import invoke
+from tests.simulation.clusters import deployment, node
+
+GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_SHA": "abc"}
+GITLAB = {"CI_PROJECT_URL": "https://git.example.com/g/r", "CI_COMMIT_SHA": "def"}
+
+
+def written(folder: Path, **workloads: dict[str, Any]) -> Path:
+    folder.mkdir()
+    for name, workload in workloads.items():
+        (folder / f"{name}.json").write_text(json.dumps(workload, indent=1))
+    return folder
+
+
+def sized(name: str, replicas: int, cpu: str) -> dict[str, Any]:
+    workload = deployment(name, replicas)
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return workload
+
+
+@pytest.fixture
+def comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that writes the comment, given variables of the environment and further options."""
+    before = written(tmp_path / "before", web=sized("web", 2, "1"), api=sized("api", 1, "1"))
+    after = written(tmp_path / "after", web=sized("web", 2, "1"), api=sized("api", 4, "1"))
+    (after / "big.json").write_text(json.dumps(sized("big", 2, "900")))
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("a"), node("b")]}))
+    monkeypatch.chdir(tmp_path)
+    for name in (*GITHUB, *GITLAB, "GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def write(environment: dict[str, str], *more: str) -> str:
+        words = ("diff", after.name, "--against-manifests", before.name, "-s", cluster, "-o", "markdown", *more)
+        return invoke(*words, **environment).stdout
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [(GITHUB, "https://github.com/o/r/blob/abc/"), (GITLAB, "https://git.example.com/g/r/-/blob/def/")],
+)
+def test_workloads_are_links_to_their_lines(comment: Any, environment: dict[str, str], address: str) -> None:
+    links = dict(re.findall(r"^\| \[([^]]+)\]\(([^)]+)\)", comment(environment), re.MULTILINE))
+
+    assert links.keys() == {"Deployment default/big", "Deployment default/api"}
+    for name, link in links.items():
+        path, _, line = link.removeprefix(address).partition("#L")
+        assert path == f"after/{name.rpartition('/')[2]}.json"
+        assert 1 <= int(line) <= len(Path(path).read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {**GITHUB, "GITHUB_SERVER_URL": "javascript:alert(1)"}, {**GITHUB, "GITHUB_SHA": "a)b"}]
+)
+def test_without_a_known_address_there_is_no_link(comment: Any, environment: dict[str, str]) -> None:
+    assert "](" not in comment(environment)
+
+
+def test_what_is_worse_and_whether_it_fails_comes_first(comment: Any) -> None:
+    heading, _, verdict, *_ = comment({}, "--fail-on", "regression").splitlines()
+
+    assert (
+        heading == "## Pending now: both pods of Deployment default/big; 1 workload differs: 1 scaled; 1 pod the same"
+    )
+    assert verdict == "**Failed**: regression"
+    assert comment({}).splitlines()[2] == "**Passed**"
+
+
+def test_only_the_first_of_many_workloads_is_named_in_the_first_line(comment: Any, tmp_path: Path) -> None:
+    for name in ("c", "d"):
+        (tmp_path / "after" / f"{name}.json").write_text(json.dumps(sized(name, 1, "900")))
+
+    assert "Deployment default/big and 2 more workloads;" in comment({}).splitlines()[0]
