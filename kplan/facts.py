@@ -81,3 +81,27 @@ class ClusterChange(Document, frozen=True, kw_only=True):
     count: Count = 0
     objects: tuple[str, ...] = ()
     requests: dict[str, RequestSum] | UnsetType = UNSET
+
+
+class QuotaUse(Document, frozen=True, kw_only=True):
+    """A resource of which a quota has too little left for one more pod; quantities in Kubernetes form."""
+
+    resource: str
+    requested: str
+    used: str
+    hard: str
+
+
+class RefusedPods(Document, frozen=True, kw_only=True):
+    """Why the API server takes no more pods of a workload.
+
+    Attributes
+    ----------
+    by : what refuses them, such as ResourceQuota web/team; empty where it has no name
+    uses : where a quota does
+    message : of the API server
+    """
+
+    by: str = ""
+    uses: tuple[QuotaUse, ...] = ()
+    message: str = ""

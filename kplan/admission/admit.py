@@ -28,6 +28,7 @@ from kplan.api.meta import ResourceList
 from kplan.api.names import object_name
 from kplan.api.quantity import parse
 from kplan.api.scheduling import RuntimeClass, Scheduling
+from kplan.facts import RefusedPods
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
@@ -56,6 +57,7 @@ class Admission(msgspec.Struct, frozen=True):
     warnings: tuple[Warning, ...] = ()
     rejected: str | None = None  #: why the API server refuses it, in upstream's text; None where it does not
     stages: tuple[Stage, ...] = ()  #: the plugins that changed it, in order
+    because: RefusedPods | None = None  #: the facts behind a refusal
 
 
 class Admitter:
@@ -95,7 +97,7 @@ class Admitter:
                 pod = stage.pod
             name = pod.metadata.name
             if whole is not None and (invalid := whole.invalid(pod, self._minor)):
-                raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
+                raise Refusal(invalid)
             limits.check(pod, self._snapshot.limit_ranges)
             namespace = self._namespaces.get(pod.metadata.namespace)
             policy = enforced({} if namespace is None else namespace.metadata.labels, self._minor)
@@ -103,11 +105,11 @@ class Admitter:
                 raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
             check_overhead(pod, self._snapshot.runtime_classes)
             self.quotas.charge(pod)
-        except Refusal as refusal:
-            return Admission(pod, tuple(warnings), str(refusal), tuple(stages))
         except Rejection as rejection:
-            return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}', tuple(stages))
-        return Admission(pod, tuple(warnings), None, tuple(stages))
+            text = str(rejection) if isinstance(rejection, Refusal) else f'pods "{name}" is forbidden: {rejection}'
+            because = replace(rejection.because, message=str(rejection))
+            return Admission(pod, tuple(warnings), text, tuple(stages), because)
+        return Admission(pod, tuple(warnings), stages=tuple(stages))
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> None:
         """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""

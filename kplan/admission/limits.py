@@ -32,12 +32,17 @@ from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
 from kplan.api.quantity import MAX_INT64, Quantity, parse
+from kplan.facts import QuotaUse, RefusedPods
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
 
 
 class Rejection(Exception):  # noqa: N818 - a verdict, not an error; it never leaves admission
-    """A pod that an admission plugin forbids; the message is the plugin's."""
+    """A pod that an admission plugin forbids; the message is the plugin's, and `because` has the facts behind it."""
+
+    def __init__(self, message: str, because: RefusedPods = RefusedPods()) -> None:  # noqa: B008 - it is frozen
+        super().__init__(message)
+        self.because = because
 
 
 class Refusal(Rejection):
@@ -88,7 +93,7 @@ def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
     Raises Rejection with all violations of the first limit range that has any.
     """
     for limit_range in of_namespace(pod, limit_ranges):
-        _refuse(problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec))
+        _refuse(limit_range, (problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec)))
 
 
 def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> None:
@@ -96,7 +101,7 @@ def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]
     requests = parsed(claim.spec.resources.requests)
     for limit_range in of_namespace(claim, limit_ranges):
         items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]
-        _refuse(problem for item in items for problem in _beyond(item, [("request", requests)]))
+        _refuse(limit_range, (problem for item in items for problem in _beyond(item, [("request", requests)])))
 
 
 def _beyond(item: LimitRangeItem, sides: list[tuple[str, Amounts]]) -> Iterator[str]:
@@ -107,10 +112,11 @@ def _beyond(item: LimitRangeItem, sides: list[tuple[str, Amounts]]) -> Iterator[
         yield from _outside(item.type, name, bound, 1, sides[::-1])
 
 
-def _refuse(problems: Iterable[str]) -> None:
+def _refuse(limit_range: LimitRange, problems: Iterable[str]) -> None:
     distinct = list(dict.fromkeys(problems))
     if distinct:
-        raise Rejection(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+        text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+        raise Rejection(text, RefusedPods(by=f"LimitRange {limit_range.metadata.key}"))
 
 
 def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
@@ -240,7 +246,7 @@ class QuotaLedger:
                 continue
             name = quota.metadata.name
             if isinstance(item, Pod):
-                _require_stated(name, tracked, item)
+                _require_stated(quota, tracked, item)
             unknown = sorted(tracked - used.keys())
             if unknown:
                 raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
@@ -248,10 +254,20 @@ class QuotaLedger:
             new = {resource: used.get(resource, _ZERO).plus(amount) for resource, amount in requested.items()}
             exceeded = sorted(resource for resource, amount in new.items() if amount.nanos > hard[resource].nanos)
             if exceeded:
-                raise Rejection(
+                text = (
                     f"exceeded quota: {name}, requested: {_show(requested, exceeded)},"
                     f" used: {_show(used, exceeded)}, limited: {_show(hard, exceeded)}"
                 )
+                uses = tuple(
+                    QuotaUse(
+                        resource=resource,
+                        requested=str(requested[resource]),
+                        used=str(used.get(resource, _ZERO)),
+                        hard=str(hard[resource]),
+                    )
+                    for resource in exceeded
+                )
+                raise Rejection(text, RefusedPods(by=f"ResourceQuota {quota.metadata.key}", uses=uses))
             charged.append((used, new))
         for used, new in charged:
             used.update(new)
@@ -329,7 +345,7 @@ def _is_tracked(name: str) -> bool:
     return name in _POD_RESOURCES or name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)) or extended
 
 
-def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
+def _require_stated(quota: ResourceQuota, tracked: Iterable[str], pod: Pod) -> None:
     """Refuse containers without requests or limits that a quota counts (upstream Constraints)."""
     if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
         return
@@ -340,7 +356,8 @@ def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
             missing.setdefault(name, set()).add(container.name)
     if missing:
         parts = [f"{name} for: {','.join(sorted(containers))}" for name, containers in sorted(missing.items())]
-        raise Rejection(f"failed quota: {quota}: must specify {'; '.join(parts)}")
+        text = f"failed quota: {quota.metadata.name}: must specify {'; '.join(parts)}"
+        raise Rejection(text, RefusedPods(by=f"ResourceQuota {quota.metadata.key}"))
 
 
 def _matches(quota: ResourceQuota, item: Scoped) -> bool:

@@ -96,7 +96,7 @@ KINDS: tuple[Kind, ...] = (
     _read("storage.k8s.io/v1", storage.CSIDriver, is_namespaced=False),
     _read("storage.k8s.io/v1", storage.CSIStorageCapacity, others=("v1beta1",)),
     _read("storage.k8s.io/v1", storage.VolumeAttachment, is_namespaced=False),
-    _read("scheduling.k8s.io/v1", scheduling.Lease, namespace=NODE_LEASES),
+    _read("coordination.k8s.io/v1", scheduling.Lease, namespace=NODE_LEASES),
     _read("v1", core.ResourceQuota),
     _read("v1", core.ServiceAccount),
     _read("v1", core.LimitRange),

@@ -13,6 +13,8 @@ from kplan.documents.nodes import ClusterMap, NewNodeRef, NodeChanges, RightSizi
 from kplan.engine.details import Code, Detail
 from kplan.facts import Count, Document, Positive
 from kplan.framework.results import Outcome, Preemption
+from kplan.health.pods import PodHealth
+from kplan.health.workloads import WorkloadHealth
 
 GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 
@@ -246,6 +248,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     scores : node -> score; empty when one node or none is feasible
     score_details : node -> plugin -> where its score comes from; with --explain
     current : where the pod runs, for the question why it is there; null for a pending pod
+    health : what the pod is at present, for the same question
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
         Only for the first fifty different pods of a report.
@@ -273,6 +276,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     score_details: dict[str, dict[str, tuple[str, ...]]] = {}
     preemption: Preemption | None = None
     current: Current | UnsetType | None = UNSET
+    health: PodHealth | UnsetType = UNSET
     diagnosis: str | UnsetType = UNSET
     remedies: tuple[Remedy, ...] | UnsetType = UNSET
     at_fault: PodField | UnsetType = UNSET
@@ -324,6 +328,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     groups : what becomes of the pod groups of these pods, where the scheduler has groups
     luck : what depends on draws among equals; absent where nothing does, or there are too many pods to draw
     right_sizing : with recommended requests and without manifests: which nodes are not needed any more
+    workloads : what the workloads are at present that the question names; absent where it names none
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
@@ -336,6 +341,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
     right_sizing: RightSizing | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET
+    workloads: tuple[WorkloadHealth, ...] | UnsetType = UNSET
 
 
 class Aftermath(Document, frozen=True, kw_only=True):

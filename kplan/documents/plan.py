@@ -14,6 +14,7 @@ from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
 from kplan.documents.placement import GroupPlan, Luck, PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
 from kplan.facts import Count, Document, Percent, Positive
+from kplan.health.workloads import AtPresent
 
 
 class Action(enum.StrEnum):
@@ -173,6 +174,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
     forced : what the flags would change that kubectl asks for there; absent where it refuses no node
     right_sizing : with recommended requests and without manifests: which nodes are not needed any more
+    at_present : without manifests: what is not well before anything happens; absent where all is well
     """
 
     TABLE: ClassVar[str] = "changes"
@@ -200,6 +202,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     right_sizing: RightSizing | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
+    at_present: AtPresent | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

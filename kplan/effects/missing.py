@@ -6,68 +6,124 @@ node.
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import structs
 
-from kplan.answers.answer import Answer
 from kplan.answers.verdict import counted_warnings
+from kplan.api.core import Pod
+from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
+from kplan.api.pod import PodMeta
 from kplan.cluster.base import Base
-from kplan.documents.base import Context, Report, Verdict
+from kplan.documents.base import Report, Verdict
 from kplan.effects.watching import begin
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, RefusedPods
+from kplan.health.nodes import nodes_health
+from kplan.health.words import shortage_text
+from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
+from kplan.simulation.objects import eligible_nodes
 from kplan.snapshot.model import Snapshot
+from kplan.subjects.workload_pods import controllers_of_workloads
 
 MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"
 
-A = TypeVar("A", bound=Answer)
 R = TypeVar("R", bound=Report)
 
 _ENDED = ("Succeeded", "Failed")
 _ALLOW = ("", "Allow")
+_WITH_REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 
 
-def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
-    """Return a warning for each workload of the cluster that has too few pods since the API server refuses more.
+def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
+    """Return what workloads of the cluster are at present, in the order of their kinds.
 
     Parameters
     ----------
-    only : keys of workloads, KIND/NAMESPACE/NAME; None for all
+    only : KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls
     """
-    lacking = [*_lacking(base.objects)] if only is None or only else []
+    snapshot = base.objects
+    pods = pods_health(snapshot)
+    everything = {health.workload: health for health in workloads_health(snapshot, {}, _wanted_nodes(snapshot), pods)}
+    refused = _refused(base, [key for key, health in everything.items() if "misses-pods" in health.states])
+    if refused:
+        nodes = _wanted_nodes(snapshot)
+        everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
+    controlled = {object_name(kind, *name) for kind, *name in controllers_of_workloads(snapshot)}
+    chosen = everything.keys() - controlled if only is None else only
+    return tuple(health for key, health in everything.items() if key in chosen)
+
+
+def at_present(base: Base) -> AtPresent | None:
+    """Return what is not well in the cluster; None where all is."""
+    snapshot = base.objects
+    workloads = [health for health in workloads_at_present(base) if not health.has_what_it_wants]
+    own = {pod.metadata.key for pod in snapshot.pods if controller_of(pod.metadata) is None}
+    present = AtPresent(
+        nodes=tuple(node for node in nodes_health(snapshot).values() if node.states or node.unusable),
+        workloads=tuple(sorted(workloads, key=lambda health: not health.is_short)),
+        pods=tuple(pod for key, pod in pods_health(snapshot).items() if key in own and not pod.is_well),
+    )
+    return present if present.nodes or present.workloads or present.pods else None
+
+
+def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the nodes on which each DaemonSet wants a pod."""
+    return {
+        f"DaemonSet/{daemons.metadata.key}": [
+            name for name, answer in eligible_nodes(daemons.spec.template, snapshot.nodes).items() if answer.should_run
+        ]
+        for daemons in snapshot.daemon_sets
+    }
+
+
+def _refused(base: Base, lacking: Sequence[str]) -> dict[str, RefusedPods]:
+    """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason."""
+    owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
+    lacking = [key for key in lacking if key.partition("/")[0] in _WITH_REPLICAS]
     if not lacking:
-        return ()
+        return {}
     simulation = begin(base)
     for key in lacking:
         owner = simulation.workloads.owner(key)
         if owner is not None:
             simulation.enqueue(owner)
     simulation.run_controllers()
-    warnings: list[InputWarning] = []
+    specs = {
+        object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
+        for kind in _WITH_REPLICAS
+        for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
+    }
+    refused: dict[str, RefusedPods] = {}
     for key in lacking:
         owner = simulation.workloads.owner(key)
-        if owner is None or not owner.refusal or (only is not None and owner.workload.key not in only):
+        if owner is None or not owner.refusal:
             continue
-        missing = owner.desired - len(owner.pods)
-        are = "replica is" if owner.desired == 1 else "replicas are"
-        message = f"{missing} of {owner.desired} {are} missing, since its controller gets: {owner.refusal}"
-        warnings.append(InputWarning(MISSING_REPLICAS, owner.workload.key, message))
-    return tuple(warnings)
+        pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
+        because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
+        above = key
+        while above and above not in refused:
+            refused[above] = because
+            above = owners.get(above, "")
+    return refused
 
 
-def telling_missing(plan: A, base: Base) -> A:
-    """Return an answer whose reports warn about missing replicas, of any workload, and about runs that pile up."""
+def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
+    """Return a warning for each workload of the cluster that has too few pods, and whose controller makes no more.
 
-    def context() -> Context:
-        known = plan.make_context()
-        return structs.replace(known, warnings=(*known.warnings, *missing_replicas(base), *piled_up(base.objects)))
-
-    return dataclasses.replace(plan, make_context=context)
+    Parameters
+    ----------
+    only : keys of workloads, KIND/NAMESPACE/NAME; None for all
+    """
+    if only is not None and not only:
+        return ()
+    return tuple(
+        InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health))
+        for health in workloads_at_present(base, only)
+        if health.is_short and "misses-pods" not in health.states
+    )
 
 
 def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
@@ -79,23 +135,6 @@ def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
     if counted:
         verdict = Verdict.of(verdict.fail_on, [*verdict.counted, *counted])
     return structs.replace(report, warnings=(*report.warnings, *missing), verdict=verdict)
-
-
-def _lacking(snapshot: Snapshot) -> Iterator[str]:
-    """Yield the keys of controllers in the snapshot that own fewer pods than they want."""
-    pods: Counter[str] = Counter()
-    for pod in snapshot.pods:
-        owner = controller_of(pod.metadata)
-        if owner is not None and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None:
-            pods[object_name(owner.kind, pod.metadata.namespace, owner.name)] += 1
-    wanted = [
-        *((f"ReplicaSet/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.replica_sets),
-        *((f"StatefulSet/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.stateful_sets),
-        *((f"ReplicationController/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.replication_controllers),
-    ]
-    for key, replicas in wanted:
-        if pods[key] < (1 if replicas is None else replicas):
-            yield key
 
 
 def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterator[InputWarning]:

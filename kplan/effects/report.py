@@ -29,7 +29,7 @@ from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.carried_out import CarriedOut, Decisions
-from kplan.effects.missing import MISSING_REPLICAS, missing_replicas, piled_up
+from kplan.effects.missing import MISSING_REPLICAS, at_present, missing_replicas, piled_up
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_course import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
@@ -123,16 +123,21 @@ def change_report(
         timeline=change.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
+        at_present=(at_present(base) or UNSET) if _is_about_all(base, change, command) else UNSET,
     )
 
 
 def _missing(base: Base, change: CarriedOut, command: str) -> Iterator[InputWarning]:
     """Yield warnings about replicas that were missing before: of all workloads where the question is about all."""
-    if command == "plan" and not change.applied and set(base.pending_keys()) <= set(change.queue):
+    if _is_about_all(base, change, command):
         yield from missing_replicas(base)
         yield from piled_up(base.objects)
     else:
         yield from missing_replicas(base, {one.update.key for one in change.applied if one.change is Change.NONE})
+
+
+def _is_about_all(base: Base, change: CarriedOut, command: str) -> bool:
+    return command == "plan" and not change.applied and set(base.pending_keys()) <= set(change.queue)
 
 
 def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:

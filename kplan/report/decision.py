@@ -12,6 +12,8 @@ from kplan.api.quantity import count, listing, readable
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.engine import details as d
 from kplan.framework.results import Outcome, Preemption, WhyNot
+from kplan.health.pods import PodHealth
+from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.new_nodes import new_node_text
 from kplan.report.options import DEFAULT_TOP, ReportOptions
@@ -309,21 +311,15 @@ def of_several(text: str, number: int) -> str:
 
 def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     style = OUTCOME_STYLES[placement.outcome]
-    if placement.current:
-        return _current_decision(name, placement.current)
+    health = placement.health
+    if placement.current and health:
+        style = "good" if health.is_well else "warn" if health.state == "starting" else "bad"
+        return (Span(pod_text(health), style),)
     if placement.node is not None:
         if placement.new_node:
             return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
         return (f"{name} -> ", Span(placement.node, style))
     return (f"{name} ", Span(outcome_text(placement), style))
-
-
-def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
-    if current.still_best:
-        return (f"{name} runs on {current.node}, ", Span("and would go there again", "good"))
-    if current.still_fits:
-        return (f"{name} runs on {current.node}; ", Span("today it would go to another node", "warn"))
-    return (f"{name} runs on {current.node}, ", Span("but would no longer fit there", "bad"))
 
 
 def decision_blocks(
@@ -337,7 +333,10 @@ def decision_blocks(
     """
     outcome = placement.outcome
     n_nodes = placement.nodes_count or n_nodes
-    if placement.current:
+    if placement.current and placement.health:
+        yield from _present(placement, placement.current, placement.health, options)
+        if not options.in_full:
+            return
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis if isinstance(placement.diagnosis, str) else ""
     is_said = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
@@ -356,6 +355,18 @@ def decision_blocks(
         yield from _rejected(placement, n_nodes, options)
     if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
+
+
+def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:
+    """Yield what helps a pod that has its node, and that scheduling is none of it."""
+    yield from (line(text) for text in pod_advice(health))
+    if health.state in ("not-ready", "starting", "being-deleted"):
+        yield line(NOT_SCHEDULING)
+    elif health.state == "ready" and not current.still_fits and current.node in placement.rejections:
+        why = "; ".join(failure_lines(placement.rejections[current.node]))
+        yield line(f"It would no longer fit there: {why}.")
+    if not options.in_full:
+        yield line(Span("--explain shows where it would go if it were scheduled again", "hint"))
 
 
 def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:

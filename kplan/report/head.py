@@ -10,6 +10,7 @@ from kplan.api.quantity import count, listing, readable
 from kplan.documents.base import Report
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange
+from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import grouped
@@ -76,12 +77,25 @@ def closing_blocks(document: Report) -> Iterator[Block]:
         yield from (line(text, indent=1, is_item=True) for text in warnings)
 
 
+def _told_at_once(document: Report) -> set[tuple[str, str]]:
+    """Return code and object of the warnings about workloads that the answer itself is about."""
+    present = getattr(document, "at_present", UNSET)
+    workloads = present.workloads if present else getattr(document, "workloads", ())
+    return {("MissingReplicas", one.workload) for one in workloads or () if isinstance(one, WorkloadHealth)}
+
+
 def warning_texts(document: Report) -> list[str]:
     """Return a sentence for everything that may make the answer differ from what the cluster does.
 
     A warning about several objects comes once, under the first of them; one about no object has no name before it.
+    What the answer begins with is no warning any more.
     """
-    objects = grouped(((warning.message, warning.code), warning.object) for warning in document.warnings)
+    told = _told_at_once(document)
+    objects = grouped(
+        ((warning.message, warning.code), warning.object)
+        for warning in document.warnings
+        if (warning.code, warning.object) not in told
+    )
     return [
         f"{f'{listing(names, most=1)}: ' if names[0] else ''}{message} [{code}]"
         for (message, code), names in objects.items()

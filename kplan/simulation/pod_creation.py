@@ -16,7 +16,7 @@ from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
 from kplan.api.workloads import StatefulSet
 from kplan.engine.mappings import Recent
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, RefusedPods
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
@@ -179,6 +179,13 @@ class PodMaker:
         if not isinstance(owner, StatefulSetState):
             return None
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
+
+    def why_refused(self, pod: Pod) -> RefusedPods | None:
+        """Return the facts for which the API server refuses one more pod; None where it takes it. None is counted."""
+        admitted = self._admitter.admit(pod)
+        if admitted.because is None:
+            self._admitter.quotas.release(admitted.pod)
+        return admitted.because
 
     def counts_quota(self, namespace: str) -> bool:
         return namespace in self._has_quota

@@ -257,10 +257,20 @@ def scalable_workloads(names: Sequence[str], namespace: str, snapshot: Snapshot)
     return workloads
 
 
-def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
-    """Return the pods that texts name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`."""
+def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot, *, may_have_none: bool = False) -> list[str]:
+    """Return the pods that texts name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`.
+
+    Parameters
+    ----------
+    may_have_none : take a workload without pods, which is an error otherwise
+    """
     keys: list[str] = []
     for text in names:
         named = object_named(text, namespace, snapshot)
-        keys += [named.key] if named.kind == _POD else pods_of(snapshot, *named)
+        if named.kind == _POD:
+            keys.append(named.key)
+        elif may_have_none:
+            keys += [pod.metadata.key for pod in living_pods(snapshot, *named)]
+        else:
+            keys += pods_of(snapshot, *named)
     return list(dict.fromkeys(keys))

@@ -48,7 +48,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
         lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
         lambda asking: follow_victims(asking, WorkedOff((given_pod, *keys)))[0],
         lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
-        lambda asking: still(whereabouts_report([explain_pod(asking, running[0] if running else keys[0])])),
+        lambda asking: still(whereabouts_report(asking, [explain_pod(asking, running[0] if running else keys[0])])),
     ]
 
 

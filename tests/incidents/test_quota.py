@@ -18,6 +18,7 @@ def test_missing_replicas_are_told_in_the_words_of_the_quota(args: tuple[str, ..
 
 
 def test_missing_replicas_fail_where_warnings_do() -> None:
+    answer("quota", "plan", exit_code=1)
     for args in (("plan", WEB), ("plan",), ("explain", "deploy/team-a/web")):
         answer("quota", *args, "--fail-on", "warning", exit_code=1)
 

@@ -65,7 +65,7 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     planner = demo()
     shown = Shown(None, with_score_details=True) if explain else Shown()
     if kind == "explain":
-        return _still(whereabouts_report([explain_pod(planner, "batch/report-daily-knqdn")], nodes=shown))
+        return _still(whereabouts_report(planner, [explain_pod(planner, "batch/report-daily-knqdn")], nodes=shown))
     if kind == "place":
         pods = ["shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "batch/nightly-export"]
         return _still(planner.plan(pods).report(nodes_of=dict.fromkeys(range(4), shown)))

@@ -24,9 +24,13 @@ from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
+from kplan.health.clock import moment
+from kplan.health.nodes import nodes_health
+from kplan.health.pods import pod_health
+from kplan.health.workloads import WorkloadHealth
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.sequence import run_in_order
-from kplan.subjects.workload_pods import has_ended, no_pod, workloads_called
+from kplan.subjects.workload_pods import no_pod, workloads_called
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
@@ -60,20 +64,23 @@ class Whereabouts(msgspec.Struct, frozen=True):
 
 
 def whereabouts_report(
+    base: Base,
     whereabouts: Sequence[Whereabouts],
     *,
+    workloads: Sequence[WorkloadHealth] = (),
     fail_on: Sequence[Condition] | None = None,
     nodes: NodesShown = None,
     max_listed: int | None = None,
 ) -> PlacementReport:
-    """Return a PlacementReport about pods, at least one; ``current`` of a placement is the node on which the pod runs.
+    """Return a PlacementReport about pods; ``current`` of a placement is the node on which the pod runs.
 
     Parameters
     ----------
+    workloads : whose pods these are, as far as the question names any
     max_listed : the number of pods in the report; the others are counted; None for all
     """
     report = placement_report(
-        whereabouts[0].make_context(),
+        (whereabouts[0].make_context if whereabouts else base.context)(),
         [pod.placement for pod in whereabouts],
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
@@ -81,13 +88,23 @@ def whereabouts_report(
         groups=_groups_of(whereabouts),
     )
     listed = zip(report.placements, whereabouts, strict=False)
+    nodes_now, now = nodes_health(base.objects), moment(base.objects)
+    health = {
+        pod.placement.pod.key: pod_health(base.objects.pod_by_key[pod.placement.pod.key], nodes_now, now)
+        for pod in whereabouts
+    }
     placements = [
-        replace(placement, current=pod.current())
+        replace(placement, current=pod.current(), health=health[pod.placement.pod.key])
         for shown, pod in listed
         for placement in with_new_nodes([shown], pod.adds)
     ]
     changes = [pod.nodes for pod in whereabouts if pod.nodes is not None]
-    return replace(report, placements=tuple(placements), nodes=_together(changes) if changes else UNSET)
+    return replace(
+        report,
+        placements=tuple(placements),
+        nodes=_together(changes) if changes else UNSET,
+        workloads=tuple(workloads) or UNSET,
+    )
 
 
 def _groups_of(whereabouts: Sequence[Whereabouts]) -> tuple[GroupPlan, ...]:
@@ -130,14 +147,10 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     ------
     NotFoundError
         When the snapshot has no such pod.
-    UsageError
-        When the pod has ended.
     """
     pod = base.objects.pod_by_key.get(key)
     if pod is None:
         raise no_pod(key, base.objects.pod_by_key, workloads_called(base.objects, key))
-    if error := has_ended(pod):
-        raise error
     if pod.spec.node_name:
         context = partial(in_whole_groups, base.context)
         return Whereabouts(context, pod.spec.node_name, _place_again(base, key, pod))

@@ -27,18 +27,16 @@ class Explain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
-        from kplan.effects.missing import missing_replicas, piled_up, with_missing
+        from kplan.effects.missing import missing_replicas, piled_up, with_missing, workloads_at_present
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
         from kplan.subjects.workload_pods import pods_named, workloads_named
 
         base = subject.base
-        missing = missing_replicas(base, workloads_named(self.names, self.namespace, base.objects))
-        try:
-            keys = pods_named(self.names, self.namespace, base.objects)
-        except UsageError as error:
-            raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
-        if not keys:
+        if not self.names:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
+        named = workloads_named(self.names, self.namespace, base.objects)
+        missing = missing_replicas(base, named)
+        keys = pods_named(self.names, self.namespace, base.objects, may_have_none=True)
         refuse_many(keys, base.objects.nodes)
         explained = []
         for key in keys:
@@ -46,6 +44,11 @@ class Explain(Question, frozen=True):
             if showing.progress is not None:
                 showing.progress(len(explained), len(keys))
         report = whereabouts_report(
-            explained, fail_on=showing.fail_on, nodes=showing.explained, max_listed=showing.max_listed
+            base,
+            explained,
+            workloads=workloads_at_present(base, named) if named else (),
+            fail_on=showing.fail_on,
+            nodes=showing.explained,
+            max_listed=showing.max_listed,
         )
         return with_missing(report, [*missing, *piled_up(base.objects, keys)])

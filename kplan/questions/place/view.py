@@ -11,7 +11,9 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.health.words import resume_command, resume_words, state_text, workload_text
+from kplan.health.workloads import WorkloadHealth
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import (
     OUTCOME_STYLES,
     decision_blocks,
@@ -62,6 +64,10 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from group_blocks(document.groups or (), options)
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
+    workloads = _told_first(document)
+    yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
+    if len(groups) == 1 and workloads and _is_single_pod(groups[0]):
+        yield decision_heading(groups[0][0].pod.key, groups[0][0])
     if len(groups) == 1:
         yield from _only(document, groups[0], options)
     elif groups:
@@ -78,6 +84,14 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from right_sizing_blocks(document.right_sizing)
 
 
+def _told_first(document: PlacementReport) -> Sequence[WorkloadHealth]:
+    """Return the workloads that the question names, unless all that is to be said is about their pods."""
+    workloads = document.workloads or ()
+    of_one_pod = [one.states for one in workloads if one.wanted == 1]
+    is_about_pods = len(document.placements) == 1 and of_one_pod in ([()], [("pods-not-ready",)])
+    return () if is_about_pods or any(one.states == ("pods-pending",) for one in workloads) else workloads
+
+
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
     placements = document.placements
     return [
@@ -92,14 +106,16 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
 def _answer(document: PlacementReport) -> str | Heading:
     """Return where the only pod or workload goes, or how many pods end in which way."""
     groups = _groups(document)
+    if named := _told_first(document):
+        style: Style = "bad" if any(one.states for one in named) else "good"
+        return Heading((Span("; ".join(map(workload_text, named)), style),), 0)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
         if _is_single_pod(members):
             return decision_heading(members[0].pod.key, members[0], level=0)
         return _workload_heading(members, level=0)
-    current = [placement.current for placement in document.placements]
-    if current and all(isinstance(whereabouts, Current) for whereabouts in current):
-        return _whereabouts_sentence([whereabouts for whereabouts in current if isinstance(whereabouts, Current)])
+    if document.placements and all(placement.health for placement in document.placements):
+        return _present_sentence(document.placements)
     return _sentence(document, groups)
 
 
@@ -136,24 +152,20 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     return ", ".join([text, *parts])
 
 
-def _whereabouts_sentence(current: Sequence[Current]) -> str:
-    stay = sum(whereabouts.still_best for whereabouts in current)
-    elsewhere = sum(whereabouts.still_fits and not whereabouts.still_best for whereabouts in current)
-    out = len(current) - stay - elsewhere
-    numbers = (
-        (stay, "would go to the same node again"),
-        (elsewhere, "would go to another node today"),
-        (out, "would no longer fit on its node" if out == 1 else "would no longer fit on their nodes"),
-    )
-    return f"{count(len(current), 'pod')}: {', '.join(f'{number} {words}' for number, words in numbers if number)}"
+def _present_sentence(placements: Sequence[PodPlacement]) -> str:
+    """Return how many pods are ready, and what the others are."""
+    states = Counter(placement.health.state for placement in placements if placement.health)
+    words = {"ready": "running and ready", "pending": "without a node", "gated": "kept out of the scheduling queue"}
+    parts = [f"{number} {words.get(state, state.replace('-', ' '))}" for state, number in states.most_common()]
+    return f"{count(len(placements), 'pod')}: {', '.join(parts)}"
 
 
 def _overview(
     document: PlacementReport, groups: Sequence[Sequence[PodPlacement]], options: ReportOptions
 ) -> Iterator[Block]:
     placements = [members[0] for members in groups]
-    if any(placement.current for placement in placements):
-        yield _whereabouts_table(placements, options)
+    if any(placement.health for placement in placements):
+        yield from _present_blocks(placements, options)
         return
     more: dict[str, Counter[str]] = {}
     n_more: Counter[str] = Counter()
@@ -165,33 +177,39 @@ def _overview(
     yield from overview_blocks(rows, options)
 
 
-def _whereabouts_table(placements: Sequence[PodPlacement], options: ReportOptions) -> Table:
-    """Return where pods are and would go; many that stay, or fit nowhere, share a row."""
-    rows: dict[tuple[object, ...], list[PodPlacement]] = {}
-    for placement in placements:
-        current = placement.current
-        stays = isinstance(current, Current) and current.still_best
-        alike = placement.node is None or stays
-        rows.setdefault((stays, placement.outcome, "" if alike else placement.pod.key), []).append(placement)
-    groups: list[list[PodPlacement]] = []
-    for members in rows.values():
-        is_whole = options.is_wide or options.top is None or len(members) <= _MOST_ROWS
-        groups += [[member] for member in members] if is_whole else [members]
-    return Table(("POD", "NODE", "WOULD NOW GO TO"), tuple(map(_whereabouts_row, groups)), "<<<")
+def _is_settled(placement: PodPlacement) -> bool:
+    """Tell whether there is nothing to say about a pod: it runs, and its node would take it again."""
+    current, health = placement.current, placement.health
+    return bool(health and health.state == "ready" and current and current.still_fits)
 
 
-def _whereabouts_row(members: Sequence[PodPlacement]) -> tuple[Cell, ...]:
-    placement = members[0]
-    current, node = placement.current, placement.node
-    if not isinstance(current, Current):
-        now = Span(node or outcome_text(placement), OUTCOME_STYLES[placement.outcome])
-    elif current.still_best:
-        now = Span("the same node", "good")
-    else:
-        now = Span(node or "nowhere", "warn" if node is not None and current.still_fits else "bad")
-    nodes = {member.current.node for member in members if isinstance(member.current, Current)}
-    name = f"{placement.pod.key} and {len(members) - 1} more" if len(members) > 1 else placement.pod.key
-    return (name, f"{len(nodes)} nodes" if len(nodes) > 1 else next(iter(nodes), "-"), now)
+def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of what pods are; those that are ready are counted, unless all is told."""
+    shown = [one for one in placements if options.in_full or not _is_settled(one)]
+    n_ready = len(placements) - len(shown)
+    if n_ready:
+        yield line(f"{count(n_ready, 'pod is', 'pods are')} running and ready.")
+    rows: list[tuple[Cell, ...]] = []
+    for placement in shown:
+        current, node, health = placement.current, placement.node, placement.health
+        if not isinstance(current, Current) or not health:
+            state = Span(outcome_text(placement), OUTCOME_STYLES[placement.outcome])
+        elif health.state == "ready" and not current.still_fits:
+            state = Span("ready, but would no longer fit there", "warn")
+        else:
+            state = Span(state_text(health), "good" if health.is_well else "bad")
+        row: tuple[Cell, ...] = (placement.pod.key, current.node if current else "-", state)
+        if options.in_full:
+            if isinstance(current, Current) and current.still_best:
+                now = Span("the same node", "good")
+            else:
+                fits = node is not None and (not current or current.still_fits)
+                now = Span(node or "nowhere", "warn" if fits else "bad")
+            row = (*row, now)
+        rows.append(row)
+    if rows:
+        header = ("POD", "NODE", "STATE", *(["WOULD NOW GO TO"] if options.in_full else []))
+        yield Table(header, tuple(rows), "<<<<"[: len(header)])
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
@@ -266,11 +284,8 @@ def _end(placement: PodPlacement) -> tuple[Outcome, str]:
 
 
 def _is_well(placement: PodPlacement) -> bool:
-    """Return whether a pod has a node; for a running pod, whether it would go to the same node again."""
-    current = placement.current
-    if isinstance(current, Current):
-        return current.still_best
-    return placement.outcome is Outcome.SCHEDULED
+    """Return whether a pod has a node; of a pod that has one already nothing is to be decided."""
+    return bool(placement.current) or placement.outcome is Outcome.SCHEDULED
 
 
 def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,6 +13,16 @@ from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Action, LargestFit, NodeGroup, PlanReport, PodChange, Usage, Utilisation
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.framework.results import Outcome
+from kplan.health.words import (
+    node_text,
+    pod_advice,
+    pod_text,
+    resume_command,
+    resume_words,
+    workload_name,
+    workload_text,
+)
+from kplan.health.workloads import WorkloadHealth
 from kplan.questions.plan.effects_view import (
     beside_text,
     change_cases,
@@ -24,7 +34,7 @@ from kplan.questions.plan.effects_view import (
     workload_of,
     workloads_blocks,
 )
-from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
@@ -41,7 +51,7 @@ from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import step_blocks
 from kplan.report.view import Case, State, View, reasons_of
-from kplan.report.words import grouped
+from kplan.report.words import grouped, left_out
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
@@ -130,7 +140,63 @@ _MOST_TOLD = 5
 _MOST_DAEMONS = 200
 
 
+_MOST_PRESENT = 10
+
+
+def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[str]:
+    """Return what is not well before anything happens, workloads with too few pods first.
+
+    Nodes that somebody cordoned, or that are full, are none of the first sentence.
+    """
+    present = document.at_present
+    if not present:
+        return []
+    silent = {node.node for node in present.nodes if node.is_silent}
+    told = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
+    short = [workload_text(health) for health in told if health.is_short]
+    others = [workload_text(health) for health in told if not health.is_short]
+    pods = [pod_text(pod) for pod in present.pods if pod.node not in silent or pod.state == "being-deleted"]
+    mild = [node for node in present.nodes if not node.unusable and set(node.states) <= {"cordoned", "full"}]
+    nodes = [*(node for node in present.nodes if node not in mild), *([] if is_sentence else mild)]
+    return [*short, *(f"node {node_text(node)}" for node in nodes), *others, *pods]
+
+
+def _is_short(document: PlanReport) -> bool:
+    present = document.at_present
+    return any(health.is_short for health in present.workloads) if present else False
+
+
+def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
+    """Tell whether all that is wrong with a workload is that nodes do not answer, on which its pods are."""
+    is_only_not_ready = set(health.states) <= {"pods-not-ready", "pods-pending"}
+    return is_only_not_ready and all(pod.node in silent for pod in health.troubled)
+
+
+def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield what is not well besides what the first line says, with the commands that have workloads go on."""
+    present, texts = document.at_present, _present_texts(document)
+    if not present or not texts:
+        return
+    commands = [
+        f"{resume_words(workload)} ({workload_name(workload.workload)}): {command}"
+        for workload in present.workloads
+        if (command := resume_command(workload))
+    ]
+    if len(texts) > 1 or document.changes:
+        yield Heading(("At present",), 2)
+        shown = texts if options.is_wide or options.in_full else texts[:_MOST_PRESENT]
+        yield from (line(text, is_item=True) for text in shown)
+        if more := left_out(len(texts) - len(shown), flag="-o wide"):
+            yield Line(more, is_item=True)
+    for pod in (*(pod for workload in present.workloads for pod in workload.troubled), *present.pods):
+        yield from (line(text) for text in pod_advice(pod) if pod.never_ends)
+    yield from map(line, commands[:_MOST_PRESENT])
+
+
 def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    begins_with_present = not (document.changes or document.workloads) or _is_short(document)
+    if begins_with_present:
+        yield from _present_blocks(document, options)
     yield from group_blocks(document.groups or (), options)
     if is_change(document):
         yield from workloads_blocks(document, options)
@@ -146,6 +212,8 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
+    if not begins_with_present:
+        yield from _present_blocks(document, options)
     if options.explain or (options.is_wide and document.timeline):
         yield from step_blocks(document.steps)
     if tells_all:
@@ -154,14 +222,26 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sentence(document: PlanReport) -> str:
+    """Return in one sentence what is not well, and how many pods end in which way."""
+    present = _present_texts(document, is_sentence=True)
+    if not present:
+        return _ends_sentence(document)
+    also = f"; {len(present) - 1} more not well" if len(present) > 1 else ""
+    if not document.changes and not document.workloads:
+        return f"{present[0]}{also}"
+    if _is_short(document):
+        return f"{present[0]}{also}; {_ends_sentence(document)}"
+    return f"{_ends_sentence(document)}; at present {present[0]}{also}"
+
+
+def _ends_sentence(document: PlanReport) -> str:
     """Return in one sentence how many pods end in which way."""
     if is_change(document):
         return change_sentence(document) + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
-        missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
-        lacks = f", but {count(missing, 'workload')} cannot create all replicas" if missing else ""
-        return f"Nothing to do: no pod is pending{lacks}"
+        wants = "" if document.at_present else ", and every workload has what it wants"
+        return f"Nothing to do: no pod is pending{wants}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
     is_apart = bool(own) and len(own) < len(document.changes) and not further

@@ -30,7 +30,7 @@ def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
 
     assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending\n")
+    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending; at present node spot-b-1 ")
     assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
     assert "Utilisation, before -> after: cpu 58% -> 61%" in found.stdout
     assert "Largest request that still fits: 2450m cpu" in found.stdout

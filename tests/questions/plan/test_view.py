@@ -30,7 +30,9 @@ def owned(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_an_idle_queue_is_said_in_one_sentence() -> None:
-    assert text(document(node("n"), pod("p", node="n"))).startswith("Nothing to do: no pod is pending\n")
+    assert text(document(node("n"), pod("p", node="n"))).startswith(
+        "Nothing to do: no pod is pending, and every workload has what it wants\n"
+    )
 
 
 def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
@@ -99,7 +101,7 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
     shown = invoke("plan", "--timeline", "--snapshot", "demo").stdout
 
     # A node of the demo does not answer, and its pod is evicted.
-    assert shown.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 2 moved, 2 left pending\n")
+    assert shown.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 2 moved, 2 left pending; at present ")
 
 
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:

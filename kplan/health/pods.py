@@ -1,0 +1,228 @@
+"""What a pod is at this moment: running and ready, or why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from kplan.api.core import Pod
+from kplan.api.pod import ContainerStatus
+from kplan.api.time import from_micros, seconds
+from kplan.facts import Count, Document
+from kplan.health.nodes import NodeHealth, NodeState
+
+PodState = Literal[
+    "ready", "not-ready", "starting", "being-deleted", "succeeded", "failed", "evicted", "pending", "gated"
+]
+"""What a pod can be; a pod without a node is pending, or gated where scheduling gates hold it back."""
+
+_WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
+_GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
+_ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
+
+
+class ContainerEnd(Document, frozen=True, kw_only=True):
+    """How a container ended."""
+
+    exit_code: int
+    reason: str = ""
+    signal: int = 0
+
+
+class ContainerHealth(Document, frozen=True, kw_only=True):
+    """The container that keeps a pod from being ready, or that has restarted most often.
+
+    Attributes
+    ----------
+    reason : why it waits or how it ended, in the kubelet's word such as CrashLoopBackOff; empty for one that runs
+    has_started : whether its startup probe has passed, for one that runs
+    last_end : how it ended last; absent where it never did
+    """
+
+    name: str
+    is_init: bool = False
+    reason: str = ""
+    has_started: bool = True
+    restarts: Count = 0
+    last_end: ContainerEnd | UnsetType = UNSET
+
+
+class PodHealth(Document, frozen=True, kw_only=True):
+    """What a pod is at present.
+
+    Attributes
+    ----------
+    node : that it is bound to; null for none
+    since : RFC 3339: since when it is so; null if unknown
+    seconds : how long that is, at the time of the snapshot; absent if unknown
+    reason : the pod's own: of its failure, its eviction, or its condition Ready
+    short_of : the resource that its node was short of, for a pod that the kubelet evicted
+    missing_gates : types of conditions that readiness gates of the pod wait for
+    grace_seconds : how long its containers have to end, for a pod that is being deleted
+    node_states : of a node that is not well; absent for one that does not exist any more
+    is_mirror : a static pod, which only its kubelet makes and ends
+    """
+
+    pod: str
+    state: PodState
+    node: str | None = None
+    since: str | None = None
+    seconds: Count | UnsetType = UNSET
+    reason: str = ""
+    short_of: str = ""
+    container: ContainerHealth | UnsetType = UNSET
+    missing_gates: tuple[str, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    grace_seconds: Count = 0
+    node_states: tuple[NodeState, ...] | UnsetType = ()
+    is_mirror: bool = False
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it runs and is ready, has done its work, or only waits for a node."""
+        return self.state in ("ready", "succeeded", "pending", "gated")
+
+    @property
+    def never_ends(self) -> bool:
+        """Whether it is being deleted, and no kubelet is there that ends it."""
+        return self.state == "being-deleted" and self.node_states is not UNSET and "unreachable" in self.node_states
+
+
+def pod_health(pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = None) -> PodHealth:
+    """Return what a pod is at present.
+
+    Parameters
+    ----------
+    nodes : those of the snapshot
+    now : when it was taken, in seconds since 1970; None if unknown
+    """
+    name = pod.spec.node_name
+    node = nodes.get(name)
+    state, since = _state(pod, node)
+    at = seconds(since)
+    container = _container(pod, state)
+    missing = tuple(_missing_gates(pod)) if state == "not-ready" and container is None else ()
+    if container is None and state != "not-ready":
+        container = _restarted(pod)
+    ready = _condition(pod, "Ready")
+    reason = pod.status.reason or (_disruption(pod) if state in ("failed", "being-deleted") else "")
+    return PodHealth(
+        pod=pod.metadata.key,
+        state=state,
+        node=name or None,
+        since=since,
+        seconds=UNSET if now is None or at is None else max(round(now - at), 0),
+        reason=reason or (ready[1] if ready is not None and state == "not-ready" else ""),
+        short_of=pod.status.message.rpartition(": ")[2] if state == "evicted" else "",
+        container=UNSET if container is None else container,
+        missing_gates=missing,
+        finalizers=pod.metadata.finalizers if state == "being-deleted" else (),
+        grace_seconds=_grace(pod) if state == "being-deleted" else 0,
+        node_states=() if not name else UNSET if node is None else node.states,
+        is_mirror=pod.metadata.annotations.mirror is not None,
+    )
+
+
+def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  # noqa: PLR0911 - one case a state
+    """Return what a pod is, and since when."""
+    status, metadata = pod.status, pod.metadata
+    ready = _condition(pod, "Ready")
+    changed = None if ready is None else ready[2]
+    if metadata.deletion_timestamp is not None:
+        asked = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
+        return "being-deleted", from_micros(round(asked * 1_000_000)) if asked > 0 else None
+    if status.phase in _ENDED:
+        return "evicted" if status.reason == "Evicted" else _ENDED[status.phase], changed
+    if not pod.spec.node_name:
+        return "gated" if pod.spec.scheduling_gates else "pending", metadata.creation_timestamp
+    if node is not None and node.is_silent and (ready is None or ready[0] != "True"):
+        return "not-ready", changed
+    if ready is not None and ready[0] == "True":
+        return "ready", changed
+    trouble = _in_trouble(pod)
+    if trouble is not None:
+        return "not-ready", changed
+    waits = [one for one in status.container_statuses if one.state.waiting is not None]
+    if waits or status.phase == "Pending":
+        return "starting", status.start_time or metadata.creation_timestamp
+    return "ready" if ready is None else "not-ready", changed
+
+
+def _grace(pod: Pod) -> int:
+    """Return for how many seconds a pod that is being deleted may take to end."""
+    own = pod.metadata.deletion_grace_period_seconds
+    if own is None:
+        own = pod.spec.termination_grace_period_seconds
+    return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
+
+
+def _condition(pod: Pod, kind: str) -> tuple[str, str, str | None] | None:
+    """Return the status, the reason and the time of a condition."""
+    for one in pod.status.conditions:
+        if one.type == kind:
+            return one.status, one.reason, one.last_transition_time
+    return None
+
+
+def _disruption(pod: Pod) -> str:
+    target = _condition(pod, "DisruptionTarget")
+    return target[1] if target is not None and target[0] == "True" else ""
+
+
+def _missing_gates(pod: Pod) -> Iterator[str]:
+    true = {one.type for one in pod.status.conditions if one.status == "True"}
+    return (gate.condition_type for gate in pod.spec.readiness_gates if gate.condition_type not in true)
+
+
+def _container(pod: Pod, state: PodState) -> ContainerHealth | None:
+    """Return the container that keeps a pod from being ready, or that made it fail; None for none."""
+    if state in ("succeeded", "pending", "gated", "ready"):
+        return None
+    trouble = _in_trouble(pod)
+    if trouble is not None or state != "not-ready":
+        return trouble or _next_to_start(pod)
+    return next((_described(one) for one in pod.status.container_statuses if one.ready is False), None)
+
+
+def _in_trouble(pod: Pod) -> ContainerHealth | None:
+    """Return the first container that waits for more than the others, or that has failed."""
+    for is_init, statuses in ((True, pod.status.init_container_statuses), (False, pod.status.container_statuses)):
+        for one in statuses:
+            waiting, ended = one.state.waiting, one.state.terminated
+            is_stuck = waiting is not None and waiting.reason not in _WAITS_FOR_OTHERS
+            if is_stuck or (ended is not None and (ended.exit_code or ended.signal)):
+                return _described(one, is_init=is_init)
+    return None
+
+
+def _next_to_start(pod: Pod) -> ContainerHealth | None:
+    """Return the first init container that is not done, or else the first container that waits."""
+    for is_init, statuses in ((True, pod.status.init_container_statuses), (False, pod.status.container_statuses)):
+        for one in statuses:
+            if one.state.terminated is None and (one.state.waiting is not None or one.ready is False):
+                return _described(one, is_init=is_init)
+    return None
+
+
+def _restarted(pod: Pod) -> ContainerHealth | None:
+    """Return the container that has restarted most often; None where none has."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    most = max(statuses, key=lambda one: one.restart_count, default=None)
+    return None if most is None or not most.restart_count else _described(most)
+
+
+def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHealth:
+    waiting, ended = status.state.waiting, status.state.terminated
+    last = ended or status.last_state.terminated
+    return ContainerHealth(
+        name=status.name,
+        is_init=is_init,
+        reason=waiting.reason if waiting is not None else (ended.reason or "Error") if ended is not None else "",
+        has_started=status.started is not False,
+        restarts=max(status.restart_count, 0),
+        last_end=UNSET
+        if last is None
+        else ContainerEnd(exit_code=last.exit_code, reason=last.reason, signal=last.signal),
+    )

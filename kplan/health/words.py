@@ -1,0 +1,321 @@
+"""What nodes, pods and workloads are, in sentences: the one place that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import UNSET
+
+from kplan.api.quantity import listing, readable
+from kplan.facts import RefusedPods
+from kplan.health.nodes import NodeHealth, NodeState
+from kplan.health.pods import ContainerHealth, PodHealth
+from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
+
+NOT_SCHEDULING = "This is not a scheduling problem: the pod has its node."
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+_OF_NODES: Mapping[NodeState, str] = {
+    "being-deleted": "is being deleted",
+    "unreachable": "is unreachable",
+    "starting": "is being set up",
+    "not-ready": "is not ready",
+    "cordoned": "is cordoned",
+    "disk-pressure": "is short of disk",
+    "memory-pressure": "is short of memory",
+    "pid-pressure": "is short of process ids",
+    "network-unavailable": "has no network yet",
+    "full": "runs as many pods as it may",
+}
+
+_UNITS = ((86400, "day"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def duration_text(seconds: int) -> str:
+    """Return a duration in its largest unit: ``27 min``."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size or size == 1:
+            number = seconds // size
+            return f"{number} {unit}{'s' if unit == 'day' else ''}"
+    raise AssertionError
+
+
+def clock_text(time: str) -> str:
+    """Return a time of an object as people read it: ``2026-03-01 10:00``."""
+    return time[:16].replace("T", " ") + " UTC" if time.endswith("Z") else time
+
+
+def _since(health: PodHealth) -> str:
+    if health.since is None:
+        return ""
+    ago = f", for {duration_text(health.seconds)}" if health.seconds else ""
+    return f" since {clock_text(health.since)}{ago}"
+
+
+def node_text(health: NodeHealth) -> str:
+    """Return what a node is, without a full stop: ``fresh-1 is being set up``; empty for one that is well."""
+    on_it = f" ({_pods(health.pods)} on it)" if health.pods else ""
+    parts = [_OF_NODES[state] + (on_it if state == "unreachable" else "") for state in health.states]
+    if health.startup_taints:
+        keys = listing(health.startup_taints)
+        until = f"taint {keys} is" if len(health.startup_taints) == 1 else f"taints {keys} are"
+        parts.append(f"{until} {'still there' if health.is_overdue else 'to go'}")
+    parts += [
+        f"reports {one.capacity} {one.resource} but 0 are allocatable: look at the device plugin"
+        for one in health.unusable
+    ]
+    return f"{health.node} {' and '.join(parts)}" if parts else ""
+
+
+def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
+    """Return what a pod is, without a full stop."""
+    on = f" on {health.node}" if health.node else ""
+    match health.state:
+        case "ready":
+            return f"{health.pod} is running and ready{on}{_restarts(health)}"
+        case "not-ready":
+            return f"{health.pod} is{on} and not ready: {trouble_text(health)}"
+        case "starting":
+            why = trouble_text(health)
+            return f"{health.pod} is starting{on}{f' ({why})' if why else ''}{_since(health)}"
+        case "being-deleted":
+            return f"{health.pod}{on} is being deleted{_since(health)}, {_deletion(health)}"
+        case "succeeded":
+            return f"{health.pod} has completed{on}"
+        case "evicted":
+            why = f"its node was short of {health.short_of}" if health.short_of else "its node was short of a resource"
+            return f"{health.pod} was evicted{f' from {health.node}' if health.node else ''}: {why}"
+        case "failed":
+            why = trouble_text(health)
+            return f"{health.pod} has failed{on}{f': {why}' if why else ''}"
+        case "gated":
+            return f"{health.pod} is kept out of the scheduling queue"
+        case "pending":
+            return f"{health.pod} has no node"
+
+
+def trouble_text(health: PodHealth) -> str:
+    """Return why a pod is not ready, in a few words such as kubectl's own: ``CrashLoopBackOff (57 restarts)``."""
+    if health.node_states is UNSET:
+        return f"its node {health.node} does not exist any more"
+    if health.state == "being-deleted":
+        return f"being deleted{_since(health)}, {_deletion(health)}"
+    if "unreachable" in health.node_states and health.state != "failed":
+        return f"its node {health.node} is unreachable"
+    container = health.container
+    if container is not UNSET:
+        return _container(container)
+    if health.missing_gates:
+        return f"readiness gate {listing(health.missing_gates)} is not met"
+    return health.reason
+
+
+def _container(container: ContainerHealth) -> str:
+    prefix = "Init:" if container.is_init else ""
+    if not container.reason:
+        if container.is_init:
+            return f"Init: container {container.name} runs"
+        probe = "its readiness probe" if container.has_started else "its startup or readiness probe"
+        return f"container {container.name} runs, but {probe} fails{_history(container)}"
+    return f"{prefix}{container.reason}{_history(container)}, container {container.name}"
+
+
+def _history(container: ContainerHealth) -> str:
+    """Return how often a container restarted and how it ended last, in parentheses."""
+    parts = []
+    if container.restarts:
+        parts.append("1 restart" if container.restarts == 1 else f"{container.restarts} restarts")
+    if container.last_end is not UNSET:
+        end = container.last_end
+        reason = end.reason if end.reason not in ("", "Error", container.reason) else ""
+        code = f"signal {end.signal}" if end.signal and not end.exit_code else f"exit code {end.exit_code}"
+        parts.append(f"{'last ' if container.restarts else ''}{code}{f' {reason}' if reason else ''}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _restarts(health: PodHealth) -> str:
+    return _history(health.container) if health.container is not UNSET else ""
+
+
+def _deletion(health: PodHealth) -> str:
+    """Return what a pod that is being deleted waits for."""
+    if health.never_ends:
+        return f"and never goes: {health.node} is unreachable, and no kubelet ends it"
+    finalizers = f"finalizer{'s' if len(health.finalizers) > 1 else ''} {listing(health.finalizers)}"
+    if health.node_states is UNSET:
+        gone = f"node {health.node} does not exist any more"
+        return (
+            f"and waits for {finalizers}; {gone}" if health.finalizers else f"{gone}: the garbage collector removes it"
+        )
+    is_late = health.seconds is not UNSET and health.seconds > health.grace_seconds
+    if health.finalizers and (is_late or not health.node):
+        them = "it" if len(health.finalizers) == 1 else "them"
+        return f"and waits for {finalizers}: it goes once whoever set {them} takes {them} away"
+    if is_late:
+        return f"and its kubelet has not ended it, though its grace period of {health.grace_seconds} s is over"
+    return f"and ends within {health.grace_seconds} s" + (f", then waits for {finalizers}" if health.finalizers else "")
+
+
+def pod_advice(health: PodHealth) -> Iterator[str]:
+    """Yield what helps a pod that scheduling does not help, as sentences."""
+    node = health.node
+    if health.never_ends:
+        yield (
+            f"Once the machine is surely off, delete the Node (kubectl delete node {node}), or taint it "
+            f"(kubectl taint node {node} {OUT_OF_SERVICE}); its controller makes the pod again only then."
+        )
+    elif health.state == "being-deleted" and health.finalizers:
+        yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
+    elif health.state == "not-ready" and "unreachable" in (health.node_states or ()):
+        yield f"Look at {node}: its kubelet does not answer."
+
+
+# Workloads.
+
+
+def workload_name(key: str) -> str:
+    """Return NAMESPACE/NAME of KIND/NAMESPACE/NAME."""
+    return key.partition("/")[2]
+
+
+def workload_text(health: WorkloadHealth) -> str:
+    """Return what a workload is in one sentence, without a full stop; of one that is well how many pods are ready."""
+    kind = health.workload.partition("/")[0]
+    name = workload_name(health.workload)
+    texts = [text for state in health.states if (text := _of_state(state, health, kind))]
+    if texts:
+        return f"{name}: {'; '.join(texts)}"
+    if kind == "CronJob":
+        return f"{name}: no run is active" if not health.pods else f"{name}: {_pods(health.pods)} of its runs"
+    return f"{name}: {health.ready} of {_pods(health.wanted or health.pods)} {_are(health.wanted or health.pods)} ready"
+
+
+def shortage_text(health: WorkloadHealth) -> str:
+    """Return how many pods a workload lacks, and why, with what the API server says."""
+    kind = health.workload.partition("/")[0]
+    texts = [_of_state(state, health, kind) for state in health.states if state in SHORT_STATES]
+    said = f" (the API server: {health.refused.message.rstrip('.')})" if health.refused.uses else ""
+    return f"{'; '.join(texts)}{said}"
+
+
+def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  # noqa: C901, PLR0911, PLR0912 - as above
+    missing = f"{health.missing} of {health.wanted} replicas {_are(health.missing)} missing"
+    match state:
+        case "suspended":
+            return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
+        case "failed":
+            return f"Job has failed: {health.reason}" if health.reason else "Job has failed"
+        case "complete":
+            return "Job is complete"
+        case "scaled-to-zero":
+            return f"{kind} is scaled to zero"
+        case "refused":
+            return f"{missing}: {refusal_text(health.refused)}"
+        case "waits-for-pod":
+            wait = f"{missing} and wait for {_own_name(health.waits_for)}"
+            first = _waited_for(health)
+            if first is None:
+                return f"{wait}, which has no node (OrderedReady)"
+            what = "not ready" if first.state == "not-ready" else "starting"
+            return f"{wait}, which is {what} (OrderedReady): {trouble_text(first) or first.state}"
+        case "waits-for-deletion":
+            first = _waited_for(health)
+            what = trouble_text(first) if first is not None else "being deleted"
+            return f"{missing}: {_own_name(health.waits_for)} is {what}"
+        case "misses-pods":
+            return f"{missing}, though nothing refuses them"
+        case "misses-nodes":
+            lack = _are(len(health.missed_nodes), "lacks", "lack")
+            return f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod: {listing(health.missed_nodes)}"
+        case "progress-deadline":
+            since = f" since {clock_text(health.since)}" if health.since else ""
+            return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
+        case "paused":
+            return "Deployment is paused, so that changes of its template do not roll out"
+        case "pods-not-ready":
+            return _not_ready(health)
+        case "pods-pending":
+            return f"{health.pending} of {_pods(health.pods)} {_are(health.pending, 'has', 'have')} no node"
+        case "at-maximum":
+            return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
+        case "no-metrics":
+            return f"{_scaler(health)} cannot read its metrics{f' ({health.reason})' if health.reason else ''}"
+
+
+def _waited_for(health: WorkloadHealth) -> PodHealth | None:
+    return next((pod for pod in health.troubled if pod.pod == health.waits_for), None)
+
+
+def refusal_text(refused: RefusedPods) -> str:
+    """Return what refuses pods, with the amounts: ``ResourceQuota web/team requests.cpu 5 of 5``."""
+    if refused.uses:
+        uses = [f"{use.resource} {readable(use.used)} of {readable(use.hard)} used" for use in refused.uses]
+        return f"{refused.by} {listing(uses)}"
+    if refused.by and refused.message:
+        return f"{refused.by} refuses them: {refused.message.rstrip('.')}"
+    return f"the API server refuses them: {refused.message.rstrip('.')}"
+
+
+def _not_ready(health: WorkloadHealth) -> str:
+    """Return which pods are not ready, those with one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for pod in health.troubled:
+        if pod.state != "starting" and pod.pod != health.waits_for:
+            reasons.setdefault(trouble_text(pod) or pod.state, []).append(_own_name(pod.pod))
+    number = sum(map(len, reasons.values()))
+    if not number:
+        return ""
+    of_all = max(health.pods + health.leaving, number)
+    texts = [f"{listing(names, most=1)} {reason}" for reason, names in reasons.items()]
+    return f"{number} of {_pods(of_all)} {_are(number)} not ready: {listing(texts, most=2)}"
+
+
+def _scaler(health: WorkloadHealth) -> str:
+    kind, _, name = health.autoscaler.partition("/")
+    return f"{kind} {name}"
+
+
+def _own_name(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _are(number: int, one: str = "is", several: str = "are") -> str:
+    return one if number == 1 else several
+
+
+def resume_command(health: WorkloadHealth) -> str:
+    """Return the command that has a workload go on, to paste; empty where there is none."""
+    kind, namespace, name = health.workload.split("/", 2)
+    states = health.states
+    if "suspended" in states:
+        return f"""kubectl patch {kind.lower()} {name} -n {namespace} -p '{{"spec":{{"suspend":false}}}}'"""
+    if "scaled-to-zero" in states:
+        return f"kubectl scale {kind.lower()} {name} -n {namespace} --replicas=1"
+    if "paused" in states:
+        return f"kubectl rollout resume {kind.lower()}/{name} -n {namespace}"
+    if "progress-deadline" in states:
+        return f"kubectl rollout undo {kind.lower()}/{name} -n {namespace}"
+    return ""
+
+
+def resume_words(health: WorkloadHealth) -> str:
+    """Return what `resume_command` does, in two words."""
+    states = health.states
+    if "progress-deadline" in states and "paused" not in states:
+        return "Back to the revision before"
+    return "To start it" if "scaled-to-zero" in states else "To resume it"
+
+
+def state_text(health: PodHealth) -> str:
+    """Return what a pod is in a cell of a table: ``not ready: CrashLoopBackOff (57 restarts)``."""
+    state = health.state.replace("-", " ")
+    why = trouble_text(health) if health.state in ("not-ready", "starting", "failed") else ""
+    if health.state == "being-deleted":
+        return trouble_text(health)
+    if health.state == "evicted":
+        return f"evicted, node short of {health.short_of}" if health.short_of else "evicted"
+    return f"{state}: {why}" if why else state

@@ -1,0 +1,301 @@
+"""What a workload is at this moment: whether it has the pods that it wants, and what holds it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from kplan.api.core import Pod, WorkloadCondition
+from kplan.api.kinds import POD_MAKERS
+from kplan.api.meta import controller_of
+from kplan.api.names import object_name
+from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, StatefulSet
+from kplan.facts import Count, Document, RefusedPods
+from kplan.health.clock import moment
+from kplan.health.nodes import NodeHealth, nodes_health
+from kplan.health.pods import PodHealth, pod_health
+from kplan.snapshot.model import Snapshot
+
+WorkloadState = Literal[
+    "suspended",
+    "failed",
+    "complete",
+    "scaled-to-zero",
+    "refused",
+    "waits-for-pod",
+    "waits-for-deletion",
+    "misses-pods",
+    "misses-nodes",
+    "progress-deadline",
+    "paused",
+    "pods-not-ready",
+    "pods-pending",
+    "at-maximum",
+    "no-metrics",
+]
+"""What a workload can be besides well, in the order in which it is told."""
+
+SHORT_STATES: frozenset[WorkloadState] = frozenset(
+    {"refused", "waits-for-pod", "waits-for-deletion", "misses-pods", "misses-nodes"}
+)
+"""The states of a workload that has fewer pods than it wants."""
+
+_ENDED = ("Succeeded", "Failed")
+_MOST_TROUBLED = 50
+
+
+class WorkloadHealth(Document, frozen=True, kw_only=True):
+    """What a workload is at present.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    wanted : pods that it should have; for a DaemonSet those of its nodes, for a Job those that run at a time
+    pods : those that it has, without those that have ended or are being deleted
+    ready, pending, leaving : how many are ready, have no node, are being deleted
+    states : empty for a workload that is well
+    reason : of the condition that says so: ProgressDeadlineExceeded, BackoffLimitExceeded, FailedGetResourceMetric
+    since : RFC 3339: since when; null if unknown
+    refused : for `refused`
+    waits_for : the pod that comes before those that are missing
+    missed_nodes : of a DaemonSet, by name
+    troubled : its pods that are not well, the first of them
+    autoscaler : HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
+    most_replicas : of that autoscaler
+    """
+
+    workload: str
+    wanted: Count = 0
+    pods: Count = 0
+    ready: Count = 0
+    pending: Count = 0
+    leaving: Count = 0
+    states: tuple[WorkloadState, ...] = ()
+    reason: str = ""
+    since: str | None = None
+    refused: RefusedPods = RefusedPods()
+    waits_for: str = ""
+    missed_nodes: tuple[str, ...] = ()
+    troubled: tuple[PodHealth, ...] = ()
+    autoscaler: str = ""
+    most_replicas: Count = 0
+
+    @property
+    def has_what_it_wants(self) -> bool:
+        """Whether nothing is left to do about it but to find nodes for its pods."""
+        return not set(self.states) - {"complete", "scaled-to-zero", "pods-pending"}
+
+    @property
+    def missing(self) -> int:
+        """How many pods it has fewer than it wants."""
+        return max(self.wanted - self.pods, 0)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has fewer pods than it wants."""
+        return not SHORT_STATES.isdisjoint(self.states)
+
+
+class AtPresent(Document, frozen=True, kw_only=True):
+    """What is not well in a cluster before anything happens, besides pods that only wait for a node.
+
+    Attributes
+    ----------
+    workloads : those that no other one controls, the ones with too few pods first
+    pods : those without a workload
+    """
+
+    nodes: tuple[NodeHealth, ...] = ()
+    workloads: tuple[WorkloadHealth, ...] = ()
+    pods: tuple[PodHealth, ...] = ()
+
+
+def workloads_health(
+    snapshot: Snapshot,
+    refused: Mapping[str, RefusedPods],
+    wanted_nodes: Mapping[str, Sequence[str]],
+    pods: Mapping[str, PodHealth] | None = None,
+) -> Iterator[WorkloadHealth]:
+    """Yield what each workload is, whether another one controls it or not.
+
+    Parameters
+    ----------
+    refused : workloads whose pods the API server refuses, by KIND/NAMESPACE/NAME
+    wanted_nodes : the nodes on which a DaemonSet wants a pod
+    pods : what each pod is, where that is known already
+    """
+    of = pods if pods is not None else pods_health(snapshot)
+    members = _members(snapshot)
+    scalers = {
+        object_name(target.kind, scaler.metadata.namespace, target.name): scaler
+        for scaler in snapshot.horizontal_pod_autoscalers
+        for target in [scaler.spec.scale_target_ref]
+    }
+    for name, kind in POD_MAKERS.items():
+        for obj in getattr(snapshot, kind.attribute):
+            key = object_name(name, obj.metadata.namespace, obj.metadata.name)
+            own = members.get(key, ())
+            health = _of_pods(key, own, of)
+            health = _with_states(health, obj, refused.get(key), wanted_nodes.get(key), own)
+            yield _scaled(health, scalers.get(key))
+
+
+def pods_health(snapshot: Snapshot) -> dict[str, PodHealth]:
+    """Return what each pod of a snapshot is, by NAMESPACE/NAME."""
+    nodes, now = nodes_health(snapshot), moment(snapshot)
+    return {pod.metadata.key: pod_health(pod, nodes, now) for pod in snapshot.pods}
+
+
+def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
+    """Return the pods of each workload, those of workloads below it included."""
+    above: dict[str, str] = {}
+    for kind in POD_MAKERS.values():
+        for obj in getattr(snapshot, kind.attribute):
+            owner = controller_of(obj.metadata)
+            if owner is not None:
+                namespace = obj.metadata.namespace
+                above[object_name(kind.name, namespace, obj.metadata.name)] = object_name(
+                    owner.kind, namespace, owner.name
+                )
+    members: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
+        owner = controller_of(pod.metadata)
+        key = "" if owner is None else object_name(owner.kind, pod.metadata.namespace, owner.name)
+        seen: set[str] = set()
+        while key and key not in seen:
+            seen.add(key)
+            members.setdefault(key, []).append(pod)
+            key = above.get(key, "")
+    return members
+
+
+def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth]) -> WorkloadHealth:
+    pods = [of[pod.metadata.key] for pod in own]
+    leaving = sum(pod.state == "being-deleted" for pod in pods)
+    living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
+    return WorkloadHealth(
+        workload=key,
+        pods=len(living),
+        ready=sum(pod.state == "ready" for pod in living),
+        pending=sum(pod.state in ("pending", "gated") for pod in living),
+        leaving=leaving,
+        troubled=tuple(pod for pod in pods if not pod.is_well and pod.state not in ("failed", "evicted"))[
+            :_MOST_TROUBLED
+        ],
+    )
+
+
+def _with_states(  # noqa: C901 - one case a kind of workload
+    health: WorkloadHealth,
+    obj: Any,
+    refused: RefusedPods | None,
+    nodes: Sequence[str] | None,
+    own: Sequence[Pod],
+) -> WorkloadHealth:
+    changes: dict[str, Any] = {}
+    states: list[WorkloadState] = []
+    if isinstance(obj, CronJob):
+        states += ["suspended"] if obj.spec.suspend else []
+        return replace(health, states=tuple(states), troubled=())
+    if isinstance(obj, Job):
+        changes = _of_job(obj)
+        states += changes.pop("states")
+        if states:
+            return replace(health, states=tuple(states), **changes)
+    elif isinstance(obj, DaemonSet):
+        there = {pod.spec.node_name or _meant_for(pod) for pod in own if pod.status.phase not in _ENDED}
+        missed = tuple(sorted(set(nodes or ()) - there))
+        changes |= {"wanted": health.pods if nodes is None else len(nodes), "missed_nodes": missed}
+        states += ["misses-nodes"] if missed else []
+    else:
+        replicas = obj.spec.replicas
+        changes["wanted"] = 1 if replicas is None else max(replicas, 0)
+        if changes["wanted"] == 0:
+            states.append("scaled-to-zero")
+    if refused is not None:
+        states.append("refused")
+        changes["refused"] = refused
+    elif changes["wanted"] > health.pods and not isinstance(obj, DaemonSet):
+        state, waits_for = _why_missing(obj, health, own)
+        states.append(state)
+        changes["waits_for"] = waits_for
+    if isinstance(obj, Deployment):
+        condition = _condition(obj.status.conditions, "Progressing", "False")
+        if condition is not None and condition.reason == "ProgressDeadlineExceeded":
+            states.append("progress-deadline")
+            changes |= {"reason": condition.reason, "since": condition.last_transition_time}
+        states += ["paused"] if obj.spec.paused else []
+    if health.pending:
+        states.append("pods-pending")
+    if any(pod.state != "starting" for pod in health.troubled):
+        states.append("pods-not-ready")
+    return replace(health, states=tuple(states), **changes)
+
+
+def _of_job(job: Job) -> dict[str, Any]:
+    spec = job.spec
+    parallelism = 1 if spec.parallelism is None else max(spec.parallelism, 0)
+    left = parallelism if spec.completions is None else max(spec.completions - job.status.succeeded, 0)
+    changes: dict[str, Any] = {"wanted": min(parallelism, left), "states": []}
+    for kind, state in (("Failed", "failed"), ("FailureTarget", "failed"), ("Complete", "complete")):
+        condition = _condition(job.status.conditions, kind, "True")
+        if condition is not None:
+            reason, since = condition.reason, condition.last_transition_time
+            return changes | {"wanted": 0, "states": [state], "reason": reason, "since": since}
+    if spec.suspend:
+        condition = _condition(job.status.conditions, "Suspended", "True")
+        since = None if condition is None else condition.last_transition_time
+        return changes | {"wanted": 0, "states": ["suspended"], "since": since}
+    return changes
+
+
+def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[WorkloadState, str]:
+    """Return why a workload has too few pods, and the pod for which the others wait."""
+    if not isinstance(obj, StatefulSet):
+        return "misses-pods", ""
+    leaving = sorted(pod.metadata.key for pod in own if pod.metadata.deletion_timestamp is not None)
+    if leaving:
+        return "waits-for-deletion", leaving[0]
+    if obj.spec.pod_management_policy in ("", "OrderedReady"):
+        not_ready = {pod.pod for pod in health.troubled} | {pod.metadata.key for pod in own if not pod.spec.node_name}
+        if not_ready:
+            return "waits-for-pod", min(not_ready, key=lambda key: (len(key), key))
+    return "misses-pods", ""
+
+
+def _meant_for(pod: Pod) -> str:
+    """Return the node that a daemon pod without one is meant for."""
+    affinity = pod.spec.affinity
+    required = (
+        affinity
+        and affinity.node_affinity
+        and (affinity.node_affinity.required_during_scheduling_ignored_during_execution)
+    )
+    terms = required.node_selector_terms if required else ()
+    names = [field.values for term in terms for field in term.match_fields if field.key == "metadata.name"]
+    return names[0][0] if names and names[0] else ""
+
+
+def _scaled(health: WorkloadHealth, scaler: Any) -> WorkloadHealth:
+    """Return what a workload is with what its autoscaler says."""
+    if scaler is None:
+        return health
+    conditions, most = scaler.status.conditions, max(scaler.spec.max_replicas, 0)
+    name = object_name("HorizontalPodAutoscaler", scaler.metadata.namespace, scaler.metadata.name)
+    blind = _condition(conditions, "ScalingActive", "False") or _condition(conditions, "AbleToScale", "False")
+    limited = _condition(conditions, "ScalingLimited", "True")
+    if blind is not None and blind.reason != "ScalingDisabled":
+        changes = {"states": (*health.states, "no-metrics"), "reason": health.reason or blind.reason}
+    elif (limited is not None and limited.reason == "TooManyReplicas") or (
+        not conditions and most and scaler.status.desired_replicas >= most > (scaler.spec.min_replicas or 1)
+    ):
+        changes = {"states": (*health.states, "at-maximum")}
+    else:
+        return health
+    return replace(health, autoscaler=name, most_replicas=most, **changes)
+
+
+def _condition(conditions: Iterable[WorkloadCondition], kind: str, status: str) -> WorkloadCondition | None:
+    return next((one for one in conditions if (one.type, one.status) == (kind, status)), None)
