@@ -366,6 +366,9 @@ def diff(
     titles = _titles(
         (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
     )
+    if against_manifests.startswith(GIT):
+        # What a commit changes is not only manifests: values of a chart, a kustomization.yaml, a text.
+        manifests = dataclasses.replace(manifests, skip_others=True)
     kustomizations = manifests.kustomize or []
     with manifests_of_both(names, against_manifests, kustomizations) as first:
         left = [name for name in names if name not in first.deleted.values()]

@@ -26,7 +26,7 @@ from kplan.documents.placement import Origin
 from kplan.documents.plan import Largest, PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
-from kplan.questions.nodes.stay_reasons import stay_reason
+from kplan.report.stay_reasons import stay_reason
 from kplan.rules.node_groups import short_group_name
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text

@@ -11,7 +11,6 @@ from kplan.api.quantity import count
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
-from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
 from kplan.report.new_nodes import (
     added_blocks,
@@ -23,6 +22,7 @@ from kplan.report.new_nodes import (
     unhelped_blocks,
 )
 from kplan.report.options import ReportOptions
+from kplan.report.stay_reasons import stay_reason
 from kplan.report.timeline import step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View
 from kplan.report.words import name_ranges, seconds_text

@@ -349,8 +349,10 @@ def test_a_file_that_is_deleted_takes_its_workload_with_it(tmp_path: Path, monke
     (deploy / "cart.yaml").write_text(Path("fixtures/cart.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     git = committed(tmp_path)
     subprocess.run([*git, "rm", "-q", "deploy/cart.yaml"], check=True)
+    (deploy / "values.yaml").write_text("replicas: 3\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    found = report("deploy/cart.yaml", "--against-manifests", "git:HEAD")
+    # As git diff --name-only lists them.
+    found = report("deploy/cart.yaml", "deploy/values.yaml", "--against-manifests", "git:HEAD")
 
     row = next(row for row in found["workloads"] if row["workload"] == "Deployment/shop/cart")
     assert (row["difference"], row["before"]["pods"], row["after"]) == ("disappeared", 6, None)
