@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from kplan.changes.timed import is_seconds
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,8 +91,3 @@ def durations_for(
                 raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
     learned = learn(base.objects)
     return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)
-
-
-def is_seconds(value: object) -> bool:
-    """Tell whether a value is a number of seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -14,39 +14,44 @@ import msgspec
 from msgspec import structs
 
 from kplan.api.decode import convert
+from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.meta import IntOrString
-from kplan.api.names import object_name
-from kplan.api.workloads import CronJob
-from kplan.changes.values import DrainOptions
+from kplan.api.names import WorkloadRef, object_name
+from kplan.api.workloads import CronJob, Job
+from kplan.changes import values as c
+from kplan.changes.timed import Timed, read_changes, taint_of
 from kplan.cluster.base import Base
-from kplan.documents.change import Change, Timeline, WorkloadState
+from kplan.documents.change import Change, StepEvent, Timeline, WorkloadState
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for
 from kplan.effects.drains import check_nodes, drains_that_hang, left_on_lost, nodes_not_reached
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
-from kplan.effects.timed_steps import Apply, Failed, TimedStep, read_steps, time_of
 from kplan.effects.watching import watched
-from kplan.errors import UsageError
+from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
 from kplan.simulation.durations import Durations
+from kplan.simulation.node_upgrade import NodeUpgrade
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.queue import in_turn
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.templates import whole_object
 from kplan.simulation.timed_drain import TimedDrain
-from kplan.simulation.updates import Update
+from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.workloads.contents import Autoscalers
-from kplan.workloads.manifests import WrittenWorkload
+from kplan.workloads.manifests import WrittenWorkload, job_of_run
 
 _LEFT_BEHIND = ("DaemonSet", "Pod")
+APPLY_SECONDS = 0.02
+"""Between two objects that a client applies one after the other."""
+
 _MAY_END = ("Pod/", "Job/")
 """Workloads whose pods are not meant to be ready for ever."""
 
@@ -113,20 +118,21 @@ def timeline(
     durations = durations_for(base, start or {}, stop or {}, run or {})
     if until is not None and not 0 <= until < math.inf:
         raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
-    steps: list[TimedStep] = []
+    steps: list[Timed] = []
     left_out: list[InputWarning] = []
-    for change in changes:
-        own = read_steps(change)
-        written = read_manifests(base, change.get("apply", ()), namespace)
-        left_out += written.warnings
-        steps += [Apply(time_of(change), written.workloads, written.additions), *own]
+    for step in (one for change in changes for one in read_changes(change)):
+        if isinstance(step.change, c.Apply):
+            written = read_manifests(base, step.change.manifests, namespace)
+            left_out += written.warnings
+            step = structs.replace(step, workloads=written.workloads, additions=written.additions)  # noqa: PLW2901 - the same, read
+        steps.append(step)
     plan = _Course(base, steps, durations, namespace=namespace or "").run(until)
     return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
 
 
 def carry_out_in_time(
     base: Base,
-    steps: Sequence[TimedStep],
+    steps: Sequence[Timed],
     clock: Clock,
     *,
     durations: Durations | None = None,
@@ -172,7 +178,7 @@ def carry_out_in_time(
 
     def once_more(
         other: Base,
-        own: Sequence[TimedStep] = steps,
+        own: Sequence[Timed] = steps,
         *,
         objects: Mapping[str, Any] = {},
         noted: Decisions | None = None,
@@ -190,7 +196,9 @@ def carry_out_in_time(
             removes_nodes=removes_nodes,
         )
 
-    def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> TimelinePlan:
+    def again(
+        other: Base, *, options: c.DrainOptions | None = None, decisions: Decisions | None = None
+    ) -> TimelinePlan:
         return once_more(other, [step.with_options(options) for step in steps], noted=decisions)
 
     return dataclasses.replace(
@@ -204,11 +212,13 @@ def carry_out_in_time(
     )
 
 
-class _Course:
+class _Course(c.Stage):
+    name = "in a course with a clock"
+
     def __init__(
         self,
         base: Base,
-        steps: Sequence[TimedStep],
+        steps: Sequence[Timed],
         durations: Durations,
         rollout: Rollout = "auto",
         decisions: Decisions | None = None,
@@ -221,9 +231,8 @@ class _Course:
         self._base, self._steps, self._decisions, self.namespace = base, steps, decisions, namespace
         additions: list[msgspec.Struct] = []
         for step in steps:
-            check_nodes(base, step.needs)
-            if isinstance(step, Apply):
-                additions += step.additions
+            check_nodes(base, step.change.needs)
+            additions += step.additions
         self._snapshot = with_objects(base.objects, additions)
         session = base.session_for(self._snapshot)
         if draws is not None:
@@ -238,17 +247,12 @@ class _Course:
         self.drains: list[TimedDrain] = []
         self._runs_cron_jobs = False
         for step in steps:
-            self.simulation.timers.post(self.simulation.now + step.at, partial(step.begin, self))
+            self.simulation.timers.post(self.simulation.now + step.at, partial(self._begin, step))
 
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
         simulation, snapshot, base = self.simulation, self._snapshot, self._base
-        written = [
-            workload.content
-            for step in self._steps
-            for workload in (step.workloads if isinstance(step, Apply) else ())
-            if workload.type is CronJob
-        ]
+        written = [workload.content for step in self._steps for workload in step.workloads if workload.type is CronJob]
         applied = [convert(dict(content), CronJob) for content in written]
         templates = {
             object_name("CronJob", obj.metadata.namespace, obj.metadata.name): whole
@@ -269,7 +273,7 @@ class _Course:
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         not_reached = nodes_not_reached(drain.work for drain in self.drains)
-        lost = {name: None for step in self._steps if isinstance(step, Failed) for name in step.nodes}
+        lost = {name: None for step in self._steps if isinstance(step.change, c.Fail) for name in step.change.nodes}
         not_reached += drains_that_hang(drain.work for drain in self.drains)
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
@@ -282,13 +286,99 @@ class _Course:
             is_over=is_over,
         )
 
-    def apply(self, workload: WrittenWorkload) -> None:
+    def _begin(self, step: Timed) -> None:
+        if isinstance(step.change, c.Apply):
+            self._apply_all(step.workloads)
+        else:
+            self.carry_out(step.change)
+
+    def cordon(self, nodes: Sequence[str]) -> None:
+        self.simulation.cordon(nodes)
+
+    def uncordon(self, nodes: Sequence[str]) -> None:
+        for name in nodes:
+            self.simulation.uncordon(name)
+
+    def drain(
+        self, nodes: Sequence[str], options: c.DrainOptions | None, timeout: float | None, upgrade: c.Upgrade | None
+    ) -> None:
+        if upgrade is not None:
+            NodeUpgrade(self.simulation, nodes, upgrade, options, self.drains).begin()
+            return
+        drain = TimedDrain(self.simulation, nodes, options, timeout=math.inf if timeout is None else timeout)
+        self.drains.append(drain)
+        drain.begin()
+
+    def fail(self, nodes: Sequence[str], *, is_machine_gone: bool) -> None:
+        self.simulation.node_lifecycle.fail(nodes, is_machine_gone=is_machine_gone)
+
+    def recover(self, nodes: Sequence[str]) -> None:
+        self.simulation.node_lifecycle.recover(nodes)
+
+    def not_ready(self, nodes: Sequence[str], *, handles_pods: bool) -> None:
+        self.simulation.node_lifecycle.not_ready(nodes, handles_pods=handles_pods)
+
+    def taint(self, node: str, taints: Sequence[str]) -> None:
+        read = [taint_of(text) for text in taints]
+        added = [taint for taint, goes in read if not goes]
+        self.simulation.node_lifecycle.taint(node, added, [(taint.key, taint.effect) for taint, goes in read if goes])
+
+    def post(self, node: str, conditions: Mapping[str, str]) -> None:
+        self.simulation.node_lifecycle.post(node, conditions)
+
+    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:
+        for reference in objects:
+            kind, _, name = reference.partition("/")
+            match kind.lower():
+                case "node":
+                    self.simulation.node_lifecycle.delete(name, "somebody deletes it")
+                case "pod":
+                    self._delete_pod(name, grace_period)
+                case _:
+                    raise UsageError(f"{reference}: only nodes and pods are deleted {self.name}")
+
+    def _delete_pod(self, name: str, grace_period: int | None) -> None:
+        """Delete a pod by name; without a namespace it is the only one that any namespace has."""
+        simulation = self.simulation
+        key = f"{self.namespace}/{name}" if self.namespace and "/" not in name else name
+        pods = [pod for pod in simulation.pods.values() if pod.key == key or (not self.namespace and pod.name == name)]
+        if len(pods) != 1:
+            raise NotFoundError(f"there is no pod {name} at {simulation.elapsed:g} s", hint="write NAMESPACE/NAME")
+        if not pods[0].is_terminating:
+            gone = structs.replace(pods[0], is_deleted=True)
+            simulation.remove(gone, StepEvent.DELETED, "somebody deletes it", grace=grace_period)
+        elif grace_period == 0:
+            simulation.end(pods[0].row)
+
+    def scale(self, workload: str, replicas: int) -> None:
+        if self.simulation.workloads.find(workload) is None or workload.partition("/")[0] not in (*SCALED, "Job"):
+            raise NotFoundError(f"there is no workload {workload} that can be scaled", hint="write KIND/NAMESPACE/NAME")
+        ref = WorkloadRef.parse(workload)
+        field = "parallelism" if ref.kind == "Job" else "replicas"
+        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {field: replicas}}
+        self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
+
+    def run_cron_job(self, cron_job: str) -> None:
+        found = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == cron_job]
+        if not found:
+            raise NotFoundError(f"there is no CronJob {cron_job}", hint="write NAMESPACE/NAME")
+        job = job_of_run(msgspec.json.decode(msgspec.json.encode(found[0])), c.RunCronJob(cron_job).job_name)
+        self._apply_all([WrittenWorkload(Job, job)])
+
+    def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
+        for number, workload in enumerate(workloads):
+            self.simulation.later(number * APPLY_SECONDS, partial(self._apply_written, workload))
+
+    def _apply_written(self, workload: WrittenWorkload) -> None:
         if workload.type is CronJob and self._runs_cron_jobs:
             return
         update = compared(self._base, workload, self._snapshot, self._autoscalers)
         if isinstance(update, InputWarning):
             self._left_out.append(update)
             return
+        self._apply(update)
+
+    def _apply(self, update: Update) -> None:
         if update.key in self._replaced:
             update = structs.replace(update, obj=self._replaced[update.key])
         applied = self._applying.apply(update)

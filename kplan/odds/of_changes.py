@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import UnsetType
 
 from kplan.answers.verdict import Happened
+from kplan.changes.timed import Timed
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
@@ -18,7 +19,6 @@ from kplan.effects.drains import base_without_nodes, check_nodes, empty
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
-from kplan.effects.timed_steps import Apply, TimedStep
 from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
@@ -53,7 +53,7 @@ def drained(
 def in_time(
     base: Base,
     *,
-    steps: Sequence[TimedStep],
+    steps: Sequence[Timed],
     clock: Clock,
     rollout: Rollout = "auto",
     retries_pending: bool = False,
@@ -61,8 +61,8 @@ def in_time(
 ) -> Prepared:
     """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
     durations = clock.durations(base)  # for all runs
-    nodes = [name for step in steps for name in step.needs]
-    workloads = [written for step in steps if isinstance(step, Apply) for written in step.workloads]
+    nodes = [name for step in steps for name in step.change.needs]
+    workloads = [written for step in steps for written in step.workloads]
     work = Drain(base.at_rest)
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in work.leaving(nodes)]
     updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))

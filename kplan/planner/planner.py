@@ -306,7 +306,8 @@ class Planner(Base):
         Parameters
         ----------
         changes : each ``{"at": 0, "apply": [manifest, …]}`` or ``{"at": 5, "drain": [node, …], "options":
-            {"timeout": 60}}``, with its time in seconds
+            {"timeout": 60}}``, with its time in seconds; or the
+            document of a change with its time, ``{"at": 9, "change": "scale", "workload": …, "replicas": 4}``
         start : how long pods take from being bound to being ready
         stop : how long they take to be gone when they are told to go; at most their grace period
         run : how long a job's pods take from being bound until they have succeeded

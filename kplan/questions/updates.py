@@ -94,15 +94,15 @@ def applied_in_time(
     removes_nodes, decisions : as for `carry_out_in_time`
     queue : the pending pods, of which the question is about some, or about all
     """
+    from kplan.changes.timed import applied
     from kplan.effects.queue_course import asked_of
-    from kplan.effects.timed_steps import Apply
     from kplan.effects.timeline import carry_out_in_time
 
     base, workloads = subject.applied()
     is_about_some = queue is not None and (queue.pods or not workloads)
     plan = carry_out_in_time(
         base,
-        [Apply(0.0, workloads)],
+        [applied(workloads)],
         clock,
         rollout=rollout,
         decisions=decisions,
@@ -118,11 +118,11 @@ def drawn_in_time(
     subject: Subject, clock: Clock, rollout: RolloutMode, *, retries_pending: bool = False
 ) -> tuple[Base, Drawn]:
     """Return the change with a clock as a question that is drawn many times, and its cluster."""
-    from kplan.effects.timed_steps import Apply
+    from kplan.changes.timed import applied
     from kplan.odds.of_changes import in_time
 
     base, workloads = subject.applied()
-    steps = (Apply(0.0, tuple(workloads)),)
+    steps = (applied(workloads),)
     return base, partial(in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=retries_pending)
 
 

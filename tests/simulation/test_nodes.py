@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.changes.timed import Timed
+from kplan.changes.values import Apply, Fail
 from kplan.documents.change import StepEvent
 from kplan.effects.change import read_manifests
 from kplan.effects.clock import Clock, durations_for
-from kplan.effects.timed_steps import Apply, Failed
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.simulation.loop import Simulation
@@ -137,7 +138,7 @@ def _node(name: str, zone: str = "a", machine: str = "") -> Object:
 def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
     planner = kplan.Planner(kplan.load_snapshot(objects))
     clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
-    return carry_out_in_time(planner, [Failed(0.0, nodes or ("n0",), is_machine_gone=True)], clock)
+    return carry_out_in_time(planner, [Timed(0.0, Fail(tuple(nodes or ("n0",)), machine_gone=True))], clock)
 
 
 def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
@@ -213,7 +214,7 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
     written = read_manifests(planner, [pending], None)
     plan = carry_out_in_time(
-        planner, [Failed(0.0, ("n0",), is_machine_gone=True), Apply(10.0, written.workloads)], clock
+        planner, [Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), written.workloads)], clock
     )
 
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]

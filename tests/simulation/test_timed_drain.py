@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.changes.values import Upgrade
+from kplan.changes.timed import Timed
+from kplan.changes.values import Drain, Upgrade
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.clock import Clock
-from kplan.effects.timed_steps import Drained
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from tests.objects import head
 from tests.simulation.clusters import budget, deployment, node, running, template
@@ -23,7 +23,9 @@ def _planner(replicas: int, **rule: Any) -> kplan.Planner:
 
 
 def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> TimelinePlan:
-    return carry_out_in_time(planner, [Drained(0.0, nodes, **fields)], Clock(start={"*": 6.0}, stop={"*": 2.0}))
+    return carry_out_in_time(
+        planner, [Timed(0.0, Drain(tuple(nodes), **fields))], Clock(start={"*": 6.0}, stop={"*": 2.0})
+    )
 
 
 def _times(plan: TimelinePlan, event: StepEvent) -> list[float]:
@@ -226,8 +228,8 @@ def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back
     for seconds in (0.0, 2.0, 20.0, 90.0):
         planner = _planner(6, maxUnavailable=1).changed(add_nodes=["2=n0"])
         surge = [name for name in planner.objects.node_by_name if name not in NODES]
-        step = Drained(0.0, NODES, upgrade=Upgrade(surge=surge, node_start=45.0, **upgrade))
-        plan = carry_out_in_time(planner, [step], Clock(start={"*": seconds}, stop={"*": 2.0}))
+        step = Drain(tuple(NODES), upgrade=Upgrade(surge=surge, node_start=45.0, **upgrade))
+        plan = carry_out_in_time(planner, [Timed(0.0, step)], Clock(start={"*": seconds}, stop={"*": 2.0}))
         times = [step.at for step in plan.steps]
         assert times == sorted(times)
         ends.append(plan.timeline.end)

@@ -21,12 +21,12 @@ from kplan.questions.base import Question
 from kplan.simulation.draining import How
 
 if TYPE_CHECKING:
+    from kplan.changes.timed import Timed
     from kplan.changes.values import Upgrade
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.effects.carried_out import Decisions
     from kplan.effects.subject import Subject
-    from kplan.effects.timed_steps import TimedStep
     from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
 Profile = Literal["gke", "eks", "aks"]
@@ -192,17 +192,18 @@ class Drain(Question, frozen=True):
         base, step = self._timed(base)
         return base, carry_out_in_time(base, [step], clock, decisions=decisions)
 
-    def _timed(self, base: Base) -> tuple[Base, TimedStep]:
+    def _timed(self, base: Base) -> tuple[Base, Timed]:
         """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""
-        from kplan.effects.timed_steps import Drained, Failed
+        from kplan.changes import values as c
+        from kplan.changes.timed import Timed
 
         if self.how == "lost":
-            return base, Failed(0.0, self.nodes, is_machine_gone=True)
+            return base, Timed(0.0, c.Fail(self.nodes, machine_gone=True))
         timeout = UPGRADE_DEFAULTS[self.profile].timeout if self.timeout is None else self.timeout or math.inf
         if self.how not in ("rolling", "replace"):
-            return base, Drained(0.0, self.nodes, self.options, timeout)
+            return base, Timed(0.0, c.Drain(self.nodes, self.options, timeout))
         base, surge = self._with_surge(base)
-        return base, Drained(0.0, self.nodes, self.options, timeout, self._upgrade(surge, timeout))
+        return base, Timed(0.0, c.Drain(self.nodes, self.options, timeout, self._upgrade(surge, timeout)))
 
     def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
         """Return how the nodes are upgraded; `surge` names the further nodes."""

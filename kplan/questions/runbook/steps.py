@@ -22,6 +22,7 @@ from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.timed import Timed
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import node_shapes
@@ -32,7 +33,6 @@ from kplan.effects.clock import Clock
 from kplan.effects.drains import check_nodes
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.snapshots import snapshot_of
-from kplan.effects.timed_steps import Drained
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.watching import begin
@@ -136,7 +136,7 @@ class _Runbook:
         """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
         drain = c.Drain((name,), self._options)
-        plan = carry_out_in_time(base, [Drained(0.0, [name], self._options)], self._clock)
+        plan = carry_out_in_time(base, [Timed(0.0, drain)], self._clock)
         simulation = plan.simulation
         step = _drain_step(base, plan, drain, self._clock.min_ready if self._has_clock else 1)
         if self._has_clock and plan.is_over:

@@ -1,0 +1,193 @@
+"""Changes that begin at a time, and how they are written: as changes, or in the short form of a timeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from kplan.api.decode import DecodeError, convert
+from kplan.changes import values as c
+from kplan.errors import UsageError
+from kplan.reading.arguments import listed
+from kplan.workloads.manifests import WrittenWorkload
+
+_EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+_POD, _NODE = "Pod", "Node"
+
+
+class Timed(msgspec.Struct, frozen=True):
+    """A change that begins at a time, in seconds.
+
+    What manifests of an `Apply` say was read before: workloads, which are applied one after the other, and other
+    objects, which are there from the start.
+    """
+
+    at: float
+    change: c.Change
+    workloads: Sequence[WrittenWorkload] = ()
+    additions: Sequence[msgspec.Struct] = ()
+
+    def with_options(self, options: c.DrainOptions | None) -> Timed:
+        """Return the same with other options of a drain; None for its own."""
+        if options is None or not isinstance(self.change, c.Drain):
+            return self
+        return replace(self, change=replace(self.change, options=options))
+
+
+def applied(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.Struct] = ()) -> Timed:
+    """Return that manifests which were read are applied at once."""
+    return Timed(0.0, c.Apply(()), tuple(workloads), additions)
+
+
+KEYS = frozenset(
+    {"at", "apply", "drain", "options", "fail", "recover", "notReady", "podsHandled", "delete", "taint", "conditions"}
+)
+
+
+class _Options(msgspec.Struct, frozen=True, rename="camel"):
+    """The options of a drain or a deletion; retry, poll and ignoreDaemonSets are kubectl's own and have no effect."""
+
+    timeout: Any = None
+    retry: Any = None
+    poll: Any = None
+    ignore_daemon_sets: Any = None
+    force: Any = False
+    delete_empty_dir_data: Any = False
+    disable_eviction: Any = False
+    grace_period: Any = -1
+    skip_wait_for_delete_timeout: Any = 0
+
+
+def read_changes(step: Mapping[str, Any]) -> list[Timed]:
+    """Return the changes of a step of a timeline as it is written; raises UsageError.
+
+    A step is the document of a change with its time, ``{"at": 5, "change": "cordon", "nodes": ["n1"]}``, or has one or
+    more changes in short, ``{"at": 5, "drain": ["n1"], "options": {"timeout": 60}}``.
+    """
+    at = step.get("at", 0)
+    if not is_seconds(at) or at == math.inf:
+        raise UsageError(f"at: {at!r} is no number of seconds")
+    if "change" in step:
+        fields = {key: value for key, value in step.items() if key != "at"}
+        change: c.Change = _read(
+            f"change {fields['change']}", fields, c.Change, "kplan schema RemedyReport has its fields"
+        )
+        if isinstance(change, c.Taint):
+            _check_taints(change)
+        return [Timed(float(at), change)]
+    unknown = sorted(set(step) - KEYS)
+    if unknown:
+        raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(KEYS))}")
+    return [Timed(float(at), read(step)) for key, read in _READERS.items() if key in step]
+
+
+def is_seconds(value: object) -> bool:
+    """Tell whether a value is a number of seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def taint_of(text: str) -> tuple[Taint, bool]:
+    """Read a taint as for ``kubectl taint``, and whether it is one that goes; raises UsageError."""
+    head, _, effect = text.removesuffix("-").partition(":")
+    key, _, value = head.partition("=")
+    goes = text.endswith("-")
+    if not key or not (effect in _EFFECTS or (goes and not effect)):
+        hint = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
+        raise UsageError(f"taint: {text!r} is no taint", hint=hint)
+    return Taint(key=key, value=value, effect=effect), goes
+
+
+def _read(key: str, value: object, kind: Any, hint: str) -> Any:
+    try:
+        return convert(value, kind)
+    except DecodeError as error:
+        raise UsageError(f"{key}: {'; '.join(str(problem) for problem in error.problems)}", hint=hint) from None
+
+
+def _nodes(key: str, step: Mapping[str, Any]) -> tuple[str, ...]:
+    names: tuple[str, ...] = _read(key, listed(step[key]), tuple[str, ...], "list the names of nodes")
+    return names
+
+
+def _options(step: Mapping[str, Any]) -> _Options:
+    options = step.get("options") or {}
+    known = {field.encode_name for field in msgspec.structs.fields(_Options)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(known))}")
+    read: _Options = convert(dict(options), _Options)
+    return read
+
+
+def _whole(name: str, number: object, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= c.MAX_GRACE:
+        raise UsageError(f"{name}: {number!r} is no whole number of seconds")
+    return number
+
+
+def _grace_of(options: _Options) -> int | None:
+    grace = _whole("gracePeriod", options.grace_period, -1)
+    return None if grace < 0 else grace
+
+
+def _drain(step: Mapping[str, Any]) -> c.Drain:
+    options = _options(step)
+    if options.timeout and not is_seconds(options.timeout):
+        raise UsageError(f"timeout: {options.timeout!r} is no number of seconds")
+    drain_options = c.DrainOptions(
+        force=bool(options.force),
+        delete_emptydir_data=bool(options.delete_empty_dir_data),
+        disable_eviction=bool(options.disable_eviction),
+        grace_period=_grace_of(options),
+        skip_wait_for_delete_timeout=_whole("skipWaitForDeleteTimeout", options.skip_wait_for_delete_timeout, 0),
+    )
+    return c.Drain(_nodes("drain", step), drain_options, options.timeout or None)
+
+
+def _delete(step: Mapping[str, Any]) -> c.Delete:
+    hint = f"write [[KIND, NAME], …], where KIND is {_NODE} or {_POD}"
+    objects: list[tuple[str, str]] = _read("delete", step["delete"], list[tuple[str, str]], hint)
+    for kind, _ in objects:
+        if kind not in (_NODE, _POD):
+            raise UsageError(f"delete: {kind!r} is not deleted by a step", hint=hint)
+    return c.Delete(tuple(f"{kind}/{name}" for kind, name in objects), _grace_of(_options(step)))
+
+
+def _taint(step: Mapping[str, Any]) -> c.Taint:
+    hint = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
+    change = c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], hint))
+    _check_taints(change)
+    return change
+
+
+def _check_taints(change: c.Taint) -> None:
+    for texts in change.taints.values():
+        for text in texts:
+            taint_of(text)
+
+
+def _conditions(step: Mapping[str, Any]) -> c.Conditions:
+    hint = "write {NODE: {CONDITION: STATUS}}, where STATUS is True, False or Unknown"
+    conditions: dict[str, dict[str, Any]] = _read("conditions", step["conditions"], dict[str, dict[str, str]], hint)
+    for posted in conditions.values():
+        for status in posted.values():
+            if status not in ("True", "False", "Unknown"):
+                raise UsageError(f"conditions: {status!r} is no status", hint=hint)
+    return c.Conditions(conditions)
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], c.Change]] = {
+    "apply": lambda step: c.Apply(tuple(listed(step["apply"]))),
+    "drain": _drain,
+    "fail": lambda step: c.Fail(_nodes("fail", step)),
+    "recover": lambda step: c.Recover(_nodes("recover", step)),
+    "notReady": lambda step: c.NotReady(_nodes("notReady", step), bool(step.get("podsHandled"))),
+    "delete": _delete,
+    "taint": _taint,
+    "conditions": _conditions,
+}

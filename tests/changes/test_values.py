@@ -1,0 +1,167 @@
+"""Every change says itself, and is the same after it was written down."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from kplan.changes import remedy as r
+from kplan.changes import values as c
+from kplan.errors import UsageError
+
+WEB = "Deployment/shop/web"
+LOWER = r.LowerRequest(
+    change=r.RequestChange(container="c", resource="cpu", old="2", to="1"),
+    then=None,
+)
+
+TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
+    (c.Apply(("web.yaml",)), "apply web.yaml", ("kubectl apply -f web.yaml",), ()),
+    (c.Apply(({"kind": "Pod", "metadata": {"name": "a"}},)), "apply Pod/a", ("# apply Pod/a",), ()),
+    (
+        c.Delete(("Pod/shop/a",), 0),
+        "delete Pod/shop/a",
+        ("kubectl delete pod a -n shop --grace-period=0",),
+        (),
+    ),
+    (
+        c.Scale(WEB, 4, 2),
+        f"run 4 replicas of {WEB} instead of 2",
+        ("kubectl scale deployment web -n shop --replicas=4",),
+        ("kubectl scale deployment web -n shop --replicas=2",),
+    ),
+    (
+        c.Scale(WEB, 1, 2, "web", 2),
+        f"run 1 replica of {WEB} instead of 2 (autoscaler web)",
+        ("""kubectl patch hpa web -n shop --type merge -p '{"spec":{"maxReplicas":1,"minReplicas":1}}'""",),
+        (),
+    ),
+    (
+        c.Patch(WEB, "{}", LOWER),
+        f"in {WEB}, lower the cpu request of container c from 2 to 1",
+        ("""kubectl patch deployment web -n shop -p '{"spec":{"template":{"spec":{}}}}'""",),
+        ("kubectl rollout undo deployment web -n shop",),
+    ),
+    (c.Cordon(("a", "b")), "cordon a, b", ("kubectl cordon a b",), ("kubectl uncordon a b",)),
+    (c.Uncordon(("a",)), "uncordon a", ("kubectl uncordon a",), ("kubectl cordon a",)),
+    (
+        c.Drain(("a",), c.DrainOptions(force=True, grace_period=0), 60),
+        "drain a",
+        ("kubectl drain a --ignore-daemonsets --force --grace-period=0 --timeout=60s",),
+        ("kubectl uncordon a",),
+    ),
+    (c.Drain(("a",), upgrade=c.Upgrade()), "upgrade a", ("# upgrade a",), ()),
+    (c.Fail(("a", "b")), "a, b fail", ("# a, b fail",), ()),
+    (
+        c.AwaitNodes(("a",), ("cloud/new",)),
+        "wait until a is set up",
+        ("while kubectl get node a -o jsonpath='{.spec.taints[*].key}' | grep -qwF -e cloud/new; do sleep 5; done",),
+        (),
+    ),
+    (c.Recover(("a",)), "a recovers", ("# a recovers",), ()),
+    (c.NotReady(("a",)), "a is not ready", ("# a is not ready",), ()),
+    (
+        c.Taint({"a": ("k=v:NoExecute", "old:NoSchedule-")}),
+        "taint a: k=v:NoExecute, old:NoSchedule-",
+        ("kubectl taint node a k=v:NoExecute old:NoSchedule-",),
+        ("kubectl taint node a k=v:NoExecute-",),
+    ),
+    (c.Conditions({"a": {"DiskPressure": "True"}}), "a posts DiskPressure=True", ("# a posts DiskPressure=True",), ()),
+    (c.AddNodes(2, "a"), "add 2 nodes like a", ("# add 2 nodes like a",), ()),
+    (
+        c.AddNodes(1, "a", devices=True),
+        "add 1 node like a with its devices",
+        (
+            "# add 1 node like a",
+            "# the pods claim devices, so wait until it publishes ResourceSlices like those of the other node",
+        ),
+        (),
+    ),
+    (c.RemoveNodes(("a",)), "remove a", ("kubectl delete node a",), ()),
+    (
+        c.Resize("vpa"),
+        "give pods the requests that vpa recommends",
+        ("# give pods the requests that vpa recommends",),
+        (),
+    ),
+    (c.Settle(), "wait until nothing moves", ("# wait until nothing moves",), ()),
+    (
+        c.Move("a", (c.Place("shop/web-1", "b", WEB, 3),)),
+        "move shop/web-1 to b (away from a)",
+        (
+            "kubectl cordon a",
+            "kubectl delete pod web-1 -n shop --wait",
+            "kubectl wait --for=jsonpath='{.status.readyReplicas}'=3 deployment web -n shop --timeout=10m",
+            "kubectl uncordon a",
+        ),
+        (),
+    ),
+    (
+        c.RunCronJob("shop/report"),
+        "run CronJob shop/report",
+        ("kubectl create job report-manual --from=cronjob/report -n shop",),
+        ("kubectl delete job report-manual -n shop",),
+    ),
+    (
+        c.LoosenBudget("shop/web", '{"minAvailable":2}', '{"minAvailable":1}'),
+        "let budget shop/web allow more: minAvailable: 1 instead of minAvailable: 2",
+        ("""kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":1}}'""",),
+        ("""kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",),
+    ),
+    (
+        c.Pool("general", (c.LimitChange("cpu", "4", "8"),)),
+        "raise the limit of NodePool general: cpu from 4 to 8",
+        ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"8"}}}'""",),
+        ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"4"}}}'""",),
+    ),
+    (
+        c.Pool("workers", size=c.GroupSize(1, 3, "aws")),
+        "raise the most size of node group workers from 1 to 3",
+        ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 3",),
+        ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 1",),
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "text", "commands", "undo"), TOLD)
+def test_a_change_says_what_it_is_how_it_is_made_and_how_it_is_undone(
+    change: c.Change, text: str, commands: tuple[str, ...], undo: tuple[str, ...]
+) -> None:
+    told = change.described(["shop/web-1"], ["shop/web-2"])
+
+    assert (told.text, told.commands, told.undo) == (text, commands, undo)
+    assert (told.achieves, told.disturbs) == (("shop/web-1",), ("shop/web-2",))
+
+
+@pytest.mark.parametrize("change", [entry[0] for entry in TOLD])
+def test_a_change_is_the_same_after_it_was_written_down(change: c.Change) -> None:
+    document = msgspec.json.encode(change)
+
+    assert msgspec.json.decode(document, type=c.Change) == change
+    assert msgspec.json.decode(document)["change"] == change.__struct_config__.tag
+    assert "text" not in msgspec.json.decode(document), "only an answer tells it"
+
+
+def test_every_change_is_tried_here() -> None:
+    assert {type(entry[0]) for entry in TOLD} == set(get_args(c.Change))
+
+
+def test_a_stage_refuses_what_it_has_no_verb_for() -> None:
+    class Nowhere(c.Stage):
+        name = "nowhere"
+
+    for change in (entry[0] for entry in TOLD):
+        with pytest.raises(UsageError, match="cannot be done nowhere"):
+            Nowhere().carry_out(change)
+
+
+def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
+    first, then = (c.Pool("p", (c.LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
+    assert first.joined(then) == c.Pool("p", (c.LimitChange("cpu", "2", "8"),))
+
+    small, large = (c.Pool("g", size=c.GroupSize(old, old + 1)) for old in (1, 2))
+    assert small.joined(large) == c.Pool("g", size=c.GroupSize(1, 3))
+
+    one, other = (c.Pool("p", admits=c.Admitted("zone", "In", (value,), 1)) for value in "ab")
+    assert one.part == other.part == ("p", 1)
+    assert one.joined(other) == c.Pool("p", admits=c.Admitted("zone", "In", ("a", "b"), 1))
