@@ -185,17 +185,20 @@ class _Shrinking:
 
         A pod that has lost its place by recommended requests keeps all nodes: what it has room for is not known.
         """
-        waiting = self.waiting()
-        infos = self._simulation.session.cluster.pods.infos
-        is_resized = any(change.change == "resize" for change in self._base.snapshot.changes)
+        waiting, cluster = self.waiting(), self._simulation.session.cluster
+        infos, row = cluster.pods.infos, cluster.nodes.row_of[name]
+        resizes = [change for change in self._base.snapshot.changes if change.change == "resize"]
+        resized = {name for change in resizes for name in change.objects}
+        names_all = all(change.count == len(change.objects) for change in resizes)
         by_shape = {infos[pod.row].shape: pod for pod in reversed(waiting)}
         for pod in [*by_shape.values()][:_MOST_WAITING]:
-            if is_resized and infos[pod.row].pod.metadata.uid.startswith(f"{pod.key}#"):  # created on paper
+            is_new = infos[pod.row].pod.metadata.uid.startswith(f"{pod.key}#")  # it was created on paper
+            if resizes and is_new and (self._workload(pod) in resized or not names_all):
                 return StayingNode(name=name, why="pods-wait", pod=pod.key)
             session = self._simulation.session.fork()
             for other in leaving:
                 session.evict(other.row)
-            if schedule_pod(session, pod.row, looks_for_victims=False).row is not None:
+            if schedule_pod(session, pod.row, looks_for_victims=False).row == row:
                 return StayingNode(name=name, why="pods-wait", pod=pod.key)
         return None
 

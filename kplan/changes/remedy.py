@@ -232,10 +232,13 @@ class NodeRepair(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     taints : the keys of the taints that state what is wrong with it
+    resource, capacity : what it has, and how much, while none is allocatable: its device plugin does not work
     """
 
     node: str
     taints: tuple[str, ...]
+    resource: str = ""
+    capacity: str = ""
 
 
 class RepairNode(RemedyBase, frozen=True, kw_only=True, tag="repair-node"):
@@ -563,6 +566,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
         case Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
+        case RepairNode(change=c) if c.resource:
+            return f"look at the device plugin of {c.node}, which reports {c.capacity} {c.resource} but 0 allocatable"
         case RepairNode(change=c):
             return f"repair {c.node}, which is {listing([NODE_STATES.get(taint, taint) for taint in c.taints])}"
         case RelaxRule(change=c, with_nodes=nodes):

@@ -20,7 +20,16 @@ from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import ALONE, Replicas
 from kplan.diagnosis.sizing import fewer, low_enough, lower
-from kplan.diagnosis.surroundings import add, await_nodes, move, raise_priority, relax_and_add, repair, uncordon
+from kplan.diagnosis.surroundings import (
+    add,
+    await_nodes,
+    move,
+    raise_priority,
+    relax_and_add,
+    repair,
+    repair_devices,
+    uncordon,
+)
 from kplan.diagnosis.trials import Trials
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
@@ -269,6 +278,7 @@ def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas
     yield from uncordon(trials, misses)
     if not awaited:
         yield from repair(trials, misses)
+    yield from repair_devices(trials, misses)
     yield from corrections.topology_keys(trials, misses)
     yield from corrections.together(trials, misses)
     yield from _tolerate(trials, misses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from shlex import quote
 
@@ -13,6 +14,7 @@ from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
+from kplan.api.quantity import value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
@@ -21,6 +23,7 @@ from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.replicas import workload_of
 from kplan.diagnosis.trials import Trials
 from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
+from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
@@ -90,6 +93,33 @@ def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         if _helps(trials, remedy, row, taints):
             yield remedy
             return
+
+
+def repair_devices(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Repair the device plugin of a node that has resources of which none is allocatable."""
+    table = trials.live.cluster.nodes
+    for resource, amount in trials.info.requests.items():
+        if amount <= 0 or "/" not in resource:
+            continue
+        rows = misses.rows[misses.only(_FIT)]
+        for row in rows[table.allocatable(resource)[rows] == 0].tolist()[:_MOST_REPAIRED]:
+            node = table.nodes[row]
+            capacity = node.status.capacity.get(resource)
+            if capacity is None or value(capacity) < amount:
+                continue
+            whole = replace(node.status, allocatable={**node.status.allocatable, resource: capacity})
+            repaired = NodeTable([*table.nodes[:row], replace(node, status=whole), *table.nodes[row + 1 :]])
+            name = table.names[row]
+            if trials.node_for(trials.pod, trials.fork(nodes=repaired)) == name:
+                broken = r.NodeRepair(node=name, taints=(), resource=resource, capacity=str(capacity))
+                remedy = r.RepairNode(change=broken, then=name)
+                trials.tried[remedy] = partial(_with_nodes, trials, repaired)
+                yield remedy
+                return
+
+
+def _with_nodes(trials: Trials, nodes: NodeTable) -> tuple[Pod, Session]:
+    return trials.pod, trials.fork(nodes=nodes)
 
 
 def _helps(trials: Trials, remedy: r.Uncordon | r.RepairNode | r.Await, row: int, taints: Collection[str]) -> bool:

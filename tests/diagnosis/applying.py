@@ -55,6 +55,9 @@ def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str
 
 def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
     ill = _named(objects, "Node", change["node"])
+    if change["resource"]:
+        ill["status"]["allocatable"][change["resource"]] = change["capacity"]
+        return
     assert {taint["key"] for taint in ill["spec"]["taints"]} == set(change["taints"])
     ill["spec"] = {"taints": []}
 

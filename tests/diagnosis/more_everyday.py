@@ -268,6 +268,19 @@ MORE = (
         best="wait",
     ),
     Story(
+        "the device plugin of a node does not work",
+        [
+            {
+                **gpu_node("a", "0"),
+                "status": {**gpu_node("a", "0")["status"], "capacity": gpu_node("a", "4")["status"]["allocatable"]},
+            },
+            asking(web(), nvidia_com__gpu="1"),
+        ],
+        (),
+        ("repair-node",),
+        best="repair-node",
+    ),
+    Story(
         "a quota system holds it back",
         [node("a"), web(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])],
         ("scheduling gate kueue.x-k8s.io/admission",),
