@@ -90,6 +90,8 @@ complete -c kplan -n '__fish_seen_subcommand_from explain' -l no-color -d 'Print
 complete -c kplan -n '__fish_seen_subcommand_from explain' -s h -l help -d 'Show this message and exit'
 complete -c kplan -n '__fish_seen_subcommand_from explain' -l help-all -d 'Show all options and exit'
 complete -c kplan -n '__fish_seen_subcommand_from explain' -a '(__kplan_names pods workloads)'
+complete -c kplan -n '__fish_seen_subcommand_from place' -l requests -x -d 'Pods that request so much, such as cpu=2,memory=4Gi, without a manifest'
+complete -c kplan -n '__fish_seen_subcommand_from place' -l toleration -x -d 'KEY[=VALUE][:EFFECT] that these pods tolerate'
 complete -c kplan -n '__fish_seen_subcommand_from place' -l runs -x -d 'Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes'
 complete -c kplan -n '__fish_seen_subcommand_from place' -l rollout -x -a 'auto always never' -d 'Replace the pods of a workload that runs already: if its template changes, always, or never'
 complete -c kplan -n '__fish_seen_subcommand_from place' -l run-cronjobs -d 'Start a run of each CronJob now'

@@ -6,11 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_PODS = "Ask about pods"
-_NODES = "Ask about nodes"
-_ROOM = "Ask about capacity"
-_ANSWERS = "Compare and keep answers"
-
 
 class Home(NamedTuple):
     """The folder of a question.
@@ -21,7 +16,6 @@ class Home(NamedTuple):
     questions : structs of the module ``question``; the kind of NAME is NAMEQuestion
     documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
         MODULE:VIEW
-    section : the group of commands under which the program's help lists the command
     short_help : its line there; empty if there is no command
     tool : the name of its tool for agents, where that is not the name of the struct
     without_tool : structs of questions that are no tools, since they cannot be asked without a file, or for checks only
@@ -30,7 +24,6 @@ class Home(NamedTuple):
     name: str
     questions: tuple[str, ...]
     documents: Mapping[str, tuple[str, str]] = {}
-    section: str = ""
     short_help: str = ""
     tool: str = ""
     without_tool: tuple[str, ...] = ()
@@ -42,42 +35,37 @@ class Home(NamedTuple):
 _OF_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom")
 
 HOMES = (
-    Home("explain", ("Explain",), {}, _PODS, "Explain why a pod, or each pod of a workload, is where it is."),
+    Home("explain", ("Explain",), {}, "Explain why a pod, or each pod of a workload, is where it is."),
     Home(
         "place",
         ("Place",),
         {"PlacementReport": ("placement", "view"), "ClustersReport": ("clusters", "clusters")},
-        _PODS,
         "Show where pods or workloads would land, and why.",
     ),
     Home(
         "plan",
         ("Plan", "Queue"),
         {"PlanReport": ("plan", "view"), "QueueReport": ("queue", "view:QUEUE_VIEW")},
-        _PODS,
         "Work through the whole scheduling queue and every rollout.",
     ),
     Home(
         "preempt",
         ("Preempt",),
         {"PreemptionReport": ("placement", "view")},
-        _PODS,
         "Show which pods would be evicted to make room, and why those.",
     ),
-    Home("pods", ("Pods",), {}, _PODS, "Print the pods that manifests create, as the API server stores them."),
-    Home("drain", ("Drain",), {}, _NODES, "Show what happens to the pods of drained or lost nodes."),
+    Home("pods", ("Pods",), {}, "Print the pods that manifests create, as the API server stores them."),
+    Home("drain", ("Drain",), {}, "Show what happens to the pods of drained or lost nodes."),
     Home(
         "nodes",
         ("Nodes",),
         {"NodesReport": ("nodes_report", "view")},
-        _NODES,
         "Show which nodes the autoscaler adds, removes and keeps.",
     ),
     Home(
         "remedy",
         ("Remedy",),
         {"RemedyReport": ("remedies", "view")},
-        _PODS,
         "Find the least that has to be done so that pending pods run.",
     ),
     Home(
@@ -88,7 +76,6 @@ HOMES = (
             "HeadroomReport": ("capacity", "headroom_view"),
             "ShrinkReport": ("capacity", "shrink_view"),
         },
-        _ROOM,
         "Count how many replicas fit, where, and what stops the next one.",
         without_tool=("Shapes",),
     ),
@@ -96,14 +83,11 @@ HOMES = (
         "check",
         (*_OF_CHECKS, "Checks"),
         {"BudgetsReport": ("checks", "view:BUDGETS_VIEW"), "ChecksReport": ("checks", "view")},
-        _NODES,
         "Check whether the promises hold that you rely on.",
         tool="check",
         without_tool=_OF_CHECKS,
     ),
-    Home(
-        "diff", ("Diff",), {"DiffReport": ("diff", "view")}, _ANSWERS, "Compare two answers, and show why they differ."
-    ),
+    Home("diff", ("Diff",), {"DiffReport": ("diff", "view")}, "Compare two answers, and show why they differ."),
     Home("in_turn", ("InTurn",), {"DrainsReport": ("drains", "view")}, tool="drain_each"),
     Home("many_runs", ("ManyRuns",), {"OddsReport": ("odds", "view")}),
     Home("what_if", ("WhatIf",)),

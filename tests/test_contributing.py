@@ -85,7 +85,7 @@ def test_an_output_format(tmp_path: Path) -> None:
     lines = run(tmp_path, "-m", "kplan", "place", str(manifest), "--snapshot", "demo", "-o", "csv").splitlines()
     assert lines[0] == "name,state,rule,message"
     assert len(lines) > 1
-    assert "csv" in run(tmp_path, "-m", "kplan", "place", "--help")
+    assert "csv" in run(tmp_path, "-m", "kplan", "place", "--help-all")
 
 
 def test_a_kind_of_objects(tmp_path: Path) -> None:

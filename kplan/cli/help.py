@@ -29,19 +29,32 @@ _HELP = "-h, --help"
 MORE = "More options"
 """A command's own options that only the whole help shows."""
 
-_COMMON = frozenset({"namespace", "all_namespaces", "replicas", "snapshot", "context", "output", "explain", "fail_on"})
-"""Shared parameters that `--help` shows, too."""
+_COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespaces", "replicas", "context")
+"""Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""
+
+_SCREEN = 24
+"""Lines of the short help at most."""
+_MOST_EXAMPLES = 3
+_WIDEST = 30
+"""The help of an option with a longer name begins below it."""
+_GAP = 4
+"""Blanks before and behind the names of options."""
 
 _HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this message and exit.")]
 _LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Autoscaler", "Many questions", "Output", "Messages")
 """Groups of shared options, in their order in the whole help."""
 
 
+_Record = tuple[str, str]
+_Groups = dict[str, list[_Record]]
+
+
 class KplanCommand(TyperCommand):
     """A command with a short and a whole help; in both, examples come first.
 
-    `--help` shows the command's own options and the commonest of the shared ones, `--help-all` all of them in groups
-    (``rich_help_panel``). Each line of the epilog is an example: a command, two blanks, ``#`` and its purpose. The
+    `--help` fits a screen of 24 lines: the command's own options and the commonest of the shared ones, in a line each.
+    `--help-all` has all of them in groups (``rich_help_panel``). Each line of the epilog is an example: a command, two
+    blanks, ``#`` and its purpose. The
     command keeps the order of its options; Typer itself collects the values of each.
     """
 
@@ -67,59 +80,85 @@ class KplanCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.format_usage(ctx, formatter)
-        self.format_help_text(ctx, formatter)
-        self.format_epilog(ctx, formatter)
-        self.format_options(ctx, formatter)
-
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write what the command does: the first sentences, or all of it."""
         text = inspect.cleandoc(self.help or "")
+        is_whole = _WHOLE in ctx.meta
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(text if _WHOLE in ctx.meta else text.partition("\n\n")[0])
+            formatter.write_text(text if is_whole else text.partition("\n\n")[0])
+        arguments, own, common, shared = self._records(ctx)
+        n_options = sum(map(len, (*own.values(), *shared.values())))
+        if is_whole or len(own.get(OPTIONS, ())) + len(common) == n_options:
+            helps = _HELPS if is_whole else [(_HELP, "Show this message and exit.")]
+            own[OPTIONS] = [*own.pop(OPTIONS, ()), *(common if not is_whole else ()), *helps]
+            more = own.pop(MORE, [])
+            groups = {_ARGUMENTS: arguments, **own, MORE: more, **(shared if is_whole else {})}
+            self._examples(formatter, None)
+        else:
+            groups = self._screen(formatter, arguments, own.get(OPTIONS, []), common)
+        for panel, records in groups.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
+        if not is_whole and sum(map(len, groups.values())) - len(arguments) < n_options:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} {_WHOLE} shows all {n_options} options, and says more.")
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments first, then options: the common ones together, or all by group."""
-        groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], OPTIONS: []}
-        shared: dict[str, list[tuple[str, str]]] = {panel: [] for panel in _LAST}
-        common: list[tuple[str, str]] = []
+    def _records(self, ctx: Any) -> tuple[list[_Record], dict[str, list[_Record]], list[_Record], _Groups]:
+        """Return arguments, the command's own options by group, the commonest shared ones, and those by group."""
+        arguments: list[_Record] = []
+        own: _Groups = {}
+        shared: _Groups = {panel: [] for panel in _LAST}
+        common: dict[str, _Record] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None or record[0] == _HELP:
                 continue
             if parameter.param_type_name == "argument":
-                groups[_ARGUMENTS].append((parameter.metavar or parameter.name, record[1]))
+                arguments.append((parameter.metavar or parameter.name, record[1]))
                 continue
             panel = getattr(parameter, "rich_help_panel", None) or OPTIONS
-            (shared if panel in shared else groups).setdefault(panel, []).append(record)
-            if panel not in (OPTIONS, MORE) and parameter.name in _COMMON:
-                common.append(record)
-        more = groups.pop(MORE, [])
-        n_options = len(more) + sum(map(len, (groups | shared).values())) - len(groups[_ARGUMENTS])
-        n_common = len(groups[OPTIONS]) + len(common)
-        if _WHOLE in ctx.meta or n_common == n_options:
-            groups[OPTIONS] += [(_HELP, "Show this message and exit.")] if n_common == n_options else _HELPS
-            groups |= {MORE: more, **shared}
-        else:
-            groups = {_ARGUMENTS: groups[_ARGUMENTS], OPTIONS: [*groups[OPTIONS], *common]}
-        for panel, records in groups.items():
-            if records:
-                with formatter.section(panel):
-                    formatter.write_dl(records)
-        if _WHOLE not in ctx.meta and n_common != n_options:
-            formatter.write_paragraph()
-            formatter.write_text(f"{ctx.command_path} {_WHOLE} shows all {n_options} options, and says more.")
+            (shared if panel in shared else own).setdefault(panel, []).append(record)
+            if panel not in (OPTIONS, MORE):
+                common[parameter.name] = record
+        return arguments, own, [common[name] for name in _COMMON if name in common], shared
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write the examples: commands with their purposes."""
+    def _screen(self, formatter: Any, arguments: list[_Record], own: list[_Record], common: list[_Record]) -> _Groups:
+        """Write the examples that fit the screen, and return the arguments and options that do, in a line each."""
+        n_sections = 2 + bool(arguments)
+        used = formatter.getvalue().count("\n") + 2 * n_sections + len(arguments) + 2
+        first, _ = next(iter(examples_of(self.epilog or "")), ("", ""))
+        lines = len(_wrapped(first, formatter.width - _GAP, "", "", _GOES_ON)) if first else 0
+        room, options = _SCREEN - used - lines, []
+        for record in (*own, *common):
+            room -= 1 + (len(record[0]) > _WIDEST)
+            if room >= 0:
+                options.append(record)
+        self._examples(formatter, max(min(room + 1, _MOST_EXAMPLES), 1))
+        return {
+            panel: _in_a_line(formatter, records) for panel, records in ((_ARGUMENTS, arguments), (OPTIONS, options))
+        }
+
+    def _examples(self, formatter: Any, most: int | None) -> None:
+        """Write commands with their purposes; where there may be so many at most, each in a line if it fits."""
         if not self.epilog:
             return
         with formatter.section("Examples"):
-            for command, purpose in examples_of(self.epilog):
+            for command, purpose in examples_of(self.epilog)[:most]:
                 indent = " " * formatter.current_indent
-                written = _wrapped(f"# {purpose}", formatter.width, indent, "# ")
+                line = f"{indent}{command}  # {purpose}"
+                if most is not None and len(line) > formatter.width:
+                    line = f"{indent}{command}"
+                if most is not None and len(line) <= formatter.width:
+                    formatter.write(f"{line}\n")
+                    continue
+                written = _wrapped(f"# {purpose}", formatter.width, indent, "# ") if most is None else []
                 written += _wrapped(command, formatter.width - len(_GOES_ON), indent, "    ", _GOES_ON)
                 formatter.write("".join(f"{line}\n" for line in written))
+
+
+def _in_a_line(formatter: Any, records: list[_Record]) -> list[_Record]:
+    room = formatter.width - _GAP - min(max((len(name) for name, _ in records), default=0), _WIDEST)
+    return [(name, textwrap.shorten(text, room, placeholder=" …")) for name, text in records]
 
 
 def _wrapped(text: str, width: int, indent: str, rest: str, end: str = "") -> list[str]:

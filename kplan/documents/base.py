@@ -216,7 +216,7 @@ class Report(Head, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as plain values, with its sentence."""
-        return super(Report, told(self)).to_dict()
+        return super(Report, with_sentence(self)).to_dict()
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
         """Return a list of the document as rows with the same columns, for ``pandas.DataFrame(answer.rows())``.
@@ -258,14 +258,14 @@ class Report(Head, frozen=True, kw_only=True):
         more = f"<p>{len(rows) - _MOST_SHOWN:,} more rows</p>" if len(rows) > _MOST_SHOWN else ""
         head = "".join(cell(name, "th") for name in rows[0]) if rows else ""
         body = "".join(f"<tr>{''.join(map(cell, row.values()))}</tr>" for row in rows[:_MOST_SHOWN])
-        about = escape(visible(f"{told(self).sentence}. Verdict: {verdict}"))
+        about = escape(visible(f"{with_sentence(self).sentence}. Verdict: {verdict}"))
         return f"<p>{about}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 R = TypeVar("R", bound=Report)
 
 
-def told(document: R) -> R:
+def with_sentence(document: R) -> R:
     """Return a document with its sentence, which is made by the view that `kplan.catalogue` names for its kind."""
     if document.sentence or document.kind not in VIEWS:
         return document

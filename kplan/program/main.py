@@ -15,21 +15,22 @@ from kplan.cli.help import KplanCommand
 from kplan.cli.options import option
 from kplan.version import __version__
 
+_FIRST = ("explain", "place", "plan", "drain", "remedy", "check")
+"""The commands that the program's help lists first."""
+
 
 class Entry(NamedTuple):
     """A command, or a group of commands, that is loaded on demand."""
 
     load: Callable[[], Any]  #: returns the command that Typer runs
     short_help: str  #: its line in the program's help; empty for a hidden command
-    section: str = ""  #: the group of commands under which the program's help lists it
 
 
-def command(name: str, home: str, short_help: str = "", section: str = "") -> Entry:
+def command(name: str, home: str, short_help: str = "") -> Entry:
     """Return the entry of a command; without a short help it is hidden.
 
     Parameters
     ----------
-    section : the group of commands under which the program's help lists it
     home : ``module:function``; `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and
         its purpose
     """
@@ -44,12 +45,12 @@ def command(name: str, home: str, short_help: str = "", section: str = "") -> En
         )
         return typer.main.get_command(alone)
 
-    return Entry(load, short_help, section)
+    return Entry(load, short_help)
 
 
-def group(home: str, short_help: str, section: str) -> Entry:
+def group(home: str, short_help: str) -> Entry:
     """Return the entry of a group of commands, as `command`; `home` is ``module:app``."""
-    return Entry(lambda: typer.main.get_command(_load(home)), short_help, section)
+    return Entry(lambda: typer.main.get_command(_load(home)), short_help)
 
 
 def _load(home: str) -> Any:
@@ -78,13 +79,14 @@ class Program(KplanGroup):
             formatter.write_dl(records)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write one line for each command, by section, without loading any."""
-        shown = {name: entry for name, entry in self.entries.items() if entry.short_help}
+        """Write one line for each command, the commonest first, without loading any."""
+        shown = {name: entry.short_help for name, entry in self.entries.items() if entry.short_help}
+        first = [name for name in _FIRST if name in shown]
         width = max(map(len, shown))
-        for section in dict.fromkeys(entry.section for entry in shown.values()):
-            rows = [(name.ljust(width), entry.short_help) for name, entry in shown.items() if entry.section == section]
-            with formatter.section(section):
-                formatter.write_dl(rows)
+        for heading, names in (("Commands", first), ("More", [name for name in shown if name not in first])):
+            if names:
+                with formatter.section(heading if first else "Commands"):
+                    formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
 
 
 class _OnDemand(MutableMapping[str, Any]):
@@ -130,7 +132,7 @@ app = typer.Typer(
 
     Decides as the cluster's release of kube-scheduler does, from a snapshot or a live cluster. Changes nothing.""",
     epilog="""Exit codes: 0 nothing in --fail-on happened; 1 something in --fail-on happened; 2 no answer. Try:
-    kplan preempt --snapshot demo""",
+    kplan plan --snapshot demo""",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -157,26 +159,20 @@ def main(
     """Options of all commands."""
 
 
-_ANSWERS = "Compare and keep answers"
-_FILES = "Files and settings"
-
-
-def _add(name: str, home: str, short_help: str, section: str) -> None:
-    _COMMANDS[name] = command(name, home, short_help, section)
+def _add(name: str, home: str, short_help: str) -> None:
+    _COMMANDS[name] = command(name, home, short_help)
 
 
 for _home in HOMES:
     if _home.short_help:
-        _add(_home.name, f"{_home.module('command')}:{_home.name}", _home.short_help, _home.section)
-_add("ask", "kplan.program.ask:ask", "Answer questions that are written as documents.", _ANSWERS)
-_add("show", "kplan.program.show:show", "Print a saved report of any command in any format.", _ANSWERS)
+        _add(_home.name, f"{_home.module('command')}:{_home.name}", _home.short_help)
+_add("ask", "kplan.program.ask:ask", "Answer questions that are written as documents.")
+_add("show", "kplan.program.show:show", "Print a saved report of any command in any format.")
 _COMMANDS["snapshot"] = group(
-    "kplan.program.snapshot:app", "Save a cluster to a file, show what is in it, or check it.", _FILES
+    "kplan.program.snapshot:app", "Save a cluster to a file, show what is in it, or check it."
 )
-_COMMANDS["config"] = group(
-    "kplan.program.config:app", "Show the effective KubeSchedulerConfiguration, or check one.", _FILES
-)
-_add("mcp", "kplan.program.mcp:mcp", "Serve the questions as tools for agents (Model Context Protocol).", _FILES)
-_add("schema", "kplan.program.schema:schema", "Print the JSON Schema of a document, or list the kinds.", _FILES)
-_add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.", _FILES)
+_COMMANDS["config"] = group("kplan.program.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
+_add("mcp", "kplan.program.mcp:mcp", "Serve the questions as tools for agents (Model Context Protocol).")
+_add("schema", "kplan.program.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
+_add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.")
 _COMMANDS["names"] = command("names", "kplan.program.names:names")

@@ -339,8 +339,8 @@ def decision_blocks(
             return
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis if isinstance(placement.diagnosis, str) else ""
-    is_said = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from diagnosis_blocks(placement, options, is_said=is_said)
+    has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
+    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         if not diagnosis or (outcome is Outcome.ERROR and placement.message not in diagnosis):
             yield line(placement.message)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.catalogue import VIEWS
-from kplan.documents.base import Report, to_json, told
+from kplan.documents.base import Report, to_json, with_sentence
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport, View, warning_cases
@@ -55,18 +55,18 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _visible(self) -> Report:
-        return shown(self._told)
+        return shown(self._complete)
 
     @cached_property
-    def _told(self) -> Report:
-        return told(self.document)
+    def _complete(self) -> Report:
+        return with_sentence(self.document)
 
     def text(self, output: str, options: ReportOptions) -> str:
         """Return it in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
         if output == "json":
-            return escape_json(to_json(self._told)) + "\n"
+            return escape_json(to_json(self._complete)) + "\n"
         if output == "yaml":
-            return as_yaml(self._told.to_dict())
+            return as_yaml(self._complete.to_dict())
         document = self._visible
         if output.startswith(JSONPATH):
             from kplan.report.jsonpath import render_jsonpath
@@ -87,7 +87,7 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
             return "".join(f"{line}\n" for line in lines)
         if output in PROGRAM_FORMATS:
             return _for_programs(document, output, view, options)
-        return _for_people(document, self._told, output, view, options)
+        return _for_people(document, self._complete, output, view, options)
 
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:

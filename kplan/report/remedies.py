@@ -19,11 +19,11 @@ _BOTH = 2
 MOST_SHOWN = 3
 
 
-def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, is_said: bool = False) -> Iterator[Block]:
+def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_reason: bool = False) -> Iterator[Block]:
     """Yield why a pod has no node, unless that is said, and what would help; with --explain every remedy."""
     if not isinstance(placement.diagnosis, str):
         return
-    if not is_said:
+    if not has_reason:
         yield line(Span(placement.diagnosis, "strong"))
     remedies = placement.remedies or ()
     most = None if options.explain else MOST_SHOWN if placement.current is None else 1

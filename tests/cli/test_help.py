@@ -36,10 +36,10 @@ EXAMPLES = [example for command in COMMANDS.values() for example, _ in examples_
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_two_or_three_examples_of_its_own(name: str) -> None:
+def test_every_command_has_two_to_four_examples_of_its_own(name: str) -> None:
     examples = examples_of(COMMANDS[name].epilog or "")
 
-    assert len(examples) in (2, 3)
+    assert len(examples) in (2, 3, 4)
     assert all(purpose for _, purpose in examples)
     assert all(example.startswith(f"kplan {name}") for example, _ in examples)
 
@@ -53,7 +53,9 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     question = "apiVersion: kplan/v1\nkind: DrainQuestion\nnodes: [general-a-1]\n"
     (tmp_path / "question.yaml").write_text(question)
     (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
-    (tmp_path / "cluster.json.gz").write_bytes(_demo())
+    (tmp_path / "cluster.json.gz").write_bytes(_demo("cluster.json.gz"))
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(_demo(name))
     (tmp_path / "groups.yaml").write_text(GROUPS)
     (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
     for name in ("instance-types.json", "spot-prices.json"):
@@ -72,11 +74,11 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     assert found.stdout
 
 
-def _demo() -> bytes:
+def _demo(name: str) -> bytes:
     from kplan.snapshot import load_snapshot
     from kplan.snapshot.own_file import encode_snapshot
 
-    return encode_snapshot(load_snapshot("demo"), "cluster.json.gz")
+    return encode_snapshot(load_snapshot("demo"), name)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -84,7 +86,7 @@ def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
     text = invoke(*name.split(), "--help", COLUMNS="80").stdout
     lines = text.splitlines()
 
-    assert len(lines) <= 42
+    assert len(lines) <= 24
     assert lines.index("Examples:") < lines.index("Options:")
     assert max(map(len, lines)) <= 80
 
@@ -116,15 +118,10 @@ def test_the_short_help_says_how_to_see_the_rest() -> None:
     assert invoke("snapshot", "--help-all").stdout == invoke("snapshot", "--help").stdout
 
 
-def test_commands_are_listed_by_what_they_answer() -> None:
+def test_the_commonest_commands_are_listed_first() -> None:
     lines = invoke("--help", COLUMNS="80").stdout.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
 
-    assert headings == [
-        "Ask about pods:",
-        "Ask about nodes:",
-        "Ask about capacity:",
-        "Compare and keep answers:",
-        "Files and settings:",
-        "Options:",
-    ]
+    assert headings == ["Commands:", "More:", "Options:"]
+    first = lines[lines.index("Commands:") + 1 : lines.index("More:") - 1]
+    assert [line.split()[0] for line in first] == ["explain", "place", "plan", "drain", "remedy", "check"]

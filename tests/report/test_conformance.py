@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Report, told
+from kplan.documents.base import Report, with_sentence
 from kplan.documents.placement import PlacementReport, PreemptionReport
 from kplan.engine.details import OtherFacts
 from kplan.questions.preempt.document import preemption_report
@@ -42,7 +42,7 @@ def test_every_format_tells_every_cluster(area: str) -> None:
     for document, options in _documents(area):
         plain = document.to_dict()
         assert_keeps_to_its_schema(plain)
-        assert msgspec.convert(plain, type(document)) == told(document)
+        assert msgspec.convert(plain, type(document)) == with_sentence(document)
         for output in FORMATS:
             assert render(document, output, options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kplan.api.quantity import count, listing
-from kplan.documents.base import Report, Verdict, told
+from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.clusters import ClusterAnswer, ClustersReport
 from kplan.report.blocks import Block, Span, Table
 from kplan.report.options import ReportOptions
@@ -27,7 +27,7 @@ def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:
             nodes=report.snapshot.nodes,
             has_room=not report.verdict.failed,
             because=report.verdict.because,
-            answer=told(report).sentence,
+            answer=with_sentence(report).sentence,
             report=report.to_dict(),
         )
         for source, report in reports

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
 
+from kplan.api.quantity import InvalidQuantity, parse
 from kplan.cli.answer import ask, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
 from kplan.cli.asking import SweepFlags, answered, reply
 from kplan.cli.common import GrowingClusterFlags, GrowingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.live_options import SNAPSHOT
-from kplan.cli.options import options, repeated, several
+from kplan.cli.options import option, options, repeated, several
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import reply_with_odds
@@ -23,13 +26,15 @@ from kplan.questions.running import reply_with_odds
 if TYPE_CHECKING:
     from kplan.effects.subject import Subject
 
+_NAME = "requested"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FOLLOWING = "following what the manifests change"
 
 
 EXAMPLES = """
 kplan place web.yaml  # where the pods of a manifest would go
+kplan place --requests cpu=2,memory=4Gi --replicas 16  # whether so many fit, without a manifest
 kplan place shop/voucher-api --explain  # every node, with rejections and scores of every plugin
-kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and JUnit report
 kplan place web.yaml -s a.json -s b.json  # which of several clusters has room
 """
 
@@ -73,6 +78,12 @@ def place(
         "Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
     ),
     *,
+    requests: Annotated[
+        str, option("--requests AMOUNTS", "Pods that request so much, such as cpu=2,memory=4Gi, without a manifest.")
+    ] = "",
+    toleration: Annotated[
+        list[str] | None, option("--toleration TAINT", "KEY[=VALUE][:EFFECT] that these pods tolerate; repeatable.")
+    ] = None,
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
     run_cronjobs: RunCronJobsOption = False,
@@ -89,8 +100,12 @@ def place(
     a pod is unschedulable, gated or would preempt others (--fail-on).
     """
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    is_chosen = bool(choice.all_namespaces or choice.selector or namespace)
-    if not what and not manifests.filename and not manifests.kustomize and not is_chosen:
+    is_chosen = bool(choice.all_namespaces or choice.selector or namespace) and not requests
+    if toleration and not requests:
+        raise UsageError("--toleration is for the pods of --requests", hint="add --requests cpu=1, or leave it out")
+    if requests and (what or manifests.filename or manifests.kustomize):
+        raise UsageError("--requests and manifests or pods are two questions", hint="ask them one by one")
+    if not what and not requests and not manifests.filename and not manifests.kustomize and not is_chosen:
         hint = "name a manifest, a pod or a workload: kplan place web.yaml; or choose pending pods with -n, -l or -A"
         raise UsageError("nothing to place", hint=hint)
     time.check()
@@ -106,7 +121,14 @@ def place(
         raise UsageError(f"{words} for one cluster, but there are {len(clusters)}", hint="name one --snapshot")
     reports = []
     for source, own in clusters.items():
-        subject = ask(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+        if requests:
+            from kplan.effects.subject import subject_of
+
+            workload = _deployment(requests, choice.selector, toleration or ())
+            replicas = 1 if manifests.replicas is None else manifests.replicas
+            subject = subject_of(ask((), own).base, (workload,), namespace=namespace, replicas=replicas)
+        else:
+            subject = ask(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         if is_chosen and not subject.pods:
             subject = _pending(subject, choice, namespace)
         if runs is not None:
@@ -131,3 +153,50 @@ def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subjec
         hint = "name a pod as NAMESPACE/NAME, or a manifest: kplan place web.yaml"
         raise NotFoundError(f"no such pending pod{where}", hint=hint)
     return replace(subject, pods=keys, names_pods=True)
+
+
+def _deployment(requests: str, selector: str, tolerations: Sequence[str]) -> dict[str, Any]:
+    """Return a Deployment of pods that request so much, run where the labels are, and tolerate these taints.
+
+    Raises UsageError for what is no amount, label or toleration.
+    """
+    amounts = _pairs(requests, "--requests", "cpu=2,memory=4Gi")
+    for name, amount in amounts.items():
+        with suppress(InvalidQuantity):
+            if parse(amount).nanos >= 0:
+                continue
+        hint = "write a Kubernetes quantity, such as 500m or 4Gi"
+        raise UsageError(f"--requests {requests}: {amount!r} is no amount of {name}", hint=hint)
+    # The API server takes devices and huge pages only with limits that are the same.
+    limits = {name: amount for name, amount in amounts.items() if "/" in name or name.startswith("hugepages-")}
+    labels = {"app": _NAME}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "image": _NAME, "resources": {"requests": amounts, "limits": limits}}],
+        "tolerations": [_toleration(text) for text in tolerations],
+    }
+    if selector:
+        spec["nodeSelector"] = _pairs(selector, "--selector", "pool=general")
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": _NAME},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def _pairs(text: str, name: str, example: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not key.strip() or not sign or not value.strip() for key, sign, value in pairs):
+        raise UsageError(f"{name} {text}: expected NAME=VALUE, with commas between several", hint=f"such as {example}")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _toleration(text: str) -> dict[str, str]:
+    rest, colon, effect = text.rpartition(":")
+    key, sign, value = (rest if colon else text).partition("=")
+    if not key.strip() or (colon and effect not in _EFFECTS):
+        hint = f"write KEY, KEY=VALUE or KEY=VALUE:EFFECT, the effect being {', '.join(_EFFECTS)}"
+        raise UsageError(f"--toleration {text}: is no toleration", hint=hint)
+    matches = {"operator": "Equal", "value": value} if sign else {"operator": "Exists"}
+    return {"key": key, **matches, **({"effect": effect} if colon else {})}

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, printed, written
+from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
 
 POD = """\
@@ -136,3 +136,27 @@ def test_a_thousand_replicas_are_one_group(web: Path) -> None:
     found = printed("place", web, "--replicas", "300", code=1)
     assert len(found.splitlines()) < 80
     assert found.startswith("Deployment default/web: 292 of 300 replicas fit only by evicting: ")
+
+
+def test_pods_without_a_manifest() -> None:
+    some = printed("place", "--requests", "cpu=2,memory=4Gi", "--replicas", "16", "-o", "short", code=1)
+    assert some.startswith("Deployment default/requested: 14 of 16 replicas fit only by evicting: ")
+    gpu = ("place", "--requests", "nvidia.com/gpu=1", "--toleration", "nvidia.com/gpu")
+    assert printed(*gpu, "-n", "ml", "-o", "name") == "ml/requested-0 gpu-b-1\n"
+    assert printed(*gpu, "--selector", "pool=general", "-o", "name", code=1) == "default/requested-0 -\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--requests", "cpu=2x"], "--requests cpu=2x: '2x' is no amount of cpu"),
+        (["--requests", "cpu=-1"], "'-1' is no amount of cpu"),
+        (["--requests", "cpu"], "expected NAME=VALUE"),
+        (["--requests", "cpu=1", "--toleration", "a:b"], "--toleration a:b: is no toleration"),
+        (["--requests", "cpu=1", "--selector", "a"], "--selector a: expected NAME=VALUE"),
+        (["--requests", "cpu=1", "shop/flash-sale"], "are two questions"),
+        (["shop/flash-sale", "--toleration", "a"], "--toleration is for the pods of --requests"),
+    ],
+)
+def test_what_cannot_be_requested_is_refused(args: list[str], words: str) -> None:
+    assert words in refused("place", *args)

@@ -1,11 +1,11 @@
-"""Whole queues and capacities of the conformance scenarios, told in every format."""
+"""Whole queues and capacities of the conformance scenarios, with_sentence in every format."""
 
 import msgspec
 import pytest
 
 from kplan.capacity.counting import Template
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Report, told
+from kplan.documents.base import Report, with_sentence
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
@@ -20,7 +20,7 @@ def check_formats(document: Report) -> None:
     """Hold a document against its schema, and write it in all formats."""
     written = document.to_dict()
     assert_keeps_to_its_schema(written)
-    assert msgspec.convert(written, type(document)) == told(document)
+    assert msgspec.convert(written, type(document)) == with_sentence(document)
     for output in FORMATS:
         for options in OPTIONS:
             assert render(document, output, options).endswith("\n")
