@@ -22,8 +22,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
-from kplan.admission.disabled_fields import NEWEST, drop_disabled
+from kplan.admission.decoding import NEWEST, ApiKind, Fault, decode_object, drop_disabled, fields_of
 from kplan.admission.validation.checks import (
     OMITTED,
     Check,
@@ -34,6 +33,7 @@ from kplan.admission.validation.checks import (
     field,
     forbidden,
     invalid,
+    metadata,
     rules,
 )
 from kplan.admission.validation.jobs import (
@@ -44,7 +44,6 @@ from kplan.admission.validation.jobs import (
     cron_job_errors,
     job_errors,
 )
-from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.pods import (
     daemon_set_errors,
     deployment_errors,

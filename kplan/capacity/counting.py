@@ -31,13 +31,12 @@ from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupResult, GroupTry, reserve_again, schedule_group, try_group
 from kplan.framework.listers import Key, group_of
-from kplan.framework.replicas import local_filters, place_replicas
 from kplan.framework.results import CycleState, Outcome, PluginError, Status
 from kplan.framework.runtime import Framework
-from kplan.framework.session import Session
+from kplan.framework.session import Session, local_filters, place_replicas
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.incoming import with_objects
-from kplan.subjects.sequence import nominates, settle
+from kplan.subjects.workload_pods import nominates, settle
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -80,7 +79,8 @@ class Fit(msgspec.Struct):
     placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     counts: list[int] = []  #: number of placed replicas of each template
     evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
-    #: the decision about the first replica that does not fit; live, see `kplan.subjects.sequence`; None when all fit
+    #: the decision about the first replica that does not fit, live (see `kplan.subjects.workload_pods`); None when all
+    #: fit
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica
     exhausted_template: int | None = None  #: the template whose last distinct replica fits, which ends the count

@@ -24,12 +24,12 @@ from kplan.capacity.templates import next_replicas, own_workloads, templates_of
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import place_in_order
-from kplan.cluster.limits import DEFAULT_HEADROOM
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
+from kplan.reading.arguments import DEFAULT_HEADROOM
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.pod_creation import PodMaker

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args
 import msgspec
 import numpy as np
 
-from kplan.admission.disabled_fields import Field, disabled_fields, drop, without_disabled_fields
+from kplan.admission.decoding import GatedField, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.api.time import from_micros, to_micros
-from kplan.cluster.limits import PlannerSettings
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.config.loading import default_configuration, read_again
 from kplan.config.model import SchedulerConfiguration
@@ -36,13 +35,12 @@ from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.health.clock import latest_known
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
-from kplan.reading.arguments import checked_by, listed
+from kplan.reading.arguments import PlannerSettings, checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo
 from kplan.snapshot.load import as_snapshot, decode_pod
 from kplan.snapshot.model import Snapshot, missing_warning
 from kplan.subjects.incoming import IncomingPod, with_objects
-from kplan.subjects.sequence import QuestionPods
-from kplan.subjects.workload_pods import has_ended, no_pod, workloads_called
+from kplan.subjects.workload_pods import QuestionPods, has_ended, no_pod, workloads_called
 
 if TYPE_CHECKING:
     from random import Random
@@ -497,7 +495,7 @@ class Base:
         return drop((obj,), self._disabled_fields)[0]
 
     @cached_property
-    def _disabled_fields(self) -> frozenset[Field]:
+    def _disabled_fields(self) -> frozenset[GatedField]:
         counts_ports = self.release.rules.counts_ports_of_sidecars
         return disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports)
 

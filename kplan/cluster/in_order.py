@@ -39,7 +39,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.subjects.sequence import QuestionPods, Replay, Run, nominates, run_in_order
+from kplan.subjects.workload_pods import QuestionPods, Replay, Run, nominates, run_in_order
 
 MOST_LOOKS = 1_000
 """So often an autoscaler looks at most; one that adds nodes without end is stopped."""

@@ -37,8 +37,7 @@ from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.updates import Update
-from kplan.subjects.sequence import QuestionPods
-from kplan.subjects.workload_pods import did_you_mean
+from kplan.subjects.workload_pods import QuestionPods, did_you_mean
 
 if TYPE_CHECKING:
     from kplan.documents.change import Timeline

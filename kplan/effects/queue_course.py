@@ -11,7 +11,6 @@ import msgspec
 from kplan.answers.plan import is_roomy
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.watching import watched
@@ -19,10 +18,11 @@ from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
 from kplan.simulation.loop import Simulation
 from kplan.simulation.queue import QueuedPod, in_turn
 from kplan.simulation.start import fork, start
-from kplan.subjects.sequence import QuestionPods
+from kplan.subjects.workload_pods import QuestionPods
 
 LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
@@ -82,7 +82,7 @@ class QueueOpening:
 
 
 class QueueCourse:
-    """One course of the queue; iteration carries it out and yields live decisions (see `kplan.subjects.sequence`).
+    """One course of the queue; iteration carries it out and yields live decisions (see `kplan.subjects.workload_pods`).
 
     Attributes
     ----------

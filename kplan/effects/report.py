@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from msgspec import UNSET, UnsetType
@@ -15,13 +15,13 @@ from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import listing
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import node_changes
-from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, Verdict
@@ -34,12 +34,39 @@ from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_course import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.unblocking import rollout_remedies, with_remedies
-from kplan.engine.cluster import Cluster
+from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.simulation.queue import in_turn
+
+
+def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
+    """Return what becomes of pods, with the number of running pods of their DaemonSets that are not among them.
+
+    Parameters
+    ----------
+    after : the cluster at the end
+    """
+    placed: Counter[WorkloadRef] = Counter()
+    for change in changes:
+        if change.owner is not None and change.owner.kind == DAEMON_SET:
+            placed[change.owner] += change.to_node is not None
+    if not placed:
+        return list(changes)
+    running: Counter[WorkloadRef] = Counter()
+    for row, info in enumerate(after.pods.infos):
+        controller = info.controller
+        if controller is not None and controller[1] == DAEMON_SET and after.node_of[row] != NOWHERE:
+            running[WorkloadRef(DAEMON_SET, info.namespace, controller[2])] += 1
+    return [
+        replace(change, siblings=max(running[change.owner] - placed[change.owner], 0))
+        if change.owner is not None and change.owner.kind == DAEMON_SET
+        else change
+        for change in changes
+    ]
+
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 

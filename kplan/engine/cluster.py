@@ -11,10 +11,9 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import PodMatch
+from kplan.engine.matching import PodMatch, TermIndex
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodTable
-from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo
 from kplan.rules.resources import PODS
 

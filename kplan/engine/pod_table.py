@@ -17,8 +17,7 @@ from kplan.api.labels import Requirement, Selector
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import SEVERAL, ByLabels, PodMask, PodMatch, Selected
-from kplan.engine.terms import TermSets
+from kplan.engine.matching import SEVERAL, ByLabels, PodMask, PodMatch, Selected, TermSets
 from kplan.rules.pod_info import NO_START_TIME, PodAffinityTerms, PodInfo
 from kplan.rules.resources import PodResources
 from kplan.rules.volumes import storage_kinds

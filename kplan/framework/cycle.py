@@ -20,10 +20,10 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.interface import CycleState, ExtenderError, PostFilterResult
+from kplan.framework.plugin_cache import ShapeEntry
 from kplan.framework.results import Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session, first_up, num_feasible_nodes_to_find
-from kplan.framework.shape_cache import ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
 EXTENDER_SCALE = 10

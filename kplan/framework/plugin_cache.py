@@ -1,17 +1,20 @@
-"""Runs a profile's plugins, and caches their results for pods of the same shape.
+"""Runs a profile's plugins, and caches their results for pods of the same shape, refreshed row by row.
 
-See `kplan.framework.interface` for what plugins guarantee, and `kplan.framework.shape_cache` for the entries.
+A thousand replicas have one shape, and placing one of them changes one node. So what depends on a node alone is
+computed once for all nodes, and afterwards only for the nodes whose pods changed. What plugins guarantee stands in
+`kplan.framework.interface`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import numpy as np
 
-from kplan.engine.arrays import BoolArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.mappings import Recent
 from kplan.engine.verdicts import Verdicts
@@ -22,6 +25,7 @@ from kplan.framework.interface import (
     FilterPlugin,
     FinalScorePlugin,
     KeyedPlugin,
+    Named,
     NormalizeScorePlugin,
     Plugin,
     PreFilterPlugin,
@@ -34,22 +38,244 @@ from kplan.framework.interface import (
     plugins_with,
 )
 from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
-from kplan.framework.shape_cache import (
-    MAX_ONCE,
-    CachedPreFilters,
-    CachedScores,
-    CachedVerdicts,
-    CommonEntry,
-    Scorer,
-    ShapeEntry,
-    common_cache,
-    is_uniform,
-    shape_cache,
-)
 from kplan.rules.pod_info import PodInfo
+
+MAX_ONCE = 64
+"""How many shapes are remembered that occurred once: a shape that recurs later would not be cached for long."""
+
+MAX_SHAPES = 64
+"""How many shapes are cached: a shape costs a few hundred bytes a node."""
 
 MAX_CONSTANTS = 256
 """How many scores that are the same on all nodes are cached: there are hardly more than plugins."""
+
+_REFRESH_SHARE = 4
+"""When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
+
+
+P = TypeVar("P", bound=Named)
+R = TypeVar("R")
+
+
+class CachedResults(msgspec.Struct, Generic[P, R]):
+    """Cached results of the plugins of an extension point, PreFilter or PreScore."""
+
+    results: dict[str, R | None] = {}  #: plugin -> its result; a plugin without a key has none cached
+    states: dict[str, dict[type, Any]] = {}  #: plugin -> cycle state that it wrote
+    per_cycle: Sequence[P] | None = None  #: plugins that run in every cycle; None until `finish`
+    skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
+    all_states: dict[type, Any] = {}  #: the states of all plugins together
+    _skips: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
+        self.results[name] = result
+        self.states[name] = states
+
+    def finish(self, plugins: Sequence[P]) -> None:
+        """Note which plugins run in every cycle, once all have run and every cached result passes or skips."""
+        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
+        self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
+        self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
+
+    def skipped_with(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the plugins with a cached skip, and some more."""
+        key = tuple(names)
+        if key not in self._skips:
+            self._skips[key] = self.skipped.union(names)
+        return self._skips[key]
+
+    def copy(self) -> CachedResults[P, R]:
+        return CachedResults(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
+
+
+CachedPreFilters = CachedResults[PreFilterPlugin, PreFilterResult]
+CachedPreScores = CachedResults[PreScorePlugin, PreScoreResult]
+
+
+class CachedVerdicts(msgspec.Struct):
+    """Verdicts over all nodes of the filters that look at one node at a time."""
+
+    by_plugin: dict[str, Verdicts]  #: plugin -> verdicts over all nodes
+    following: Sequence[FilterPlugin]  #: the filters whose verdicts depend on the pods of a node
+    lasting: BoolArray  #: bool array of shape (n_nodes,); the node passes all filters that ignore its pods
+    passes: BoolArray  #: bool array of shape (n_nodes,); the node passes all of `by_plugin`
+    position: int  #: the place in the cluster's log up to which this is current
+
+    def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
+        """Filter the nodes again whose pods changed."""
+        if self.position == len(cluster.log):
+            return
+        changed = changed_rows(cluster, self.position)
+        self.position = len(cluster.log)
+        if not self.following:
+            return
+        if changed is None:
+            self.passes = self.lasting.copy()
+            for plugin in self.following:
+                verdict = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
+                self.passes &= verdict.bits == 0
+            return
+        view = NodeView(cluster, changed)
+        passes = self.lasting[changed]
+        for plugin in self.following:
+            whole = self.by_plugin[plugin.name]
+            if not whole.reasons:  # it accepted all nodes
+                whole = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
+                passes &= whole.bits[changed] == 0
+                continue
+            verdict = plugin.filter(cycle, view)
+            whole.bits[changed] = verdict.bits
+            if verdict.unresolvable is not None and whole.unresolvable is not None:
+                whole.unresolvable[changed] = verdict.unresolvable
+            passes &= verdict.bits == 0
+        self.passes[changed] = passes
+
+
+class Scorer(msgspec.Struct, frozen=True):
+    """A Score plugin, and what the runtime has to know of it."""
+
+    rank: int  #: its place in the profile
+    name: str
+    weight: int
+    plugin: ScorePlugin
+    normalizer: NormalizeScorePlugin | None
+    constant: ConstantScorePlugin | None  #: the plugin, if it knows for which pods its scores are constant
+    final: FinalScorePlugin | None  #: the plugin, if it scores and normalizes at once
+    scope: Scope
+
+    def part(self, scores: Int64Array, *, is_full: bool) -> ScorePart:
+        return ScorePart(self.rank, self.name, self.weight, scores, is_full)
+
+    def scores(self, cycle: CycleState, feasible: NodeView, raw: Int64Array | None) -> Int64Array:
+        """Return the plugin's scores of the feasible nodes, from 0 to 100.
+
+        Parameters
+        ----------
+        raw : the raw scores of all nodes, int64 of shape (n_nodes,), where they are known
+        """
+        if raw is None and self.final is not None:
+            return self.final.final_score(cycle, feasible)
+        scores = self.plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
+        return scores if self.normalizer is None else self.normalizer.normalize_score(cycle, scores)
+
+    def weighted(self, scores: Int64Array) -> Int64Array:
+        """Return scores as they count in the total."""
+        return scores if self.weight == 1 else self.weight * scores
+
+
+class CachedScores(msgspec.Struct):
+    """Scores over all nodes of the plugins that look at one node at a time."""
+
+    weights: Mapping[str, int]  #: plugin -> weight
+    lasting: Int64Array  #: weighted sum of final scores that ignore pods, int64 of shape (n_nodes,)
+    position: int  #: the place in the cluster's log up to which this is current
+    total: Int64Array  #: `lasting` plus the weighted scores of `following`
+    #: the plugins whose scores are computed or normalized over the feasible nodes in every cycle
+    per_cycle: list[Scorer] = []
+    #: plugins whose scores depend on the pods of a node, with those scores, which need no normalizing
+    following: list[tuple[ScorePlugin, Int64Array]] = []
+    parts: list[ScorePart] = []  #: the scores that are summed in `total`
+    #: plugin -> raw scores over all nodes, not yet normalized
+    raw: dict[str, Int64Array] = {}
+
+    def start(self, position: int) -> CachedScores:
+        """Return a copy for one shape, to which scores can be added."""
+        return CachedScores(
+            self.weights,
+            self.lasting,
+            position,
+            self.lasting.copy(),
+            self.per_cycle.copy(),
+            parts=self.parts.copy(),
+            raw=self.raw.copy(),
+        )
+
+    def add_lasting(self, part: ScorePart) -> None:
+        """Add final scores that do not depend on pods."""
+        self.parts.append(part)
+        self.lasting = self.lasting + part.weight * part.scores
+        self.total += part.weight * part.scores
+
+    def add_constant(self, part: ScorePart, value: int) -> None:
+        self.parts.append(part)
+        if value:
+            self.lasting = self.lasting + part.weight * value
+            self.total += part.weight * value
+
+    def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
+        """Add final scores that are computed again where pods change."""
+        self.parts.append(part)
+        self.total += part.scores if part.weight == 1 else part.weight * part.scores
+        self.following.append((plugin, part.scores))
+
+    def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
+        """Score the nodes again whose pods changed."""
+        if self.position == len(cluster.log):
+            return
+        changed = changed_rows(cluster, self.position)
+        self.position = len(cluster.log)
+        view = NodeView(cluster, changed)
+        rows: RowArray | slice = slice(None) if changed is None else changed
+        total = self.lasting[rows] if changed is not None else self.lasting.copy()
+        for plugin, scores in self.following:
+            fresh = plugin.score(cycle, view)
+            scores[rows] = fresh
+            total += self.weights[plugin.name] * fresh
+        self.total[rows] = total
+
+
+class CommonEntry(msgspec.Struct):
+    """Cached results that shapes share because some plugins read the same of them.
+
+    Where pods differ only in their requests, nearly all results are shared.
+    """
+
+    pre_filters: CachedPreFilters = msgspec.field(default_factory=CachedPreFilters)
+    pre_scores: CachedPreScores = msgspec.field(default_factory=CachedPreScores)
+    #: plugin -> verdicts over all nodes; plugins that look at node objects alone
+    verdicts: dict[str, Verdicts] = {}
+    #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
+    passes: BoolArray | None = None
+    scores: CachedScores | None = None  #: scores of such plugins, and constant ones; None until they ran
+    own_scorers: Sequence[Scorer] = ()  #: the plugins whose scores shapes do not share, once `scores` are known
+    #: skipped plugins -> the filters in their order: with verdicts that shapes share, or to be asked
+    lineups: dict[frozenset[str], list[tuple[FilterPlugin, tuple[str, Verdicts] | None]]] = {}
+    single: ShapeEntry | None = None  #: the entry of all shapes that occur once; None until everything above is known
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that shapes share is known."""
+        known = self.pre_filters.per_cycle is not None and self.pre_scores.per_cycle is not None
+        return known and self.passes is not None and self.scores is not None
+
+
+class ShapeEntry:
+    """Cached results for one shape; it starts with those that it shares with other shapes.
+
+    Parameters
+    ----------
+    keeps_own : cache what other shapes do not share; worth its while only for a shape that occurs again
+    """
+
+    __slots__ = ("common", "keeps_own", "pre_filters", "pre_scores", "scores", "verdicts")
+
+    def __init__(self, common: CommonEntry | None = None, *, keeps_own: bool = True) -> None:
+        self.common = CommonEntry() if common is None else common
+        self.keeps_own = keeps_own
+        self.pre_filters = self.common.pre_filters.copy() if keeps_own else self.common.pre_filters
+        self.pre_scores = self.common.pre_scores.copy() if keeps_own else self.common.pre_scores
+        self.verdicts: CachedVerdicts | None = None
+        self.scores: CachedScores | None = None
+
+
+def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
+    """Return the nodes whose pods changed since a place in the log; None, for all nodes, when many changed."""
+    changed = cluster.changed_rows(position)
+    return None if len(changed) * _REFRESH_SHARE > max(len(cluster), _REFRESH_SHARE) else changed
+
+
+def is_uniform(scores: Int64Array) -> bool:
+    return len(scores) > 0 and bool(np.all(scores == scores[0]))
 
 
 class PluginCache:
@@ -77,8 +303,7 @@ class PluginCache:
         self._weights = weights
         self._pre_filters = pre_filters
         self._pre_scores = pre_scores
-        self._shapes = shape_cache()
-        self._commons = common_cache()
+        self.forget()
         self._occurred_once: Recent[bool] = Recent(MAX_ONCE)
         self._constant_parts: Recent[ScorePart] = Recent(MAX_CONSTANTS)
         self._everywhere = NodeView(cluster)
@@ -116,8 +341,8 @@ class PluginCache:
         ]
 
     def forget(self) -> None:
-        self._shapes = shape_cache()
-        self._commons = common_cache()
+        self._shapes: Recent[ShapeEntry] = Recent(MAX_SHAPES)
+        self._commons: Recent[CommonEntry] = Recent(MAX_SHAPES)
 
     def entry(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
         """Return the cache entry of a pod's shape.
@@ -178,10 +403,9 @@ class PluginCache:
 
     def finish_pre_filters(self, entry: ShapeEntry) -> None:
         """Note which plugins run in every cycle, once all have run."""
-        if not entry.keeps_own:
-            return
-        self._finish(entry.pre_filters)
-        self._finish(entry.common.pre_filters)
+        if entry.keeps_own:
+            self._finish(entry.pre_filters)
+            self._finish(entry.common.pre_filters)
 
     def _finish(self, cached: CachedPreFilters) -> None:
         if all(result is None or result.skip for result in cached.results.values()):
@@ -217,11 +441,17 @@ class PluginCache:
         if entry.verdicts is not None:
             entry.verdicts.refresh(cycle, self._cluster)
             return entry.verdicts
-        everywhere = NodeView(self._cluster)
-        lasting = self._common_passes(cycle, entry.common, skipped)
-        by_plugin = entry.common.verdicts.copy()
+        everywhere, common = NodeView(self._cluster), entry.common
+        if common.passes is None:
+            passes = np.ones(len(self._cluster), np.bool_)
+            for plugin in self._common_filters:
+                if plugin.name not in skipped:
+                    verdict = common.verdicts[plugin.name] = plugin.filter(cycle, everywhere)
+                    passes &= verdict.bits == 0
+            common.passes = passes
+        lasting = passes = common.passes
+        by_plugin = common.verdicts.copy()
         following: list[FilterPlugin] = []
-        passes = lasting
         for plugin in self._own_filters:
             name = plugin.name
             if name in skipped:
@@ -234,19 +464,6 @@ class PluginCache:
                 lasting = lasting & (verdict.bits == 0)
         entry.verdicts = CachedVerdicts(by_plugin, following, lasting, passes, len(self._cluster.log))
         return entry.verdicts
-
-    def _common_passes(self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]) -> BoolArray:
-        """Return which nodes pass the filters whose verdicts shapes share, bool of shape (n_nodes,)."""
-        if common.passes is None:
-            everywhere = NodeView(self._cluster)
-            passes = np.ones(len(self._cluster), np.bool_)
-            for plugin in self._common_filters:
-                if plugin.name not in skipped:
-                    verdict: Verdicts = plugin.filter(cycle, everywhere)
-                    common.verdicts[plugin.name] = verdict
-                    passes &= verdict.bits == 0
-            common.passes = passes
-        return common.passes
 
     def pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
         """Run the PreScore plugins whose result is not cached, and return the plugins whose score is left out."""
@@ -293,7 +510,8 @@ class PluginCache:
         self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]
     ) -> tuple[CachedScores, list[Scorer]]:
         """Return the scores that shapes share, and the plugins whose scores they do not share."""
-        shared = CachedScores.none(self._weights, len(self._cluster))
+        nothing = np.zeros(len(self._cluster), np.int64)
+        shared = CachedScores(self._weights, nothing, 0, nothing.copy())
         own: list[Scorer] = []
         for scorer in self.scorers:
             name = scorer.name
@@ -303,7 +521,7 @@ class PluginCache:
             elif name in self._is_keyed and (is_skip_shared or name not in self._with_pre_score):
                 constant = None if is_skip_shared or scorer.constant is None else scorer.constant.constant_score(cycle)
                 if constant is not None:
-                    self._add_constant(cycle, shared, scorer, constant)
+                    shared.add_constant(*self._constant_part(cycle, scorer, constant))
                 elif not is_skip_shared:
                     own.append(scorer)
             else:
@@ -343,7 +561,7 @@ class PluginCache:
         name, n_nodes = scorer.name, len(self._cluster)
         constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
         if constant is not None and name not in skipped:
-            self._add_constant(cycle, cached, scorer, constant)
+            cached.add_constant(*self._constant_part(cycle, scorer, constant))
             return
         if scorer.scope is Scope.CLUSTER or (scorer.normalizer is not None and scorer.scope is Scope.NODE):
             cached.per_cycle.append(scorer)
@@ -356,15 +574,10 @@ class PluginCache:
         elif scorer.normalizer is None:
             cached.add_lasting(scorer.part(raw, is_full=True))
         elif n_nodes and is_uniform(raw):
-            self._add_constant(cycle, cached, scorer, int(raw[0]))
+            cached.add_constant(*self._constant_part(cycle, scorer, int(raw[0])))
         else:
             cached.raw[name] = raw
             cached.per_cycle.append(scorer)
-
-    def _add_constant(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, raw: int) -> None:
-        """Add scores that are the same on all nodes, whichever of them are feasible."""
-        part, value = self._constant_part(cycle, scorer, raw)
-        cached.add_constant(part, value)
 
     def _constant_part(self, cycle: CycleState, scorer: Scorer, raw: int) -> tuple[ScorePart, int]:
         """Return scores that are the same on all nodes, as a read-only view of one element, and that score."""
@@ -372,11 +585,12 @@ class PluginCache:
         if scorer.normalizer is not None:
             value = int(scorer.normalizer.normalize_score(cycle, np.full(1, raw, np.int64))[0])
 
-        def part() -> ScorePart:
-            column = np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
-            return scorer.part(column, is_full=True)
-
-        return self._constant_parts.get((scorer.name, value), part), value
+        shape = (len(self._cluster),)
+        part = self._constant_parts.get(
+            (scorer.name, value),
+            lambda: scorer.part(np.broadcast_to(np.full(1, value, np.int64), shape), is_full=True),
+        )
+        return part, value
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:

@@ -37,9 +37,8 @@ from kplan.framework.interface import (
     StatusCode,
     plugins_with,
 )
-from kplan.framework.plugin_cache import PluginCache
+from kplan.framework.plugin_cache import PluginCache, Scorer, ShapeEntry
 from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome
-from kplan.framework.shape_cache import Scorer, ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
 MAX_NODE_SCORE = 100

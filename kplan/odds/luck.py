@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 
 from kplan.answers.plan import Plan
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
 from kplan.documents.placement import Luck
 from kplan.documents.plan import Action, PodChange
@@ -20,6 +19,7 @@ from kplan.framework.results import Outcome
 from kplan.odds.of_pods import in_order
 from kplan.odds.report import Command, odds_of
 from kplan.odds.runs import Drawn, Rest
+from kplan.reading.arguments import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from kplan.effects.change import ChangePlan

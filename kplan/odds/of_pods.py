@@ -15,7 +15,7 @@ from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.preemption import DefaultPreemption
-from kplan.subjects.sequence import QuestionPods, Run, nominates
+from kplan.subjects.workload_pods import QuestionPods, Run, nominates
 
 
 class Begun(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.odds.of_pods import Begun, prepared
 from kplan.odds.runs import BranchRandom, Prepared
 from kplan.simulation.queue import in_turn
-from kplan.subjects.sequence import QuestionPods
+from kplan.subjects.workload_pods import QuestionPods
 
 
 def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepared:

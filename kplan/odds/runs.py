@@ -18,13 +18,13 @@ from kplan.answers.verdict import Happened
 from kplan.api.labels import ZONE
 from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
-from kplan.cluster.limits import MOST_RUNS
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.subjects.sequence import QuestionPods
+from kplan.reading.arguments import MOST_RUNS
+from kplan.subjects.workload_pods import QuestionPods
 
 
 class GroupEnding(msgspec.Struct, frozen=True):

@@ -14,11 +14,10 @@ import msgspec
 
 from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.changes.values import DrainOptions
-from kplan.cluster.limits import Number, Positive, Runs, Seed
 from kplan.documents.base import Condition
 from kplan.effects.clock import Seconds, SecondsOf
 from kplan.questions.base import RolloutMode
-from kplan.reading.arguments import checked_by
+from kplan.reading.arguments import Number, Positive, Runs, Seed, checked_by
 
 
 class Parameters(msgspec.Struct, omit_defaults=True):

@@ -16,10 +16,9 @@ from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import place_in_order
-from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.errors import UsageError
 from kplan.planner.parameters import checked
-from kplan.reading.arguments import listed
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED, listed
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template

@@ -10,7 +10,7 @@ from msgspec import inspect
 
 from kplan.catalogue import QUESTIONS
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import Number
+from kplan.reading.arguments import Number
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

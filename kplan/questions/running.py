@@ -19,8 +19,8 @@ def reply_with_odds(
     question: Drawable, subject: Subject, runs: int, showing: Showing, *, flags: CommonFlags, sweeping: SweepFlags
 ) -> None:
     """Answer a question many times, as `reply`; raises UsageError where ``--ties`` excludes draws."""
-    from kplan.cluster.limits import DEFAULT_SEED
     from kplan.questions.many_runs.question import ManyRuns
+    from kplan.reading.arguments import DEFAULT_SEED
 
     scheduler = flags.scheduler
     if scheduler.ties not in (None, TieRule.EVEN):

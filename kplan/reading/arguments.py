@@ -1,7 +1,7 @@
-"""Arguments that programs pass, read as the types that they are to have.
+"""Arguments that programs pass, read as the types that they are to have, and the bounds and defaults of numbers.
 
 Numbers, texts and arrays of numpy and pandas stand for those of Python, paths for their text, and None for what is not
-given, unless it is a value of its own.
+given, unless it is a value of its own. Bounds are the same in documents, on the command line and in Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -128,3 +128,51 @@ def checked_by(parameters: type[msgspec.Struct], whose: str = "") -> Callable[[C
         return call
 
     return decorate
+
+
+DEFAULT_MAX_ROUNDS: Final = 10
+"""Rounds over the pods that the scheduling queue leaves pending."""
+
+DEFAULT_RUNS: Final = 500
+"""Runs with random draws from which odds are computed."""
+
+DEFAULT_SEED: Final = 7
+"""Seed of these draws."""
+
+DEFAULT_HEADROOM: Final = 1_000
+"""The number of further replicas of a workload at which headroom stops counting."""
+
+MOST_EXPLAINED: Final = 4_000
+"""Pods that are explained at once."""
+
+MOST_VERDICTS: Final = 1_000_000
+"""Pods times nodes that are explained at once: every explanation holds the verdicts on all nodes."""
+
+MOST_RUNS: Final = 1_000_000
+"""Runs with random draws at most: more make the shares no more precise, and take days."""
+
+_MOST = 2**63 - 1
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+"""How many there are."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
+"""How many there are, where there has to be one."""
+
+Runs = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
+"""How many times a question is asked with other draws."""
+
+Seed = Annotated[int, msgspec.Meta(ge=-_MOST - 1, le=_MOST)]
+"""Of draws: the same seed gives the same answer."""
+
+
+class PlannerSettings(msgspec.Struct):
+    """The types of the settings of a planner; None stands for their default."""
+
+    feature_gates: dict[str, bool] = {}
+    kubernetes: str = ""
+    now: str = ""
+    sampling: Literal["all", "as-configured"] = "all"
+    seed: Seed = 0
+    start_index: Number = 0
+    ties: Literal["scheduler", "name", "even"] = "scheduler"

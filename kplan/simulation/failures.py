@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kplan.engine.mappings import Recent
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.interface import CycleState
+from kplan.framework.plugin_cache import MAX_SHAPES
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.framework.shape_cache import MAX_SHAPES
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import storage_kinds
 

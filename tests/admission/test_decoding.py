@@ -167,5 +167,6 @@ def test_kinds_are_known_by_version_and_name() -> None:
 
 
 def test_misspelt_fields_have_a_nearest_name() -> None:
-    assert decoding.nearest("V1Container", "resource") == "resources"
-    assert decoding.nearest("V1Container", "xyzzy") == ""
+    decoded = decoding.decode_object({"name": "c", "resource": {}, "xyzzy": 1}, "V1Container")
+
+    assert [(fault.path, fault.hint) for fault in decoded.faults] == [("resource", "resources"), ("xyzzy", "")]

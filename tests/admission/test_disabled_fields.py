@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.admission.disabled_fields import FIELDS, drop_disabled, without_disabled_fields
+from kplan.admission.decoding import FIELDS, drop_disabled, without_disabled_fields
 from kplan.config.releases import release_of
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head

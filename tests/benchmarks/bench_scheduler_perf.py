@@ -17,7 +17,7 @@ from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from kplan.subjects.sequence import run_in_order
+from kplan.subjects.workload_pods import run_in_order
 
 GOAL = 12
 

@@ -7,7 +7,7 @@ import pytest
 import kplan
 from kplan.cluster.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
-from kplan.subjects.sequence import Replay
+from kplan.subjects.workload_pods import Replay
 
 PENDING = ("shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "ml/fine-tune", "batch/nightly-export")
 

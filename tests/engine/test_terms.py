@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from, selector_from_map
-from kplan.engine.terms import TermIndex, TermKind, TermSets, pod_terms
+from kplan.engine.matching import TermIndex, TermKind, TermSets, pod_terms
 from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo, WeightedAffinityTerm, affinity_terms
 from tests.engine.crowds import POD_POOL, PODS
 from tests.engine.test_label_sets import LABELS, SELECTORS

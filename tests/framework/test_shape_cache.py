@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.verdicts import Code, Reason, Verdicts
-from kplan.framework import shape_cache
+from kplan.framework import plugin_cache
 from kplan.framework.interface import CycleState, PreScoreResult, Scope
-from kplan.framework.shape_cache import ShapeEntry, changed_rows, is_uniform
+from kplan.framework.plugin_cache import ShapeEntry, changed_rows, is_uniform
 from tests.framework.fakes import SCHEDULER, plugin, pod, rows_of, session
 
 ROOMS = np.asarray([1, 2, 1, 3, 0, 2])
@@ -86,7 +86,7 @@ def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, d
     made = session(plugins(), "abcdef", pods, weights=WEIGHTS)
     kept = ShapeEntry()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shape_cache, "_REFRESH_SHARE", share)
+        patch.setattr(plugin_cache, "_REFRESH_SHARE", share)
         for steps in rounds:
             for row, leaves in steps:
                 bound = [each for each, where in enumerate(made.cluster.node_of) if where != NOWHERE]
@@ -128,7 +128,7 @@ def test_a_shape_that_occurs_once_is_told_the_same_as_one_whose_answers_are_kept
 
 @pytest.mark.parametrize("share", [0, 100], ids=["row by row", "all rows"])
 def test_a_node_that_has_room_again_passes_again(share, monkeypatch):
-    monkeypatch.setattr(shape_cache, "_REFRESH_SHARE", share)
+    monkeypatch.setattr(plugin_cache, "_REFRESH_SHARE", share)
     made = session(plugins()[:1], "abcdef", [pod(), pod("x"), pod("y")])
     entry = ShapeEntry()
     passes = []
@@ -198,7 +198,7 @@ def test_scores_are_uniform_when_all_of_at_least_one_are_equal(scores, expected)
 
 
 def test_the_shapes_that_were_not_used_for_longest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(shape_cache, "MAX_SHAPES", 2)
+    monkeypatch.setattr(plugin_cache, "MAX_SHAPES", 2)
     made = session([], pods=[pod("x", cpu="1"), pod("y", cpu="2"), pod("z", cpu="3"), pod("again", cpu="1")])
     framework = made.frameworks[SCHEDULER]
     x, y, z, again = made.cluster.pods.infos

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kplan.capacity.counting import Template
 from kplan.cluster import in_order
 from kplan.documents.plan import Action
-from kplan.framework import shape_cache
+from kplan.framework import plugin_cache
 from kplan.rules.pod_info import PodInfo
 from tests.recorded import IS_WHOLE
 from tests.scenarios import key, pending, planner, replica, scenarios
@@ -119,7 +119,7 @@ def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.Dat
     cached = documents(asking.plan(keys, settle_preemption=settle))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shape_cache, "MAX_SHAPES", 0)
+        patch.setattr(plugin_cache, "MAX_SHAPES", 0)
         assert documents(asking.plan(keys, settle_preemption=settle)) == cached
 
 

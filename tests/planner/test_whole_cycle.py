@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.engine.view import NodeView
-from kplan.framework import shape_cache
+from kplan.framework import plugin_cache
 from kplan.framework.interface import CycleState, KeyedPlugin, Scope
 from tests.oracle.clusters import ClusterMaker
 from tests.oracle.comparison import like, of_document, of_oracle, of_record
@@ -172,7 +172,7 @@ def test_hundreds_of_nodes_whatever_is_kept_and_in_whatever_order_objects_come(
     random.Random(seed).shuffle(case["objects"])
     assert decided(case) == answers
 
-    monkeypatch.setattr(shape_cache, "MAX_SHAPES", 0)
+    monkeypatch.setattr(plugin_cache, "MAX_SHAPES", 0)
     assert decided(case) == answers
 
 

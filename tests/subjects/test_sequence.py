@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.framework.results import Outcome
-from kplan.subjects.sequence import Replay, run_in_order
+from kplan.subjects.workload_pods import Replay, run_in_order
 from tests.preemption.scenes import node, planner, pod
 
 CROWDED = [

@@ -1,17 +1,25 @@
-"""Checks of fields, and what combines them into tables.
+"""Checks of fields, and what combines them into tables; metadata, labels, annotations and label selectors.
 
 A check tells what is wrong with a value at a path. The table of a struct names its fields in upstream's order, which is
-that of the errors; what concerns several fields at once stands in it as a function.
+that of the errors; what concerns several fields at once stands in it as a function. Upstream: k8s.io/apimachinery
+pkg/api/validation objectmeta.go, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+
+from kplan.api.decode import convert
+from kplan.api.kinds import split_api_version
+from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.meta import LabelSelector
+from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
 OMITTED = object()
 """A value that the message leaves out."""
@@ -283,3 +291,310 @@ def choice(kinds: dict[str, Check], what: str) -> Check:
         return [*first, *(forbidden(f"{path}.{key}", f"may not specify more than 1 {what}") for key in stated[1:])]
 
     return check
+
+
+MOST_ID = 2**31 - 1
+"""The largest user or group id."""
+
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_PERCENT = "[0-9]+%"
+_HEADER = "[-A-Za-z0-9]+"
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
+_PATH = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
+_MOST_PORT = 65535
+
+
+def dns_label(value: str) -> list[str]:
+    return _in_characters(dns_label_problems(value))
+
+
+def dns_subdomain(value: str) -> list[str]:
+    return _in_characters(dns_subdomain_problems(value))
+
+
+def _in_characters(problems: Sequence[str]) -> list[str]:
+    """Return problems of names, whose messages say characters where those of labels say bytes; both mean bytes."""
+    return [problem[: -len("bytes")] + "characters" if problem.endswith(" bytes") else problem for problem in problems]
+
+
+def regex_error(message: str, expression: str, *examples: str) -> str:
+    if not examples:
+        return f"{message} (regex used for validation is '{expression}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{message} (e.g. {shown}regex used for validation is '{expression}')"
+
+
+def port_name(value: str) -> list[str]:
+    problems = ["must be no more than 15 characters"] if len(value.encode()) > 15 else []
+    if not re.fullmatch("[-a-z0-9]+", value):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", value):
+        problems.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        problems.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        problems.append("must not begin or end with a hyphen")
+    return problems
+
+
+def path_segment(value: str) -> list[str]:
+    """Return what is wrong with a name that is part of a path (upstream IsPathSegmentName)."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{char}'" for char in "/%" if char in value]
+
+
+def percent(value: str) -> list[str]:
+    if re.fullmatch(_PERCENT, value):
+        return []
+    message = "a valid percent string must be a numeric string followed by an ending '%'"
+    return [regex_error(message, _PERCENT, "1%", "93%")]
+
+
+def header_name(value: str) -> list[str]:
+    """Return what is wrong with the name of an HTTP header."""
+    if re.fullmatch(_HEADER, value):
+        return []
+    message = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [regex_error(message, _HEADER, "X-Header-Name")]
+
+
+def env_name(value: str) -> list[str]:
+    if not value:
+        return ["environment variable name must be non-empty"]
+    if all(" " <= char <= "~" and char != "=" for char in value):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def config_key(value: str) -> list[str]:
+    problems = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
+    if not re.fullmatch(_CONFIG_KEY, value):
+        message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+        problems.append(regex_error(message, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    if value in {".", ".."}:
+        problems.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
+def subdomain_with_underscore(value: str) -> list[str]:
+    """Return what is wrong with a DNS subdomain that may have underscores."""
+    problems = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
+    if not re.fullmatch(_UNDERSCORE_SUBDOMAIN, value):
+        message = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and"
+            " must start and end with an alphanumeric character"
+        )
+        problems.append(regex_error(message, _UNDERSCORE_SUBDOMAIN, "example.com"))
+    return problems
+
+
+def as_prefix(prefix: str) -> str:
+    """Return a name that is valid where names with the prefix are (upstream maskTrailingDash)."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)
+KEY, LABEL_VALUE = formed(label_key_problems), formed(label_value_problems)
+_PORT_NAME, PORT_NUMBER = formed(port_name), between(1, _MOST_PORT)
+ENV_NAME, PATH_SEGMENT = formed(env_name), formed(path_segment)
+
+
+def port_errors(port: int | str, path: str) -> Errors:
+    return _PORT_NAME(port, path) if isinstance(port, str) else PORT_NUMBER(port, path)
+
+
+def domain_prefixed_path(value: str, path: str) -> Errors:
+    """Return what is wrong with a path such as ``acme.io/foo``."""
+    if not value:
+        return [required(path)]
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    is_path = re.fullmatch(_PATH, rest)
+    return [*SUBDOMAIN(host, path), *([] if is_path else [invalid(path, rest, regex_error("Invalid path", _PATH))])]
+
+
+def ip_errors(value: str, path: str) -> Errors:
+    """Return what is wrong with an IP address (upstream IsValidIPForLegacyField, strict)."""
+    sloppy = re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value) if "." in value else value
+    try:
+        address = ipaddress.ip_address("" if "%" in value else sloppy)
+    except ValueError:
+        yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        return
+    if sloppy != value:
+        yield invalid(path, value, "must not have leading 0s")
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+no_backsteps = must(lambda target: ".." not in target.split("/"), "must not contain '..'")
+"""The check of a path without ``..`` (pkg/apis/core/validation)."""
+
+
+def descending(target: str, path: str) -> Errors:
+    """Return what is wrong with a path that must be relative and without ``..`` (validateLocalDescendingPath)."""
+    if target.startswith("/"):
+        yield invalid(path, target, "must be a relative path")
+    yield from no_backsteps(target, path)
+
+
+def unreserved(target: str, path: str) -> Errors:
+    yield from descending(target, path)
+    if target.startswith("..") and not target.startswith("../"):
+        yield invalid(path, target, "must not start with '..'")
+
+
+file_mode = must(lambda mode: 0 <= mode <= 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
+
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+Names = Callable[[str], Sequence[str]]
+
+
+def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_namespaced: bool = True) -> Check:
+    """Return the check of the metadata of new objects whose names must be such."""
+
+    def prefix(text: str, path: str) -> Errors:
+        return [invalid(path, text, problem) for problem in names(as_prefix(text))] if checks_prefix else []
+
+    def name(obj: Object, path: str) -> Errors:
+        if not obj.get("name") and not obj.get("generateName"):
+            yield required(f"{path}.name", "name or generateName is required")
+        for problem in names(obj["name"]) if obj.get("name") else ():
+            yield invalid(f"{path}.name", obj["name"], problem)
+
+    def no_namespace(_: str, path: str) -> Errors:
+        return [forbidden(path, "not allowed on this type")]
+
+    namespace = needed("namespace", LABEL) if is_namespaced else filled("namespace", no_namespace)
+    return field("metadata", filled("generateName", prefix), name, namespace, *_COMMON, absent={})
+
+
+def of_kind(meta: Check, *spec: Check) -> Check:
+    return rules(meta, field("spec", *spec, absent={}))
+
+
+def label_errors(labels: dict[str, str], path: str) -> Errors:
+    for key, value in sorted(labels.items()):
+        yield from KEY(key, path)
+        yield from LABEL_VALUE(value, path)
+
+
+def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
+    """Return what is wrong with annotations: their keys, and their total size."""
+    for key in sorted(annotations):
+        yield from (invalid(path, key, problem) for problem in label_key_problems(key.lower()))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
+        yield FieldError(path, "Too long", "", f"may not be more than {_MOST_ANNOTATION_BYTES} bytes")
+
+
+def _owner_errors(references: list[Object], path: str) -> Errors:
+    controller = ""
+    owners = [_shown_owner(owner) for owner in references]
+    for owner in owners:
+        written = owner["apiVersion"]
+        group, version = split_api_version(written) if written.count("/") < 2 else ("", "")
+        if not version:
+            yield invalid(f"{path}.apiVersion", written, "version must not be empty")
+        yield from (invalid(f"{path}.{key}", "", "must not be empty") for key in _IDENTITY[1:] if not owner[key])
+        if (group, version, owner["kind"]) == ("", "v1", "Event"):
+            yield invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            name = f"{owner['kind']}/{owner['name']}"
+            if controller:
+                words = 'Only one reference can have Controller set to true. Found "true" in references for'
+                yield invalid(path, owners, f"{words} {controller} and {name}")
+            controller = controller or name
+
+
+_IDENTITY = ("apiVersion", "kind", "name", "uid")
+
+
+def _shown_owner(owner: Object) -> GoStruct:
+    always = {key: owner.get(key, "") for key in _IDENTITY}
+    return GoStruct(always | {key: owner[key] for key in ("controller", "blockOwnerDeletion") if key in owner})
+
+
+def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
+    for finalizer in finalizers:
+        yield from KEY(finalizer, path)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        yield invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+    yield from in_list(
+        must(
+            lambda name: "/" in name or name in _STANDARD_FINALIZERS,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        )
+    )(finalizers, path)
+
+
+_COMMON = (
+    field("labels", label_errors),
+    field("annotations", annotation_errors),
+    field("ownerReferences", _owner_errors),
+    field("finalizers", _finalizer_errors),
+)
+
+
+def _only_labels(obj: Object, path: str) -> Errors:
+    stated = [key for key in obj if key not in ("annotations", "labels")]
+    return [forbidden(f"{path}.{'uID' if key == 'uid' else key}", "cannot be set") for key in stated]
+
+
+template_metadata = rules(field("annotations", annotation_errors), field("labels", label_errors), _only_labels)
+"""The check of metadata that may hold labels and annotations only (claim templates)."""
+
+
+def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool | None:
+    """Tell whether a selector matches labels; None for an invalid one. An absent selector matches nothing.
+
+    Upstream: k8s.io/apimachinery LabelSelectorAsSelector.
+    """
+    try:
+        return selector_from(None if selector is None else convert(selector, LabelSelector)).matches(labels)
+    except InvalidSelector:
+        return None
+
+
+def shown_selector(selector: Object) -> GoStruct:
+    """Return a label selector as messages show it."""
+    shown = GoStruct({"matchLabels": selector["matchLabels"]} if selector.get("matchLabels") else {})
+    if selector.get("matchExpressions"):
+        shown["matchExpressions"] = [_shown_expression(expression) for expression in selector["matchExpressions"]]
+    return shown
+
+
+def _shown_expression(expression: Object) -> GoStruct:
+    values = {"values": expression["values"]} if expression.get("values") else {}
+    return GoStruct({"key": expression.get("key", ""), "operator": expression.get("operator", ""), **values})
+
+
+def operator_errors(expression: Object, path: str, *, numeric: bool = False) -> Errors:
+    """Return what is wrong with a selector's operator and the number of its values."""
+    values: list[Any] = expression.get("values", [])
+    match expression.get("operator", ""):
+        case "In" | "NotIn":
+            if not values:
+                yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        case "Exists" | "DoesNotExist":
+            if values:
+                words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield forbidden(f"{path}.values", words)
+        case "Gt" | "Lt" if numeric:
+            if len(values) != 1:
+                yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+        case operator:
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+
+
+selector_errors = rules(
+    field("matchLabels", label_errors),
+    items("matchExpressions", operator_errors, field("key", KEY, absent=""), items("values", LABEL_VALUE)),
+)
+"""The check of a label selector (upstream ValidateLabelSelector)."""

@@ -12,46 +12,44 @@ from typing import Any
 import msgspec
 
 from kplan.admission.validation.checks import (
+    ENV_NAME,
+    KEY,
+    LABEL,
+    PORT_NUMBER,
+    SUBDOMAIN,
     Check,
     Errors,
     Object,
+    as_prefix,
     at_most_items,
     choice,
+    config_key,
+    descending,
+    dns_subdomain,
     duplicate,
     enum,
     field,
     filled,
     forbidden,
     formed,
+    header_name,
     in_list,
     invalid,
     items,
     must,
     needed,
+    no_backsteps,
     not_found,
     not_negative,
     not_supported,
     one_of,
+    port_errors,
+    port_name,
     present,
     required,
     rules,
     stated,
     unique,
-)
-from kplan.admission.validation.metadata import (
-    ENV_NAME,
-    KEY,
-    LABEL,
-    PORT,
-    PORT_NUMBER,
-    SUBDOMAIN,
-    as_prefix,
-    config_key,
-    descending,
-    dns_subdomain,
-    header_name,
-    no_backsteps,
-    port_name,
 )
 from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
 from kplan.api.quantity import parse
@@ -247,7 +245,7 @@ def _header_errors(headers: list[Object], path: str) -> Errors:
         yield from (invalid(path, name, problem) for problem in header_name(name))
 
 
-_target_port = field("port", PORT, absent=0)
+_target_port = field("port", port_errors, absent=0)
 _scheme = field("scheme", one_of("HTTP", "HTTPS"), absent="")
 _ACTIONS = {
     "exec": needed("command"),

@@ -9,17 +9,21 @@ from functools import cache
 import msgspec
 
 from kplan.admission.validation.checks import (
+    KEY,
     OMITTED,
     Check,
     Errors,
     Object,
     at_most_bytes,
     at_most_items,
+    dns_label,
+    domain_prefixed_path,
     enum,
     field,
     go_struct,
     in_list,
     invalid,
+    metadata,
     needed,
     not_negative,
     not_supported,
@@ -28,16 +32,10 @@ from kplan.admission.validation.checks import (
     quoted,
     required,
     rules,
-    unique,
-)
-from kplan.admission.validation.metadata import (
-    KEY,
-    dns_label,
-    domain_prefixed_path,
-    metadata,
     selector_errors,
     selector_matches,
     shown_selector,
+    unique,
 )
 from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.time import SECOND, parse_duration

@@ -12,11 +12,18 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from kplan.admission.validation.checks import (
+    KEY,
+    LABEL,
+    LABEL_VALUE,
+    MOST_ID,
+    SUBDOMAIN,
     Check,
     Errors,
     Object,
     at_most_bytes,
     between,
+    descending,
+    dns_label,
     duplicate,
     field,
     filled,
@@ -31,20 +38,11 @@ from kplan.admission.validation.checks import (
     not_found,
     not_supported,
     one_of,
+    operator_errors,
     required,
     rules,
-    unique,
-)
-from kplan.admission.validation.metadata import (
-    KEY,
-    LABEL,
-    LABEL_VALUE,
-    MOST_ID,
-    SUBDOMAIN,
-    descending,
-    dns_label,
-    operator_errors,
     selector_errors,
+    unique,
 )
 from kplan.api.core import HUGE_PAGES, plain_totals
 from kplan.api.names import label_key_problems

@@ -5,34 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from kplan.admission.validation.checks import (
+    KEY,
+    PATH_SEGMENT,
     Check,
     Errors,
     Object,
     at_most_items,
+    dns_subdomain,
     field,
     forbidden,
     go_struct,
     in_list,
     invalid,
     items,
+    metadata,
     must,
     needed,
     not_supported,
+    of_kind,
     one_of,
+    path_segment,
     required,
     rules,
-    stated,
-    unique,
-)
-from kplan.admission.validation.metadata import (
-    KEY,
-    PATH_SEGMENT,
-    dns_subdomain,
-    metadata,
-    of_kind,
-    path_segment,
     selector_errors,
     shown_selector,
+    stated,
+    unique,
 )
 from kplan.admission.validation.pod_fields import (
     amount_errors,

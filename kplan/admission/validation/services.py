@@ -16,32 +16,30 @@ from __future__ import annotations
 import copy
 
 from kplan.admission.validation.checks import (
+    KEY,
+    LABEL,
+    PORT_NUMBER,
+    SUBDOMAIN,
     Errors,
     FieldError,
     GoStruct,
     Object,
+    dns_label,
     duplicate,
     field,
     forbidden,
     invalid,
+    ip_errors,
     items,
+    label_errors,
+    metadata,
     needed,
     not_supported,
     one_of,
+    port_errors,
     required,
     rules,
     unique,
-)
-from kplan.admission.validation.metadata import (
-    KEY,
-    LABEL,
-    PORT,
-    PORT_NUMBER,
-    SUBDOMAIN,
-    dns_label,
-    ip_errors,
-    label_errors,
-    metadata,
 )
 from kplan.api.core import HEADLESS
 
@@ -179,7 +177,7 @@ def _ports_errors(ports: list[Object], path: str) -> Errors:
         elif len(ports) > 1:
             yield required(f"{at}.name")
         yield from _port(port, at)
-        yield from PORT(port.get("targetPort") or port.get("port", 0), f"{at}.targetPort")
+        yield from port_errors(port.get("targetPort") or port.get("port", 0), f"{at}.targetPort")
         yield from _protocol(port, at)
 
 

@@ -9,41 +9,39 @@ from __future__ import annotations
 import re
 
 from kplan.admission.validation.checks import (
+    LABEL,
+    SUBDOMAIN,
     Check,
     Errors,
     Object,
     at_most_bytes,
     between,
+    descending,
+    dns_subdomain,
     duplicate,
     enum,
     field,
+    file_mode,
     filled,
     forbidden,
     inclusive,
     invalid,
     items,
+    metadata,
     must,
     needed,
+    no_backsteps,
     not_negative,
     not_supported,
     one_of,
     present,
     required,
     rules,
-)
-from kplan.admission.validation.containers import field_selector, resource_selector_errors
-from kplan.admission.validation.metadata import (
-    LABEL,
-    SUBDOMAIN,
-    descending,
-    dns_subdomain,
-    file_mode,
-    metadata,
-    no_backsteps,
     selector_errors,
     template_metadata,
     unreserved,
 )
+from kplan.admission.validation.containers import field_selector, resource_selector_errors
 from kplan.api.quantity import parse
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

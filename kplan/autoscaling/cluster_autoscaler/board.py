@@ -34,10 +34,10 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.interface import CycleState, Scope
 from kplan.framework.listers import Listers
+from kplan.framework.plugin_cache import ShapeEntry
 from kplan.framework.results import PreFilterOutcome
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
-from kplan.framework.shape_cache import ShapeEntry
 from kplan.plugins.registry import plugin_factory
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS

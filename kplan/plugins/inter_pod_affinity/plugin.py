@@ -34,9 +34,8 @@ from kplan.engine.details import (
     UnmetAffinity,
 )
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import PodColumn, PodMatch
+from kplan.engine.matching import PodColumn, PodMatch, TermKind
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.terms import TermKind
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import Number, Positive
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import FilePath, Manifest, Question
+from kplan.reading.arguments import Number, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

@@ -14,10 +14,10 @@ from kplan.api.names import choice_hint
 from kplan.api.quantity import enumerated
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import Number
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
+from kplan.reading.arguments import Number
 from kplan.simulation.draining import How
 
 if TYPE_CHECKING:

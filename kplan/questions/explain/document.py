@@ -17,7 +17,6 @@ from kplan.api.core import Node, Pod
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import place_in_order
-from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, Context
@@ -28,9 +27,9 @@ from kplan.health.clock import moment
 from kplan.health.nodes import nodes_health
 from kplan.health.pods import pod_health
 from kplan.health.workloads import WorkloadHealth
+from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.sequence import run_in_order
-from kplan.subjects.workload_pods import no_pod, workloads_called
+from kplan.subjects.workload_pods import no_pod, run_in_order, workloads_called
 
 
 class Whereabouts(msgspec.Struct, frozen=True):

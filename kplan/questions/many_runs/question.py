@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED, Runs, Seed
 from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place
 from kplan.questions.plan.question import Plan
+from kplan.reading.arguments import DEFAULT_RUNS, DEFAULT_SEED, Runs, Seed
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec.structs import replace
 
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, Positive
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.cluster.asking import PLAIN, Showing
-from kplan.cluster.limits import Number
 from kplan.errors import UsageError
 from kplan.questions.base import Manifest, Question
+from kplan.reading.arguments import Number
 
 if TYPE_CHECKING:
     from kplan.documents.pods import PodsReport
