@@ -1,17 +1,19 @@
-"""No file is opened for an agent; manifests may be text."""
+"""No file is opened for an agent; manifests may be text; the list of tools is valid and short."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from msgspec import inspect
 
 import kplan
 from kplan.catalogue import TOOLS
 from kplan.errors import InputError
-from kplan.mcp.arguments import is_manifest, question_of_call, type_of
+from kplan.mcp.arguments import is_manifest, question_of_call, tools, type_of
 from kplan.mcp.tools import call
 from kplan.questions.base import is_file_path
 from tests.objects import head
@@ -120,7 +122,7 @@ def test_manifests_may_be_yaml_text(manifests: Any) -> None:
     answer = call(planner, "place", {"manifests": manifests})
 
     assert not answer.is_error, answer.text
-    assert answer.text.splitlines()[0] == "Deployment shop/web: 3 replicas, 3 scheduled"
+    assert answer.text.splitlines()[0] == "Deployment shop/web: all 3 replicas find a node, on 3 nodes"
 
 
 def test_objects_of_a_changed_cluster_may_be_text_too() -> None:
@@ -130,7 +132,7 @@ def test_objects_of_a_changed_cluster_may_be_text_too() -> None:
     answer = call(kplan.Planner("demo"), "what_if", arguments)
 
     assert not answer.is_error, answer.text
-    assert "None of 14 nodes" in answer.text
+    assert "none of 14 nodes" in answer.text
 
 
 def test_json_text_is_text_too() -> None:
@@ -152,3 +154,56 @@ def test_text_that_cannot_be_read_is_told_with_its_place(text: str, words: str) 
     answer = call(kplan.Planner("demo"), "place", {"manifests": [head("Pod", name="a"), text]})
     assert answer.is_error
     assert words in answer.text
+
+
+MOST_TOKENS = 8_000
+LEAST_CHARACTERS_OF_A_TOKEN = 3  #: of JSON
+
+
+@pytest.mark.parametrize("tool", tools(), ids=lambda tool: tool.name)
+def test_the_schema_of_a_tool_is_valid_and_needs_no_kind(tool: Any) -> None:
+    jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+    assert not {"kind", "apiVersion"} & set(tool.input_schema["properties"])
+    assert "Nothing is changed" in tool.description
+    json.dumps(tool.input_schema)
+
+
+def test_the_list_is_short() -> None:
+    listed = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema} for tool in tools()
+    ]
+    assert len(json.dumps(listed)) < MOST_TOKENS * LEAST_CHARACTERS_OF_A_TOKEN
+
+
+def test_nothing_in_the_list_names_a_file() -> None:
+    text = json.dumps([tool.input_schema for tool in tools()])
+    for name in ('"shapes"', '"since"', "ShapesQuestion"):
+        assert name not in text
+
+
+def test_every_other_parameter_is_described() -> None:
+    missing = [
+        f"{tool.name}.{name}"
+        for tool in tools()
+        for name, schema in tool.input_schema["properties"].items()
+        if not schema.get("description")
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("plan", {}),
+        (
+            "place",
+            {"manifests": ["kind: Pod\n", {}], "replicas": 3, "timeline": {"start": {"*": 3}, "minReady": "80%"}},
+        ),
+        ("drain", {"nodes": ["a"], "how": "rolling", "options": {"force": True}}),
+        ("what_if", {"question": {"kind": "DrainQuestion", "nodes": ["a"]}, "objects": [{}]}),
+        ("check", {"checks": [{"name": "a", "question": {"kind": "PlanQuestion"}, "expect": {"pending": 0}}]}),
+    ],
+)
+def test_arguments_match_their_schema(name: str, arguments: dict[str, Any]) -> None:
+    schema = next(tool.input_schema for tool in tools() if tool.name == name)
+    jsonschema.validate(arguments, schema)

@@ -105,7 +105,7 @@ def test_processes_that_are_no_forks_answer_too(monkeypatch: pytest.MonkeyPatch)
     answer = anyio.run(running.answer, "explain", {"names": ["ml/llm-eval"]})
     running.close()
 
-    assert answer.text.startswith("ml/llm-eval: fits nowhere")
+    assert answer.text.startswith("ml/llm-eval fits nowhere")
 
 
 _OPENS = """

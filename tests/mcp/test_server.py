@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import mcp
 
-from kplan.mcp.schemas import tools
+from kplan.mcp.arguments import tools
 from tests.cli.commands import invoke
 from tests.mcp.raw import Server, environment
 from tests.mcp.test_tools import EVIL, HIDDEN, HUGE, texts_in
@@ -33,7 +33,7 @@ def test_a_client_lists_the_tools_and_calls_them() -> None:
     assert {tool.name for tool in listed.tools} == {tool.name for tool in tools()}
     assert all(tool.annotations.read_only_hint for tool in listed.tools)
     assert len(listed.model_dump_json(by_alias=True, exclude_none=True)) < 8_000 * 3
-    assert placed.content[0].text.startswith("default/huge: fits nowhere")
+    assert placed.content[0].text.startswith("default/huge fits nowhere")
     assert placed.structured_content["verdict"]["failed"] is True
     assert refused.is_error
     assert "no-such-node" in refused.content[0].text
