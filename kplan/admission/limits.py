@@ -7,6 +7,7 @@ pkg/quota/v1/evaluator/core/pods.go.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -66,25 +67,41 @@ def apply_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
             limits |= item.default
     if not requests and not limits:
         return pod
-    containers = _with_defaults(pod.spec.containers, requests, limits)
-    init_containers = _with_defaults(pod.spec.init_containers, requests, limits)
-    return replace(pod, spec=replace(pod.spec, containers=containers, init_containers=init_containers))
+    spec = pod.spec
+    told: list[str] = []
+    containers = _with_defaults(spec.containers, requests, limits, "container", told)
+    init_containers = _with_defaults(spec.init_containers, requests, limits, "init container", told)
+    metadata = pod.metadata
+    if told:
+        text = f"{_BY_LIMIT_RANGER}{'; '.join(told)}"
+        metadata = replace(metadata, annotations=replace(metadata.annotations, limit_ranger=text))
+    return replace(pod, metadata=metadata, spec=replace(spec, containers=containers, init_containers=init_containers))
 
 
 def _with_defaults(
-    containers: Sequence[Container], requests: ResourceList, limits: ResourceList
+    containers: Sequence[Container], requests: ResourceList, limits: ResourceList, kind: str, told: list[str]
 ) -> tuple[Container, ...]:
-    return tuple(
-        replace(
-            container,
-            resources=replace(
-                container.resources,
-                requests={**requests, **container.resources.requests},
-                limits={**limits, **container.resources.limits},
-            ),
-        )
-        for container in containers
-    )
+    """Return containers with defaults, and add to `told` which of them have some, as upstream's annotation does."""
+    changed = []
+    for container in containers:
+        own = container.resources
+        for name, defaults, stated in (("request", requests, own.requests), ("limit", limits, own.limits)):
+            if added := sorted(defaults.keys() - stated.keys()):
+                told.append(f"{', '.join(added)} {name} for {kind} {container.name}")
+        resources = replace(own, requests={**requests, **own.requests}, limits={**limits, **own.limits})
+        changed.append(replace(container, resources=resources))
+    return tuple(changed)
+
+
+_BY_LIMIT_RANGER = "LimitRanger plugin set: "
+_REQUEST_FOR = re.compile(r"(?P<resources>[^ ;]+(?:, [^ ;]+)*) request for (?:init )?container ")
+
+
+def defaulted(pod: Pod) -> set[str]:
+    """Return the resources of which a container has the default request of a limit range, as the API server notes."""
+    text = pod.metadata.annotations.limit_ranger
+    matches = _REQUEST_FOR.finditer(text.removeprefix(_BY_LIMIT_RANGER)) if text.startswith(_BY_LIMIT_RANGER) else ()
+    return {resource for one in matches for resource in one["resources"].split(", ")}
 
 
 def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:

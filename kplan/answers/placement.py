@@ -26,6 +26,7 @@ from kplan.documents.placement import (
     ReasonCount,
     Rejection,
     TopologyDomain,
+    Undecided,
 )
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
@@ -97,6 +98,7 @@ class Placement:
     n_nodes: int | None = None
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
+    undecided: Undecided | None = None  #: why kube-scheduler never sees it; None where it decides
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
@@ -185,6 +187,7 @@ class Placement:
             message=self.message,
             stored_message=self.stored_message or UNSET,
             held_back_by=self.held_back_by or UNSET,
+            undecided=self.undecided or UNSET,
         )
 
     def to_document(self, nodes: NodesShown = None) -> PodPlacement:
@@ -213,6 +216,7 @@ class Placement:
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
             at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
             held_back_by=self.held_back_by or UNSET,
+            undecided=self.undecided or UNSET,
             among=UNSET if self.among is None else TopologyDomain(key=self.among[0], value=self.among[1]),
         )
 
@@ -277,4 +281,5 @@ def placement_of(
         len(names) if session.n_joined else None,
         result.among,
         object_name("PodGroup", *key) if result.held_back and (key := group_of(info)) is not None else "",
+        "refused" if result.pod in session.refused else "other-scheduler" if result.framework is None else None,
     )

@@ -214,6 +214,8 @@ class PodAnnotations(KubeStruct, frozen=True):
     scale_up_delay: str | None = field(default=None, name="cluster-autoscaler.kubernetes.io/pod-scale-up-delay")
     #: the cluster-autoscaler treats the pod as one of a daemon set: "true"
     daemon_set_pod: str = field(default="", name="cluster-autoscaler.kubernetes.io/daemonset-pod")
+    #: which requests and limits the pod has from a limit range, in the words of the API server
+    limit_ranger: str = field(default="", name="kubernetes.io/limit-ranger")
     #: Karpenter leaves the pod alone: "true", or a duration since its start
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 

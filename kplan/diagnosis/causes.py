@@ -13,6 +13,7 @@ class Refused(msgspec.Struct, frozen=True):
     message: str
     missing_class: str = ""  #: the priority class of the pod when it does not exist; empty otherwise
     nearest: str = ""  #: the class with the most similar name; empty for none
+    by: str = ""  #: what refuses it, such as LimitRange web/defaults; empty where that has no name
 
 
 class MissingNamespace(msgspec.Struct, frozen=True):
@@ -29,10 +30,11 @@ class Gated(msgspec.Struct, frozen=True):
 
 
 class OtherScheduler(msgspec.Struct, frozen=True):
-    """The pod names a scheduler that the configuration has no profile for."""
+    """The pod names a scheduler that the configuration has no profile for: another one, or a misspelt one."""
 
     name: str
     known: tuple[str, ...]
+    nearest: str = ""  #: the one that was probably meant; empty for none
 
 
 class BeforeNodes(msgspec.Struct, frozen=True):
@@ -153,11 +155,20 @@ Whole = (
 
 
 class Surplus(msgspec.Struct, frozen=True):
-    """Why a pod requests more of a resource than its containers do together."""
+    """Why a pod requests more of a resource than its containers do together, or than its manifest says."""
 
     overhead: str = ""  #: of its runtime class, as a quantity; empty for none
     runtime_class: str = ""
     init_container: str = ""  #: the one that requests more than all containers; empty for none
+    limit_range: str = ""  #: whose default the request is, where the manifest requests none; empty for none
+
+
+class Unusable(msgspec.Struct, frozen=True):
+    """A node of which none of a resource is allocatable, though it has some."""
+
+    node: str
+    resource: str
+    capacity: str
 
 
 class Causes(msgspec.Struct, frozen=True):
@@ -168,3 +179,4 @@ class Causes(msgspec.Struct, frozen=True):
     named: NotNamed | None = None
     out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered
     surplus: dict[str, Surplus] = {}  #: resource -> why the pod requests more of it than its containers
+    unusable: tuple[Unusable, ...] = ()  #: nodes that have what it requests, and of which nothing can be used

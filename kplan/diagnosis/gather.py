@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
+from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
@@ -43,12 +46,16 @@ from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+from kplan.health.nodes import unusable_resources
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
 
 _MOST_GROUPS = 64
 _MOST_PODS = 8
+_MOST_UNUSABLE = 64
+_SAME_SCHEDULER = 0.85
+"""How alike a scheduler's name must be to be a misspelt one: many are called SOMETHING-scheduler."""
 _RESOURCES = "NodeResourcesFit"
 _TAINTS = "TaintToleration"
 
@@ -72,7 +79,9 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
         whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
     groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
     out = tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
-    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, dict(_surplus(info.pod)))
+    unusable = tuple(islice(_unusable(session.cluster.nodes, info), _MOST_UNUSABLE))
+    surplus = _surpluses(session, info.pod)
+    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, surplus, unusable)
 
 
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:
@@ -80,7 +89,9 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
     if result.pod in session.refused:
         return _refused(session, result.pod, info)
     if result.framework is None:
-        return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
+        known = tuple(session.frameworks)
+        misspelt = nearest_texts(spec.scheduler_name, known, 1, _SAME_SCHEDULER)
+        return c.OtherScheduler(spec.scheduler_name, known, misspelt[0] if misspelt else "")
     if info.is_terminating:
         return c.Leaving()
     # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.
@@ -98,6 +109,11 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
     missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
     if missing and f" {missing} " in f"{message} ":
         return c.Refused(message, missing, nearest(missing, classes))
+    try:
+        limits.check(info.pod, snapshot.limit_ranges)
+    except limits.Rejection as rejection:
+        if str(rejection) in message:
+            return c.Refused(str(rejection), by=rejection.because.by)
     return c.Refused(message)
 
 
@@ -339,6 +355,30 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
             name = session.cluster.nodes.names[row]
             groups[key] = c.NodesOut(1, name, status.plugin, status.texts, details)
     yield from groups.values()
+
+
+def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[c.Unusable]:
+    """Yield the nodes that have a resource that the pod requests, and of which nothing is allocatable."""
+    for resource, amount in info.requests.items():
+        if amount > 0 and resource != PODS and is_counted(resource):
+            for row in np.flatnonzero(nodes.allocatable(resource) == 0):
+                node = nodes.nodes[row]
+                if resource in node.status.capacity:
+                    for one in unusable_resources(node):
+                        if one.resource == resource:
+                            yield c.Unusable(node.metadata.name, resource, one.capacity)
+
+
+def _surpluses(session: Session, pod: Pod) -> dict[str, c.Surplus]:
+    """Return why the pod requests what its containers, or its manifest, do not."""
+    surplus = dict(_surplus(pod))
+    for resource in limits.defaulted(pod):
+        for limit_range in limits.of_namespace(pod, session.listers.snapshot.limit_ranges):
+            items = [item for item in limit_range.spec.limits if item.type == "Container"]
+            if any(resource in {**item.default, **item.default_request} for item in items):
+                known = surplus.get(resource, c.Surplus())
+                surplus[resource] = replace(known, limit_range=limit_range.metadata.key)
+    return surplus
 
 
 def _surplus(pod: Pod) -> Iterator[tuple[str, c.Surplus]]:

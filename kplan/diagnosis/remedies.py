@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from kplan.api.affinity import COMPARISON_GATE, Affinity
 from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE, HOSTNAME
-from kplan.api.names import nearest_texts
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants
@@ -264,10 +263,9 @@ def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
 
 
 def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
-    misses = nearest_texts(cause.name, cause.known, 1, 0.0)
-    for name in misses:
-        renamed = replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name))
-        change = r.NameChange(what="scheduler", old=cause.name, to=name)
+    if cause.nearest:
+        renamed = replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=cause.nearest))
+        change = r.NameChange(what="scheduler", old=cause.name, to=cause.nearest)
         if remedy := trials.offered(r.CorrectName, renamed, change=change):
             yield remedy
 

@@ -24,7 +24,19 @@ def sentence(causes: c.Causes) -> str:
         text = "; ".join(_whole(cause, causes.surplus) for cause in causes.whole[:_MOST_NAMES])
     else:
         text = _groups(causes)
-    return f"{text}."
+    return " ".join([f"{text}.", *_unusable(causes.unusable)])
+
+
+def _unusable(nodes: Sequence[c.Unusable]) -> list[str]:
+    """Write which nodes have what the pod requests, and can give none of it."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in nodes:
+        groups.setdefault((one.resource, one.capacity), []).append(one.node)
+    return [
+        f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {readable(capacity)} {resource} but 0 are "
+        "allocatable: look at the device plugin."
+        for (resource, capacity), names in groups.items()
+    ]
 
 
 def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
@@ -34,15 +46,17 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
         case c.Refused(missing_class=name) if name:
             return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
         case c.Refused():
-            return f"The API server refuses the pod: {_clause(cause.message)}"
+            return f"{cause.by or 'The API server'} refuses the pod: {_clause(cause.message)}"
         case c.MissingNamespace():
             return f"The API server refuses the pod: there is no namespace {cause.name}{_suggestion(cause.nearest)}"
         case c.Gated():
             gates, are = ("scheduling gate", "is") if len(cause.gates) == 1 else ("scheduling gates", "are")
             return f"The scheduler ignores it until its {gates} {listing(cause.gates)} {are} removed"
         case c.OtherScheduler():
-            known = f"no profile here has that name ({listing(cause.known)})"
-            return f"It waits for scheduler {cause.name or '(none)'}: {known}"
+            if cause.nearest:
+                known = f"no profile here has that name ({listing(cause.known)})"
+                return f"It waits for scheduler {cause.name or '(none)'}: {known}"
+            return f"{cause.name} decides where it runs; kplan does not model {cause.name}"
         case c.Leaving():
             return "It is being deleted, so kube-scheduler ignores it"
         case c.NoNodes():
@@ -80,6 +94,7 @@ def _why_so_much(surplus: c.Surplus | None) -> str:
     if surplus is None:
         return ""
     starts = f" for init container {surplus.init_container}" if surplus.init_container else ""
+    starts += f", the default of LimitRange {surplus.limit_range}" if surplus.limit_range else ""
     of = f"overhead of runtime class {surplus.runtime_class}" if surplus.runtime_class else "overhead of its sandbox"
     return f"{starts} ({readable(surplus.overhead)} of it {of})" if surplus.overhead else starts
 

@@ -16,6 +16,7 @@ from kplan.framework.results import Outcome, Preemption
 from kplan.health.pods import PodHealth
 from kplan.health.workloads import WorkloadHealth
 
+Undecided = Literal["refused", "other-scheduler"]
 GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 
 
@@ -255,6 +256,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     among : of a pod whose group runs where a label has one value: the nodes that were looked at; absent for others
     held_back_by : PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits; else absent
     at_fault : the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
+    undecided : why kube-scheduler never sees it: the API server refuses it, or another scheduler decides; else absent
     """
 
     pod: PodRef
@@ -282,6 +284,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     at_fault: PodField | UnsetType = UNSET
     held_back_by: str | UnsetType = UNSET
     among: TopologyDomain | UnsetType = UNSET
+    undecided: Undecided | UnsetType = UNSET
 
 
 class Unlisted(Document, frozen=True, kw_only=True):

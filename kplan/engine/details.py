@@ -27,13 +27,19 @@ class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"):
-    """A resource of which too little is free."""
+    """A resource of which too little is free.
+
+    Attributes
+    ----------
+    capacity : what the node has, where none of it is allocatable; absent otherwise
+    """
 
     resource: str
     requested: str
     free: str
     allocatable: str
     short: str
+    capacity: str | UnsetType = UNSET
 
 
 class MissingResource(DetailBase, frozen=True, kw_only=True, tag="missing-resource"):

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
@@ -39,6 +40,7 @@ from kplan.engine.resource_scoring import (
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
+from kplan.health.nodes import unusable_resources
 from kplan.rules.resources import PODS, is_extended, quantity_text, resource_order
 
 REASON_TOO_MANY_PODS = "Too many pods"
@@ -352,7 +354,11 @@ def _pod_details(nodes: NodeView, position: int) -> list[Detail]:
 def _resource_details(nodes: NodeView, request: _Request, position: int) -> list[Detail]:
     resource = request.resource
     allocatable, used = int(nodes.allocatable(resource)[position]), int(nodes.requested(resource)[position])
-    return [_detail(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)]
+    detail = _detail(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)
+    node = nodes.cluster.nodes.nodes[nodes.row(position)]
+    unusable = () if allocatable else unusable_resources(node)
+    capacities = [one.capacity for one in unusable if one.resource == resource]
+    return [replace(detail, capacity=capacities[0]) if capacities else detail]
 
 
 def _shortfall(nodes: NodeView, request: _Request, positions: RowArray) -> Int64Array:
@@ -361,7 +367,7 @@ def _shortfall(nodes: NodeView, request: _Request, positions: RowArray) -> Int64
     return missing
 
 
-def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> Detail:
+def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> InsufficientResource:
     free = allocatable - used
     return InsufficientResource(
         reason=reason,

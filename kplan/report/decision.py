@@ -117,6 +117,11 @@ def _resource(detail: d.InsufficientResource) -> str:
         return f"runs {count(int(detail.allocatable), 'pod')} already, the maximum"
     requested, free = readable(detail.requested), readable(detail.free)
     allocatable, short = readable(detail.allocatable), readable(detail.short)
+    if detail.capacity:
+        return (
+            f"requests {requested} {name}; it reports {readable(detail.capacity)} but 0 are allocatable: look at the "
+            "device plugin"
+        )
     if detail.allocatable == "0":
         return f"requests {requested} {name}, the node has none"
     if free.startswith("-"):
@@ -214,6 +219,8 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.ERROR: "cannot be scheduled",
 }
 """How the decision about a pod ends, in words."""
+UNDECIDED_WORDS: Mapping[str, str] = {"refused": "is refused", "other-scheduler": "is not for kube-scheduler"}
+"""The same of pods that kube-scheduler never sees."""
 _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
     "is scheduled": ("both are scheduled", "all are scheduled"),
     "fits nowhere": ("neither fits", "none of them fits"),
@@ -222,6 +229,8 @@ _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
         "all are kept out of the scheduling queue",
     ),
     "cannot be scheduled": ("neither can be scheduled", "none of them can be scheduled"),
+    "is refused": ("both are refused", "all are refused"),
+    "is not for kube-scheduler": ("neither is for kube-scheduler", "none of them is for kube-scheduler"),
     "fits only by evicting other pods": ("both fit only by evicting other pods", "all fit only by evicting other pods"),
     "waits for its group": ("both wait for their group", "all wait for their group"),
     "stays pending": ("both stay pending", "all stay pending"),
@@ -297,6 +306,8 @@ def outcome_text(placement: PodPlacement) -> str:
     """Return in a few words why a pod has no node."""
     if placement.held_back_by:
         return "waits for its group"
+    if placement.undecided:
+        return UNDECIDED_WORDS[placement.undecided]
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
         return "fits only by evicting other pods"
@@ -342,7 +353,8 @@ def decision_blocks(
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        if not diagnosis or (outcome is Outcome.ERROR and placement.message not in diagnosis):
+        is_told = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
+        if not diagnosis or not is_told:
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:

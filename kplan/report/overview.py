@@ -19,7 +19,14 @@ from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, failure_lines, outcome_text
+from kplan.report.decision import (
+    OUTCOME_STYLES,
+    UNDECIDED_WORDS,
+    decision_blocks,
+    decision_heading,
+    failure_lines,
+    outcome_text,
+)
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_blocks, remedy_text
 from kplan.report.text import detail_of, natural_width
@@ -168,6 +175,8 @@ def _end(member: PodPlacement, n_alike: int) -> str:
     if member.outcome is Outcome.UNSCHEDULABLE and preemption is not None and preemption.nominated_node:
         fits = f"fits by evicting {count(len(preemption.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
+    if member.undecided:
+        return UNDECIDED_WORDS[member.undecided].removeprefix("is ")
     return "waits for its group" if member.held_back_by else STATES[member.outcome]
 
 

@@ -406,6 +406,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
         words.name("podvolume", name) for name in names.split(",") if name
     ),
+    (PodAnnotations, "limit_ranger"): _drop,
     (core.PodTemplateSpec, "metadata"): metadata_rule("Pod"),
     (pod.PodSchedulingGate, "name"): _keep,
     (pod.PodOS, "name"): _keep,

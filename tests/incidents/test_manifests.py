@@ -20,4 +20,4 @@ def test_a_rollout_is_told_in_every_format(command: str, output: str) -> None:
 def test_the_pods_of_a_rollout_can_be_placed() -> None:
     result = invoke("place", DEPLOY / "rollout.yaml", "--as-deployment", "Rollout")
 
-    assert "Deployment shop/canary: 5 replicas" in result.stdout
+    assert "Deployment shop/canary: 4 of 5 replicas" in result.stdout

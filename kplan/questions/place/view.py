@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from kplan.api.kinds import DAEMON_SET
@@ -58,6 +58,14 @@ _MOST_ROWS = 4
 """So many pods that stay where they are, or fit nowhere, have rows of their own."""
 _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
+
+
+_OF_REPLICAS: Mapping[Outcome | None, str] = {
+    Outcome.SCHEDULED: "scheduled",
+    Outcome.UNSCHEDULABLE: "unschedulable",
+    Outcome.GATED: "gated",
+    None: "not tried",
+}
 
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
@@ -133,7 +141,8 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         (Outcome.GATED, summary.gated),
         (Outcome.ERROR, summary.errors),
     )
-    ends = [(number, _OF_ALL[outcome][number > 1]) for outcome, number in numbers if number]
+    of_all = {**_OF_ALL, Outcome.ERROR: _error_words(document.placements)}
+    ends = [(number, of_all[outcome][number > 1]) for outcome, number in numbers if number]
     if ends:
         names = listing([workload_name(members[0]) for members in failed], most=_MOST_NAMES)
         (number, words), *others = ends
@@ -150,6 +159,16 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     if summary.pdb_violations:
         parts.append(f"{count(summary.pdb_violations, 'disruption budget')} violated")
     return ", ".join([text, *parts])
+
+
+def _error_words(members: Iterable[PodPlacement]) -> tuple[str, str]:
+    """Return how pods end of which kube-scheduler never decides, of one and of several."""
+    undecided = {member.undecided or "" for member in members if member.outcome is Outcome.ERROR}
+    if undecided == {"refused"}:
+        return "is refused", "are refused"
+    if undecided == {"other-scheduler"}:
+        return "is not for kube-scheduler", "are not for kube-scheduler"
+    return _OF_ALL[Outcome.ERROR]
 
 
 def _present_sentence(placements: Sequence[PodPlacement]) -> str:
@@ -360,9 +379,8 @@ def _workload_heading(
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
-        ends = ", ".join(
-            f"{number} {outcome.lower() if outcome else 'not tried'}" for outcome, number in outcomes.items()
-        )
+        words = {**_OF_REPLICAS, Outcome.ERROR: _error_words(members)[1].removeprefix("are ")}
+        ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
     why = why_nowhere(failed) if not level and failed is not None and not is_daemon_set(members) else ""
     spans = (f"{name}: ", Span(ending, OUTCOME_STYLES[worst]), *((f": {why}",) if why else ()))
@@ -376,6 +394,7 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
     is_nominated = one.preemption is not None and one.preemption.nominated_node
     words = ("fits only by evicting", "fit only by evicting") if is_nominated else _OF_ALL[one.outcome]
+    words = words if one.outcome is not Outcome.ERROR else _error_words(members)
     return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 
 

@@ -100,7 +100,10 @@ def test_groups_are_neighbours_from_the_same_object() -> None:
                 "What would help: remove scheduling gate quota",
             ],
         ),
-        ({"schedulerName": "nobody"}, ["cannot be scheduled", 'profile not found for scheduler name "nobody"']),
+        (
+            {"schedulerName": "nobody"},
+            ["p is not for kube-scheduler: nobody decides where it runs; kplan does not model nobody"],
+        ),
     ],
 )
 def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
@@ -160,8 +163,6 @@ def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": name, "spec": spec}
     report = Place(manifests=(workload,)).answer(planner)
     text = render(report, "table", ReportOptions(width=300))
-    assert text.startswith(
-        "Deployment default/w: 3 of 3 replicas cannot be scheduled: the API server refuses the pod: "
-    )
-    assert "default/w-0 (the first of 3 alike) cannot be scheduled" in text
+    assert text.startswith("Deployment default/w: 3 of 3 replicas are refused: the API server refuses the pod: ")
+    assert "default/w-0 (the first of 3 alike) is refused" in text
     assert text.count("must be less than or equal to memory limit of 512Mi") == 2
