@@ -176,6 +176,37 @@ def test_a_comment_on_the_pull_request_is_made_once_and_then_kept_up_to_date(tmp
     assert said[5] == "kplan[bot] api --method PATCH repos/o/r/issues/comments/123 --field body=@FILE --silent"
 
 
+def test_the_component_of_gitlab_compares_with_a_branch_that_it_fetches(tmp_path: Path) -> None:
+    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    (upstream / "deploy").mkdir(parents=True)
+    (upstream / "deploy" / "web.yaml").write_text(FITS.read_text())
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], cwd=upstream, check=True)
+    subprocess.run([*git, "add", "."], cwd=upstream, check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message=It fits"], cwd=upstream, check=True)
+    subprocess.run([*git, "clone", "--quiet", str(upstream), str(clone)], check=True)
+    subprocess.run([*git, "update-ref", "-d", "refs/remotes/origin/main"], cwd=clone, check=True)
+    (clone / "deploy" / "huge.yaml").write_text(TOO_LARGE)
+    header, jobs = yaml.safe_load_all((HERE / "templates" / "kplan.yml").read_text())
+    declared = header["spec"]["inputs"]
+    inputs = {name: one.get("default", "") for name, one in declared.items()}
+    inputs |= {"manifests": "deploy", "snapshot": "demo", "against": "origin/main", "arguments": "--top=3 --exit-zero"}
+    environment = programs(tmp_path)
+    for name, variable in jobs["kplan"]["variables"].items():
+        environment[name] = re.sub(r"\$\[\[ inputs\.([\w-]+) \]\]", lambda match: inputs[match[1]], variable["value"])
+    script = "\n".join(jobs["kplan"]["script"])
+
+    command = ["bash", "-eo", "pipefail", "-c", script]
+    found = subprocess.run(command, cwd=clone, env=environment, capture_output=True, check=False)
+
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.decode().splitlines()[1].startswith("Pending now: default/huge")
+    assert b"Verdict: failed" in found.stdout
+    [issue] = json.loads((clone / "kplan-codequality.json").read_text())
+    assert issue["location"]["path"] == "deploy/huge.yaml"
+    assert {*jobs["kplan"]["artifacts"]["reports"].values()} <= {path.name for path in clone.iterdir()}
+
+
 def test_the_page_about_pipelines_names_every_job():
     page = (HERE / "docs" / "ci.md").read_text()
 
