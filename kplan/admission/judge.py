@@ -181,16 +181,12 @@ def _resources(resources: Object) -> None:
 def _pulled(image: str, policy: str) -> Callable[[Object], None]:
     def fill_in(obj: Object) -> None:
         if not obj.get(policy):
-            obj[policy] = pull_policy(obj.get(image, ""))
+            # The default pull policy of an image: ``Always`` for the tag ``latest`` or none.
+            match = _IMAGE.fullmatch(obj.get(image, "")[:1024])
+            is_latest = match is not None and (match["tag"] == "latest" or not (match["tag"] or match["digest"]))
+            obj[policy] = "Always" if is_latest else "IfNotPresent"
 
     return fill_in
-
-
-def pull_policy(image: str) -> str:
-    """Return the default pull policy of an image: ``Always`` for the tag ``latest`` or none."""
-    match = _IMAGE.fullmatch(image[:1024])
-    is_latest = match is not None and (match["tag"] == "latest" or not (match["tag"] or match["digest"]))
-    return "Always" if is_latest else "IfNotPresent"
 
 
 def _volume(volume: Object) -> None:

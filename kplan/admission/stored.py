@@ -59,14 +59,6 @@ def mirror_problem(pod: Object) -> str:
     return ""
 
 
-def account_of(pod: Object) -> str:
-    """Return the name of a pod's service account; "" for a mirror pod, which this plugin leaves alone."""
-    if _MIRROR in pod.get("metadata", {}).get("annotations", {}):
-        return ""
-    spec = pod.get("spec", {})
-    return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")
-
-
 def add_service_account(pod: Object) -> None:
     """Add the default account to a pod, and a token volume unless it opts out; mirror pods stay unchanged."""
     spec = pod["spec"]
@@ -442,7 +434,11 @@ class WholeTemplate:
 
     def account(self) -> str:
         """Return the name of the service account of its pods; "" for mirror pods."""
-        return account_of(self._template)
+        # The name of a pod's service account; "" for a mirror pod, which this plugin leaves alone.
+        if _MIRROR in self._template.get("metadata", {}).get("annotations", {}):
+            return ""
+        spec = self._template.get("spec", {})
+        return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")
 
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
         """Return the API server's answer to an invalid pod after admission; "" where it is valid."""

@@ -20,7 +20,7 @@ from kplan.api.quantity import count, listing
 from kplan.changes.remedy import CorrectName, CorrectSelector, LowerRequest, Remedy, remedy_change
 from kplan.errors import UsageError
 from kplan.facts import Count, Document
-from kplan.rules.node_groups import short_group_name
+from kplan.rules.nodes import short_group_name
 
 MAX_GRACE = 366 * 24 * 3600
 """A year in seconds, which no pod needs to stop."""

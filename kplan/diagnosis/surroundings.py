@@ -27,7 +27,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
-from kplan.rules.node_start import moment_of_snapshot, starting_taints
+from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 

@@ -13,7 +13,7 @@ from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
 from kplan.effects.watching import begin
 from kplan.facts import InputWarning
-from kplan.rules.node_groups import claims_left
+from kplan.rules.nodes import claims_left
 from kplan.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.simulation.draining import Drain, How
 from kplan.simulation.loop import Simulation

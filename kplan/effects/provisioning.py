@@ -16,7 +16,7 @@ from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Wat
 from kplan.cluster.in_order import Growth, as_waiting
 from kplan.documents.change import StepEvent
 from kplan.effects.snapshots import snapshot_of
-from kplan.rules.node_groups import claims_left, short_group_name
+from kplan.rules.nodes import claims_left, short_group_name
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import Departure, Joining, join
 from kplan.snapshot.model import Snapshot

@@ -57,10 +57,6 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 }
 
 
-def is_resource(key: str) -> bool:
-    return key not in _READERS
-
-
 MAX_LABEL_MASKS = 256
 """How many selectors' masks are cached: a byte a set each."""
 
@@ -376,7 +372,7 @@ class PodTable:
 
     @property
     def resource_names(self) -> list[str]:
-        return [key for key in self._requests if is_resource(key)]
+        return [key for key in self._requests if key not in _READERS]
 
     @property
     def nonzero_cpu(self) -> Int64Array:

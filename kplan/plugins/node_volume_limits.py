@@ -83,13 +83,6 @@ class _MissingClaim(_Problem):
     """A claim does not exist."""
 
 
-def concerns_limits(pod: Pod) -> bool:
-    return any(
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
-        for volume in pod.spec.volumes
-    )
-
-
 class VolumeResolver:
     """Resolves the attachable volumes of pods.
 
@@ -180,14 +173,10 @@ class VolumeResolver:
 
     def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
         storage_class = self._classes.get(claim_class(claim))
-        if storage_class is None:
+        plugin = None if storage_class is None else PLUGIN_BY_NAME.get(storage_class.provisioner)
+        if storage_class is None or (plugin is not None and plugin.name not in MIGRATED):
             return None
-        driver = storage_class.provisioner
-        plugin = PLUGIN_BY_NAME.get(driver)
-        if plugin is not None:
-            if plugin.name not in MIGRATED:
-                return None
-            driver = plugin.driver
+        driver = storage_class.provisioner if plugin is None else plugin.driver
         return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}")
 
 
@@ -265,10 +254,11 @@ class AttachedVolumes:
         self._number_of: dict[str, int] = {}
         self._driver_code_of: dict[str, int] = {}
         self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._holders: list[dict[int, int]] = []
+        self.holders: list[dict[int, int]] = []  #: by volume, node row -> number of its pods that use it
         self._attached: list[frozenset[int] | set[int]] = []
         self._attached_to: dict[int, list[int]] = {}
-        self._used: defaultdict[str, Int64Array] = defaultdict(lambda: np.zeros(len(cluster), np.int64))
+        #: driver -> int64 array of shape (n_nodes,), how many volumes each node has attached
+        self.used: defaultdict[str, Int64Array] = defaultdict(lambda: np.zeros(len(cluster), np.int64))
         self._last_look_up: tuple[tuple[int, int, bytes, bytes], Int64Array, BoolArray] | None = None
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._numbers: Int64Array = np.zeros(0, np.int64)
@@ -299,29 +289,16 @@ class AttachedVolumes:
             if number == len(self._driver_codes):
                 self._driver_codes = np.concatenate((self._driver_codes, np.zeros_like(self._driver_codes)))
             self._driver_codes[number] = self._driver_code_of.setdefault(volume.driver, len(self._driver_code_of))
-            self._holders.append({})
+            self.holders.append({})
             self._attached.append(_NONE)
         return number
-
-    def used(self, driver: str) -> Int64Array:
-        """Return how many volumes of a driver each node has attached, int64 of shape (n_nodes,); do not write to it."""
-        return self._used[driver]
-
-    def holder_rows(self, volume: int) -> RowArray:
-        """Return the nodes whose pods use a volume."""
-        holders = self._holders[volume]
-        return np.fromiter(holders, np.intp, len(holders))
 
     def attached_only(self, driver: str, row: int) -> int:
         """Return how many volumes of a driver are attached to a node that no pod there uses (for explanations)."""
         return sum(
-            self.volumes[number].driver == driver and row not in self._holders[number]
+            self.volumes[number].driver == driver and row not in self.holders[number]
             for number in self._attached_to.get(row, ())
         )
-
-    def pod_problem(self, pod: int) -> str:
-        """Return why the volumes of a running pod cannot be resolved; empty when they can."""
-        return self._resolve(pod).problem
 
     def changes_unresolved(self, nodes: NodeView) -> bool:
         """Whether a view adds or removes pods whose volumes cannot be resolved."""
@@ -338,12 +315,11 @@ class AttachedVolumes:
         Each changed (position, volume) is looked up once, after its changes are summed: a volume may leave with one pod
         and stay with another.
         """
-        delta = AttachedDelta()
         drivers = {self.volumes[number].driver for number in volumes}
-        for driver in drivers:
-            delta.by_driver[driver] = np.zeros(len(nodes), np.int64)
-        for number in volumes:
-            delta.by_volume[number] = np.zeros(len(nodes), np.int64)
+        delta = AttachedDelta(
+            {driver: np.zeros(len(nodes), np.int64) for driver in drivers},
+            {number: np.zeros(len(nodes), np.int64) for number in volumes},
+        )
         if nodes.delta is None:
             return delta
         self._index_pods()
@@ -378,10 +354,8 @@ class AttachedVolumes:
         key = (len(self.cluster.log), len(self.volumes), rows.tobytes(), numbers.tobytes())
         if self._last_look_up is None or self._last_look_up[0] != key:
             pairs = list(zip(numbers.tolist(), rows.tolist(), strict=True))
-            before = np.fromiter((self._holders[number].get(row, 0) for number, row in pairs), np.int64, len(pairs))
-            is_unattached = np.fromiter(
-                (row not in self._attached[number] for number, row in pairs), np.bool_, len(pairs)
-            )
+            before = np.array([self.holders[number].get(row, 0) for number, row in pairs], np.int64)
+            is_unattached = np.array([row not in self._attached[number] for number, row in pairs], np.bool_)
             self._last_look_up = (key, before, is_unattached)
         return self._last_look_up[1:]
 
@@ -397,9 +371,9 @@ class AttachedVolumes:
             if row not in self._attached[number]:
                 self._attached[number] = {row, *self._attached[number]}
                 self._attached_to.setdefault(row, []).append(number)
-                self.used(self.volumes[number].driver)[row] += 1
+                self.used[self.volumes[number].driver][row] += 1
 
-    def _resolve(self, pod: int) -> PodVolumes:
+    def of_running(self, pod: int) -> PodVolumes:
         info = self.cluster.pods.infos[pod]
         return self._resolver.running(info) if info.pod.spec.volumes else _NO_VOLUMES
 
@@ -407,31 +381,30 @@ class AttachedVolumes:
         n_known, n_pods = len(self._starts) - 1, len(self.cluster.pods)
         if n_known == n_pods:
             return
-        new_pods = [self._resolve(pod) for pod in range(n_known, n_pods)]
+        new_pods = [self.of_running(pod) for pod in range(n_known, n_pods)]
         numbers = [[self.number(volume) for volume in pod_volumes.volumes] for pod_volumes in new_pods]
-        lengths = np.fromiter(map(len, numbers), np.int64, len(numbers))
+        lengths = np.array([len(pod_numbers) for pod_numbers in numbers], np.int64)
         self._starts = np.concatenate((self._starts, self._starts[-1] + np.cumsum(lengths)))
         flat = [number for pod_numbers in numbers for number in pod_numbers]
         self._numbers = np.concatenate((self._numbers, np.asarray(flat, np.int64)))
-        is_unresolved = np.fromiter((bool(pod_volumes.problem) for pod_volumes in new_pods), np.int64, len(new_pods))
+        is_unresolved = np.array([bool(pod_volumes.problem) for pod_volumes in new_pods], np.int64)
         self._is_unresolved = np.concatenate((self._is_unresolved, is_unresolved))
 
     def _change(self, pod: int, row: int, sign: int) -> None:
-        resolved = self._resolve(pod)
+        resolved = self.of_running(pod)
         if resolved.problem:
-            count = self.unresolved.get(row, 0) + sign
-            self.unresolved[row] = count
-            if not count:
+            self.unresolved[row] = self.unresolved.get(row, 0) + sign
+            if not self.unresolved[row]:
                 del self.unresolved[row]
         for volume in resolved.volumes:
             number = self.number(volume)
-            holders = self._holders[number]
+            holders = self.holders[number]
             before = holders.get(row, 0)
             holders[row] = before + sign
             if not holders[row]:
                 del holders[row]
             if (before == 0 or before + sign == 0) and row not in self._attached[number]:
-                self.used(self.volumes[number].driver)[row] += sign
+                self.used[self.volumes[number].driver][row] += sign
 
 
 _FIRST_CAPACITY = 64
@@ -499,9 +472,10 @@ class NodeVolumeLimits:
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without claims and without inline volumes of migrated types."""
-        if not concerns_limits(cycle.pod.pod):
+        pod = cycle.pod.pod
+        if not any(claim_name(pod, volume) is not None or in_tree_plugin(volume) for volume in pod.spec.volumes):
             return SKIP_SHAPE
-        resolved = self.catalogue.resolver.resolve(cycle.pod.pod, is_new=True)
+        resolved = self.catalogue.resolver.resolve(pod, is_new=True)
         cycle.write(_PreFilterState(resolved, self.attached))
         return None
 
@@ -558,12 +532,12 @@ class NodeVolumeLimits:
         """
         new = np.full(len(self.cluster), len(numbers), np.int64)
         for number in numbers:
-            new[self.attached.holder_rows(number)] -= 1
+            new[list(self.attached.holders[number])] -= 1
         new = nodes.take(new)
         if nodes.delta is not None:
             new = new - np.add.reduce([delta.by_volume[number] for number in numbers])
         limit = nodes.take(self.catalogue.limits[driver])
-        used = nodes.take(self.attached.used(driver)) + delta.by_driver[driver]
+        used = nodes.take(self.attached.used[driver]) + delta.by_driver[driver]
         return _Counts(limit, used, new, (new > 0) & (used + new > limit))
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
@@ -587,7 +561,7 @@ class NodeVolumeLimits:
             positions.update(nodes.delta.positions.tolist())
         is_limited = nodes.take(self.catalogue.is_limited)
         problems = {
-            position: next(filter(None, map(self.attached.pod_problem, nodes.pods_at(position))), "")
+            position: next(filter(None, (self.attached.of_running(pod).problem for pod in nodes.pods_at(position))), "")
             for position in sorted(positions)
             if is_limited[position]
         }

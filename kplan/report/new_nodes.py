@@ -13,7 +13,7 @@ from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChan
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, State
 from kplan.report.words import grouped, left_out, name_ranges
-from kplan.rules.node_groups import short_group_name, short_group_names
+from kplan.rules.nodes import short_group_name, short_group_names
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3

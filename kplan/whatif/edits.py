@@ -26,7 +26,7 @@ from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
-from kplan.rules.node_groups import claims_left
+from kplan.rules.nodes import claims_left
 from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects

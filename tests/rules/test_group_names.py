@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.rules.node_groups import as_part_of_node_name, short_group_name, short_group_names
+from kplan.rules.nodes import as_part_of_node_name, short_group_name, short_group_names
 
 GKE = "https://www.googleapis.com/compute/v1/projects/acme/zones/europe-west1-{}/instanceGroups/gke-prod-web-1a2b-grp"
 EKS = "eks-web-9ac5b1d2-6c3e-1f4a-77bd-0a1b2c3d4e5f"

@@ -1,7 +1,7 @@
 from kplan.api.core import Node, NodeSpec
 from kplan.api.meta import ObjectMeta
 from kplan.api.provisioning import NodeClaim, NodeClaimStatus
-from kplan.rules.node_groups import claims_left
+from kplan.rules.nodes import claims_left
 
 
 def claim(node: str, of: str) -> NodeClaim:

@@ -36,7 +36,7 @@ from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.values import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
-from kplan.rules.node_groups import as_part_of_node_name
+from kplan.rules.nodes import as_part_of_node_name
 from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot

@@ -452,26 +452,19 @@ def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> boo
 
     Upstream: isClaimReadyForBinding, isClaimTimeout.
     """
-    if claim.status.allocation is None:
+    allocation = claim.status.allocation
+    if allocation is None:
         return False
-    for result in claim.status.allocation.devices.results:
+    for result in allocation.devices.results:
         if not result.binding_conditions:
             continue
         conditions = _conditions(claim, result)
         if any(conditions.get(name) == "True" for name in result.binding_failure_conditions):
             return True
         if any(conditions.get(name) != "True" for name in result.binding_conditions):
-            return has_timed_out(claim, now_micros, timeout_micros)
+            since = allocation.allocation_timestamp
+            return since is not None and to_micros(since) + timeout_micros < now_micros
     return False
-
-
-def has_timed_out(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
-    """Whether devices with binding conditions were allocated longer ago than the timeout."""
-    allocation = claim.status.allocation
-    if allocation is None or allocation.allocation_timestamp is None:
-        return False
-    has_conditions = any(result.binding_conditions for result in allocation.devices.results)
-    return has_conditions and to_micros(allocation.allocation_timestamp) + timeout_micros < now_micros
 
 
 def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> dict[str, str]:

@@ -235,15 +235,6 @@ def _few_scores(weighted: WeightedState, nodes: NodeView) -> FewScores | None:
     return weighted.state.constraints[0].few_scores(nodes, weighted.weights[0])
 
 
-def final_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
-    few = _few_scores(weighted, nodes)
-    if few is None:
-        return normalized(weighted, raw_scores(weighted, nodes))
-    ends, top = few.highest + few.lowest, few.highest
-    scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
-    return np.asarray(scaled, np.int64).take(few.indices)
-
-
 def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
     """Return scores reversed and scaled, the fewest matching pods best; ignored nodes score 0."""
     counted = scores if weighted.ignored is None else scores[~weighted.ignored]
@@ -498,7 +489,13 @@ class PodTopologySpread:
 
     def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return the normalized scores at once, most of which are the same on many nodes."""
-        return final_scores(self._weighted(cycle), nodes)
+        weighted = self._weighted(cycle)
+        few = _few_scores(weighted, nodes)
+        if few is None:
+            return normalized(weighted, raw_scores(weighted, nodes))
+        ends, top = few.highest + few.lowest, few.highest
+        scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
+        return np.asarray(scaled, np.int64).take(few.indices)
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""

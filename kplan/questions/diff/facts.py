@@ -27,7 +27,7 @@ from kplan.documents.plan import Largest, PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
 from kplan.report.stay_reasons import stay_reason
-from kplan.rules.node_groups import short_group_name
+from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text
 from kplan.workloads.contents import Manifests

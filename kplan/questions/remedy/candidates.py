@@ -29,7 +29,7 @@ from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
 from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
-from kplan.rules.node_start import moment_of_snapshot, starting_taints
+from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation

@@ -1,13 +1,67 @@
-"""Which nodes are still being set up: their taints go away without anybody's doing."""
+"""Nodes beside their columns: the group or claim that they belong to, and which are still being set up."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node
+from kplan.api.provisioning import NodeClaim
 from kplan.api.time import to_micros
 from kplan.snapshot.model import Snapshot
+
+_EKS = r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_ZONE = r"/zones/(?P<zone>[^/]+)/"
+_OTHER = r"[^a-z0-9]+"
+_MOST_LETTERS = 200
+"""Of a node's name at most so much is the group's: 253 letters are allowed in all."""
+
+
+def short_group_name(name: str) -> str:
+    """Return a group's name without the words that machines need.
+
+    These are the path before the last slash (GKE has addresses of instance groups, Cluster API has
+    ``KIND/NAMESPACE/NAME``) and the identifier that EKS appends.
+    """
+    last = name.rstrip("/").rpartition("/")[2] or name
+    eks = re.fullmatch(_EKS, last)
+    return last if eks is None else eks["short"]
+
+
+def short_group_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the short names of groups that are shown together, with their zones where two would be called alike."""
+    shorts = {name: short_group_name(name) for name in names}
+    times = Counter(shorts.values())
+    return {name: short if times[short] == 1 else _with_zone(name, short) for name, short in shorts.items()}
+
+
+def _with_zone(name: str, short: str) -> str:
+    zone = re.search(_ZONE, name)
+    return name if zone is None else f"{short} of {zone['zone']}"
+
+
+def as_part_of_node_name(group: str) -> str:
+    """Return a group's short name in the letters that are allowed in the name of a node."""
+    words = re.sub(_OTHER, lambda match: "." if match[0] == "." else "-", short_group_name(group).lower())
+    return words[:_MOST_LETTERS].strip("-.") or "group"
+
+
+def claims_left(claims: Iterable[NodeClaim], gone: Iterable[Node]) -> tuple[NodeClaim, ...]:
+    """Return the claims that stay when nodes are gone for good: Karpenter deletes a claim with its node.
+
+    A node waits for Karpenter to finish its deletion, which begins with the claim's.
+
+    Upstream: karpenter pkg/controllers/node/termination/controller.go finalize.
+    """
+    nodes = list(gone)
+    names = {node.metadata.name for node in nodes}
+    machines = {node.spec.provider_id for node in nodes if node.spec.provider_id}
+    return tuple(
+        claim for claim in claims if claim.status.node_name not in names and claim.status.provider_id not in machines
+    )
+
 
 _STARTS_WITHIN = 15 * 60 * 1_000_000
 """A node that is older is not starting any more; Karpenter gives up a node that has not registered for so long."""
