@@ -84,7 +84,8 @@ def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:
     for row in rows:
         session.nominator.drop(row)
     later = set(rows)
-    run = Waves(session, rows, [arriving for arriving in flat if not isinstance(arriving, int)])
+    groups = [arriving for arriving in flat if not isinstance(arriving, int)]
+    run = Waves(session, rows, groups, starts_at=base.now / 1e6)
     before = [row for row in pending if row not in later]
     if before:
         run.run(before)

@@ -26,7 +26,7 @@ from kplan.simulation.jobs import BATCH_SECONDS, Ended, JobState
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import stamp
 from kplan.simulation.owners import DaemonSetState, Owner
-from kplan.simulation.pod_creation import PodMaker, share
+from kplan.simulation.pod_creation import PodMaker, share, with_status
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT, PodDeleted
 from kplan.simulation.timers import MANY, Act, Failures
 
@@ -270,7 +270,7 @@ class Lives(ClusterState):
         if self.durations is None:
             return
         pod, cluster = self.pods[row], self.session.cluster
-        cluster.update(row, _with_status(cluster.pods.infos[row], start_time=stamp(self.now)))
+        cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(self.now)))
         if pod.is_ready:
             self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row))
 
@@ -441,12 +441,6 @@ def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
     conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
     metadata = replace(pod.metadata, deletion_timestamp=stamp(at))
     changed = PodInfo(replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
-    share(info, changed)
-    return changed
-
-
-def _with_status(info: PodInfo, **fields: str) -> PodInfo:
-    changed = PodInfo(replace(info.pod, status=replace(info.pod.status, **fields)))
     share(info, changed)
     return changed
 

@@ -314,6 +314,13 @@ def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
         yield InputWarning("UnknownRevision", owner.ref.key, message)
 
 
+def with_status(info: PodInfo, **fields: str) -> PodInfo:
+    """Return a pod whose status has other texts; what it asks for is the same."""
+    changed = PodInfo(replace(info.pod, status=replace(info.pod.status, **fields)))
+    share(info, changed)
+    return changed
+
+
 def share(model: PodInfo, info: PodInfo) -> None:
     """Copy the cached properties of a pod to another pod of the same template."""
     info.shared_resources = model.resources

@@ -35,6 +35,8 @@ from kplan.framework.group_cycle import (
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
+from kplan.simulation.observing import stamp
+from kplan.simulation.pod_creation import with_status
 from kplan.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
 
 
@@ -142,10 +144,14 @@ class Waves:
     session : changes as pods are bound and evicted
     later : pods that arrive in some wave; all other pods are known from the start
     later_groups : groups that arrive in some wave
+    starts_at : when pods start that are placed, in seconds since 1970
     """
 
-    def __init__(self, session: Session, later: Iterable[int], later_groups: Iterable[Key] = ()) -> None:
+    def __init__(
+        self, session: Session, later: Iterable[int], later_groups: Iterable[Key] = (), *, starts_at: float = 0.0
+    ) -> None:
         self.session = session
+        self._start_time = stamp(starts_at)
         self.states: dict[int, PodState] = {}  #: pod -> how it stands
         self.conditions: dict[Key, GroupCondition] = {}  #: group -> its condition
         self.evicted: list[int] = []  #: pods that preemption deleted, in order
@@ -163,6 +169,7 @@ class Waves:
         self._waiting: dict[int, None] = {}
         self._now = 0.0
         self._n_moves = 0
+        self._was_idle = False  # nobody could be tried in the last wave, which counts as a cycle without a change
 
     def run(self, wave: Sequence[int | Key]) -> None:
         """Let pods and groups arrive, in this order, then work the queue off."""
@@ -220,11 +227,12 @@ class Waves:
             self._errors.push(expiry, pod)
 
     def _work_off(self) -> None:
-        n_unchanged = 0
+        n_unchanged, self._was_idle = int(self._was_idle), True
         for _ in range(_MOST_CYCLES):
             pod = self._next() if n_unchanged < _MOST_UNCHANGED else None
             if pod is None:
                 return
+            self._was_idle = False
             before = self._signature()
             key = group_of(self._infos[pod]) if self._with_groups else None
             if key is not None:
@@ -333,6 +341,7 @@ class Waves:
 
     def _bind(self, pod: int, row: int) -> None:
         self.session.bind(pod, row)
+        self.session.cluster.update(pod, with_status(self._infos[pod], start_time=self._start_time))
         self._n_moves += 1
         self._queued.pop(pod, None)
         self.states[pod] = PodState(Outcome.SCHEDULED)
