@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
@@ -111,6 +112,7 @@ class Change(NamedTuple):
     row: int
     sign: int
     is_trial: bool = False  #: the pod only counts as gone for a while, or never ran: it keeps what it holds
+    is_hidden: bool = False  #: its required anti-affinity does not count for others
 
 
 class _Counts(msgspec.Struct):
@@ -139,6 +141,7 @@ class Cluster:
         #: port counts as free.
         self.used_ports: dict[int, set[HostPort]] = {}
         self.terms = TermIndex()  #: the inter-pod terms of the bound pods
+        self._hidden: set[int] = set()  # pods whose required anti-affinity does not count for others
         self.log: list[Change] = []  #: all changes, in order; a reader remembers up to where it has read
         #: how many pods have begun to terminate; a reader that leaves such pods out counts again when it rises
         self.n_terminations = 0
@@ -229,7 +232,7 @@ class Cluster:
         copied.nonzero_cpu = self.nonzero_cpu.copy()
         copied.nonzero_memory = self.nonzero_memory.copy()
         copied.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
-        copied.terms = self.terms.copy()
+        copied.terms, copied._hidden = self.terms.copy(), self._hidden.copy()
         copied._requested = {name: column.copy() for name, column in self._requested.items()}
         return copied
 
@@ -346,6 +349,19 @@ class Cluster:
         """Node row of each pod, or NOWHERE; intp of shape (n_pods,)."""
         return self._node_rows[: len(self.node_of)]
 
+    def assume(self, pod: int, row: int) -> None:
+        """Bind a pod for the time of a group's cycle.
+
+        As in kube-scheduler's snapshot its required anti-affinity counts for others only where another pod of the node
+        has some: the list of such nodes is not made again. Upstream: backend/cache/snapshot.go AssumePod.
+        """
+        infos = self.pods.infos
+        own = infos[pod].affinity.required_anti_affinity
+        others = (other for other in self.pods_on[row] if other not in self._hidden)
+        if own and not any(infos[other].affinity.required_anti_affinity for other in others):
+            self._hidden.add(pod)
+        self.bind(pod, row)
+
     def bind(self, pod: int, row: int) -> None:
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
@@ -359,6 +375,7 @@ class Cluster:
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
         self._node_pods.take_out(row, pod)
         self._change(pod, row, -1, is_trial=is_trial)
+        self._hidden.discard(pod)
 
     def update(self, pod: int, info: PodInfo) -> None:
         """Replace a running pod by what has become of it: it has started, or is being deleted.
@@ -401,9 +418,12 @@ class Cluster:
                 ports.update(info.host_ports)
             else:
                 ports.difference_update(info.host_ports)
-        if info.affinity:
-            self.terms.change(info.affinity, row, sign)
-        self.log.append(Change(pod, row, sign, is_trial))
+        affinity, is_hidden = info.affinity, pod in self._hidden
+        if is_hidden:
+            affinity = replace(affinity, required_anti_affinity=())
+        if affinity:
+            self.terms.change(affinity, row, sign)
+        self.log.append(Change(pod, row, sign, is_trial, is_hidden))
 
     def changed_rows(self, position: int) -> RowArray:
         """Return the nodes whose pods changed since the log had `position` entries, ascending."""

@@ -253,7 +253,7 @@ def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) ->
             result.awaits_victims = result.held_back and group.waits
             yield result
             if member is not None and member.row is not None:
-                session.cluster.bind(pod, member.row)
+                session.cluster.assume(pod, member.row)
                 placed.append(Member(pod, result, member.row))
     finally:
         for member in reversed(placed):
@@ -435,7 +435,7 @@ def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: B
                 return member
     if row is None:
         return member
-    session.cluster.bind(pod, row)
+    session.cluster.assume(pod, row)
     member.row = row
     member.permit = framework.run_permit(cycle, row)
     if not (member.permit.is_success or member.permit.is_wait):

@@ -109,13 +109,13 @@ Waits = Literal["preEnqueue", "retry", "unschedulable", "permit"]
 
 _MOST_CYCLES: Final = 10_000
 """How many cycles a run may take; only pods that evict one another for ever take so many."""
-_MOST_UNCHANGED: Final = 9
+_MOST_UNCHANGED: Final = 15
 """How many cycles without a change end a run."""
 
 _INITIAL_BACKOFF: Final = 1
 _MAX_BACKOFF: Final = 10
 _MOMENT: Final = 1e-6
-"""Seconds between the arrivals of two pods of a wave."""
+"""Seconds from one arrival of a wave, and from one cycle, to the next."""
 
 
 class PodState(msgspec.Struct):
@@ -233,6 +233,7 @@ class Waves:
             if pod is None:
                 return
             self._was_idle = False
+            self._now += _MOMENT
             before = self._signature()
             key = group_of(self._infos[pod]) if self._with_groups else None
             if key is not None:

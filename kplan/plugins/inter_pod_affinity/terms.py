@@ -276,6 +276,8 @@ class RunningTerms:
         codes = self._cluster.pods.term_codes
         for change in log[self._position :]:
             for effect in self._effects_of(int(codes[change.pod])):
+                if change.is_hidden and effect.is_rejecting:
+                    continue
                 column = effect.key_counts.column
                 slot = column.slots[change.row]
                 if slot < len(column.values):
