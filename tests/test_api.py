@@ -33,8 +33,8 @@ from kplan.documents.drains import DrainsReport
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, InTurn
 
-planner: kplan.Planner
-snapshot: kplan.Snapshot
+snapshot = kplan.load_snapshot("demo")
+planner = kplan.Planner(snapshot)
 drain = Drain(nodes=("spot-a-1",))
 assert_type(planner.ask(drain), PlanReport)
 assert_type(planner.ask(InTurn(question=drain)), DrainsReport)
