@@ -513,8 +513,6 @@ complete -c kplan -n '__fish_seen_subcommand_from capacity' -l mix -x -d 'Ratio 
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l preempt -d 'Also count room that preemption would make'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l headroom -d 'How many more replicas of each workload fit, each on its own'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l all-namespaces -s A -d 'With --headroom: workloads of all namespaces (default without --namespace)'
-complete -c kplan -n '__fish_seen_subcommand_from capacity' -l lose -x -d 'How many replicas fit so that all of them still find a place when any N nodes are lost'
-complete -c kplan -n '__fish_seen_subcommand_from capacity' -l zones -d 'Lose zones instead of nodes: N with --lose N, else one'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l shapes -r -F -d 'List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l shrink -d 'Find as many nodes as possible that can be drained, with every pod placed and every budget kept'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l force -d 'With --shrink: also evict pods without a controller'

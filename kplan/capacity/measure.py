@@ -22,7 +22,6 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEM
 from kplan.api.labels import ZONE
 from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_placement, stopped_plan
-from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
@@ -36,7 +35,6 @@ from kplan.documents.capacity import (
     GroupFit,
     Offers,
     Stop,
-    Survival,
     TemplateFit,
     ZoneFit,
 )
@@ -72,9 +70,6 @@ class Capacity(PickledAsQuestion, Answer):
     #: nodes to add so that all wanted replicas fit; empty when they fit, or when no number is wanted
     additions: tuple[Addition, ...] = ()
     shapes_not_tried: int = 0  #: number of further node shapes that might help and are not tried
-    survival: Survival | None = None  #: the losses that the replicas survive; None where none are tried
-    #: the pod of the cluster that `stop` is about; empty where it is about a replica
-    stopped_pod: str = ""
     growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
     offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
     stopped_group: GroupPlan | None = None  #: what becomes of the first group that is not whole
@@ -186,7 +181,7 @@ class Capacity(PickledAsQuestion, Answer):
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
-        stop_name = self.stopped_pod if stopped is None else self.templates[stopped].name
+        stop_name = "" if stopped is None else self.templates[stopped].name
         return CapacityReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
@@ -220,7 +215,6 @@ class Capacity(PickledAsQuestion, Answer):
             to_add=self.additions,
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,
-            survival=self.survival or UNSET,
             offers=self.offers or UNSET,
             new_nodes=UNSET if self.growth is None else node_changes(self.growth, {}),
         )
@@ -242,7 +236,7 @@ def measure(
     ----------
     shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
     """
-    stop_at = _smaller(wanted, limit)
+    stop_at = min((number for number in (wanted, limit) if number is not None), default=None)
     growth = None if preempt else growth_of(base)
     if growth is None:
         session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
@@ -275,74 +269,6 @@ def measure(
         return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, shapes))
     tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
-
-
-def measure_outlasting(
-    base: Base,
-    templates: Sequence[Template],
-    *,
-    lose: int,
-    zones: bool,
-    wanted: int | None = None,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> Capacity:
-    """Count how many replicas fit so that all still fit after any loss; see `kplan.capacity.losses`.
-
-    Parameters
-    ----------
-    lose : how many nodes, or zones, are lost at once
-    """
-    _refuse_devices(templates)
-    losses = possible_losses(base, lose, zones=zones)
-    stop_at = _smaller(wanted, limit)
-    survived = losses_survived(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
-    broken, before = survived.broken, survived.before
-    counts = Counter(index for index, _ in survived.course)
-    fit = Fit(Counter(survived.course), [counts[index] for index in range(len(templates))])
-    if broken is None:
-        fit.stop, fit.stopped_template, session = before.stop, before.stopped_template, survived.before_session
-        fit.exhausted_template = before.exhausted_template
-    else:
-        fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
-    origin = None if fit.stopped_template is None else templates[fit.stopped_template].origin
-    stop = None if fit.stop is None else last_placement(session, fit.stop, origin)
-    return Capacity(
-        tuple(templates),
-        fit,
-        wanted,
-        limit,
-        stop,
-        survived.before_session,
-        survival=survived.survival,
-        stopped_pod="" if broken is None else broken.pod,
-        make_context=partial(_context_of_losses, base, templates),
-    )
-
-
-def _smaller(wanted: int | None, limit: int | None) -> int | None:
-    return min((number for number in (wanted, limit) if number is not None), default=None)
-
-
-def _refuse_devices(templates: Sequence[Template]) -> None:
-    for template in templates:
-        if template.replicas[0].pod.spec.resource_claims:
-            raise UsageError(
-                f"{template.name} claims devices, and --lose does not follow which replica holds which device",
-                hint="leave --lose out, or leave nodes out with --exclude-nodes",
-            )
-
-
-def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
-    context = base.context()
-    message = "its replicas have their own volumes; a replica that replaces a lost one is assumed to get new volumes"
-    warnings = tuple(
-        InputWarning("LostVolumes", template.name, message)
-        for template in templates
-        if template.are_distinct
-        and any(volume.persistent_volume_claim for volume in template.replicas[0].pod.spec.volumes)
-    )
-    return structs.replace(context, warnings=(*context.warnings, *warnings))
 
 
 def requests_of(template: Template) -> dict[str, str]:
@@ -380,8 +306,6 @@ def capacity_of(
     wanted: int | None = None,
     limit: int | None = None,
     preempt: bool = False,
-    lose: int | None = None,
-    zones: bool = False,
     shapes: str | Path | None = None,
     namespace: str | None = None,
     progress: Callable[[int], None] | None = None,
@@ -397,27 +321,15 @@ def capacity_of(
         base, ready = with_templates(base, manifests, mix=mix, wanted=wanted, limit=limit)
     priced: Sequence[PricedShape] = ()
     if shapes is not None:
-        if wanted is None or preempt or lose is not None or zones:
-            hint = "say how many are wanted, and leave out preempt, lose and zones"
+        if wanted is None or preempt:
+            hint = "say how many are wanted, and leave out preempt"
             raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
         priced = read_shapes(shapes, base.objects.node_by_name)
-    _refuse_groups(ready, losses=lose is not None or zones, shapes=bool(priced))
-    if lose is None and not zones:
-        return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=priced, progress=progress)
-    if preempt:
-        raise UsageError("preempt and lose do not go together", hint="leave one of them out")
-    return measure_outlasting(base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress)
-
-
-def _refuse_groups(templates: Sequence[Template], *, losses: bool, shapes: bool) -> None:
-    """Raise UsageError for what is not counted in whole groups."""
-    named = next((template.name for template in templates if template.group is not None), "")
-    if named and losses:
-        hint = "leave nodes out instead: --exclude-nodes counts without them"
-        raise UsageError(f"the losses that whole groups like {named} survive are not counted", hint=hint)
-    if named and shapes:
+    named = next((template.name for template in ready if template.group is not None), "")
+    if named and priced:
         hint = "without shapes, nodes like those of the cluster are tried"
         raise UsageError(f"shapes with prices are not tried for whole groups like {named}", hint=hint)
+    return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=priced, progress=progress)
 
 
 def with_templates(

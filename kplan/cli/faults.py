@@ -178,6 +178,11 @@ def _say_interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
     return typer.Exit(process.exit_code(interrupt))
 
 
+_LOSS = "kplan drain --zone ZONE --lost (or NODE… --lost) says what a loss does, kplan check tries every one"
+_RETIRED = {("capacity", "--lose"): _LOSS, ("capacity", "--zones"): _LOSS}
+"""Options that were, by command and name, and what to use instead."""
+
+
 def _print_usage_error(error: Any) -> typer.Exit:
     """Print an invalid command line as any other error, in Typer's words."""
     if isinstance(error, typer.BadParameter):
@@ -193,7 +198,9 @@ def _print_usage_error(error: Any) -> typer.Exit:
     # Typer prints the choices for a missing value on lines of their own.
     text = re.sub(_CHOICES, " ", message).removesuffix(".")
     say(f"error: {text[:1].lower()}{text[1:]}")
-    if unknown and context is not None and (near := _near_options(unknown, context.command.params)):
+    if (since := _RETIRED.get((getattr(getattr(context, "command", None), "name", ""), unknown))) is not None:
+        say(f"hint: {since}")
+    elif unknown and context is not None and (near := _near_options(unknown, context.command.params)):
         say(f"hint: did you mean {' or '.join(near)}?")
     elif context is not None:
         what = "commands" if hasattr(context.command, "commands") else "arguments and options"

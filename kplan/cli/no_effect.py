@@ -31,7 +31,7 @@ def _source(options: Options) -> str:
 
 def _on_present_nodes(options: Options) -> str:
     """Return the option of capacity with which no node comes; empty for none."""
-    counts = ("headroom", "lose", "zones", "preempt") if "headroom" in options else ()
+    counts = ("headroom", "preempt") if "headroom" in options else ()
     return next((f"--{name}" for name in counts if options.get(name)), "")
 
 

@@ -117,48 +117,6 @@ class Addition(Document, frozen=True, kw_only=True):
     shapes: Annotated[tuple[NodeShape, ...], Meta(min_length=1)]
 
 
-class Loss(Document, frozen=True, kw_only=True):
-    """Nodes or zones that are lost at once.
-
-    Attributes
-    ----------
-    names : of the nodes, or of the zones
-    nodes : how many nodes these are
-    replicas : replicas that need another place
-    others : other pods that do
-    """
-
-    names: Annotated[tuple[str, ...], Meta(min_length=1)]
-    nodes: Positive
-    replicas: Count
-    others: Count
-
-
-class Survival(Document, frozen=True, kw_only=True):
-    """The losses that were tried in turn to find how many replicas survive each of them.
-
-    Attributes
-    ----------
-    lose : how many nodes or zones are lost at once
-    by : whether nodes or zones are lost
-    losses : how many ways to lose them were tried
-    fits_before : replicas that fit as long as nothing is lost
-    tried_all : no larger number of replicas survives; where false, some larger number might
-    stopped_by : the loss that one more replica does not survive, as `stop` says; null where all that fit survive
-    homeless : pods of the cluster that find no other place even without replicas, the first of them by name
-    homeless_count : how many such pods there are
-    """
-
-    lose: Positive
-    by: Literal["node", "zone"]
-    losses: Count
-    fits_before: Count
-    tried_all: bool
-    stopped_by: Loss | None
-    homeless: tuple[str, ...]
-    homeless_count: Count
-
-
 class ListedShape(Document, frozen=True, kw_only=True):
     """A shape of the list of --shapes.
 
@@ -227,7 +185,6 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     sets : whole sets of several templates in their ratio; absent for one template
     offers : with --shapes, where fewer replicas fit than are wanted: what to add
     new_nodes : what an autoscaler adds; absent where none is followed
-    survival : with --lose or --zones: how the replicas that fit survive every such loss
     """
 
     kind: Literal["CapacityReport"] = "CapacityReport"
@@ -241,7 +198,6 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     shapes_not_tried: Count
     cluster: ClusterMap | UnsetType = UNSET
     sets: Count | UnsetType = UNSET
-    survival: Survival | UnsetType = UNSET
     offers: Offers | UnsetType = UNSET
     new_nodes: NodeChanges | UnsetType = UNSET
 

@@ -32,7 +32,6 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     full: bool = False
     limit: Positive = 1
     loops: tuple[Seconds, ...] | None = None
-    lose: Positive = 1
     lost: bool = False
     max_rounds: Positive = 1
     mix: tuple[Positive, ...] = ()
@@ -67,7 +66,6 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     with_: tuple[str | dict[str, Any], ...] = ()
     with_pending: bool = False
     without: tuple[str, ...] = ()
-    zones: bool = False
 
 
 P = ParamSpec("P")

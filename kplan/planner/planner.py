@@ -504,8 +504,6 @@ class Planner(Base):
         wanted: int | None = None,
         limit: int | None = None,
         preempt: bool = False,
-        lose: int | None = None,
-        zones: bool = False,
         shapes: str | Path | None = None,
         namespace: str | None = None,
         progress: Callable[[int], None] | None = None,
@@ -519,8 +517,6 @@ class Planner(Base):
         wanted : how many should fit, in total; if fewer do, the answer names nodes to add
         limit : stop counting at this number
         preempt : also count room that pods of lower priority use
-        lose : count replicas that can all be rescheduled if any such number of nodes is lost
-        zones : lose zones in place of nodes; one zone if `lose` is None
         shapes : a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
         namespace : for objects that name none
         progress : called now and then with the number of replicas so far
@@ -530,7 +526,7 @@ class Planner(Base):
         ManifestError, InputError
             With all problems of the manifests, or of the list of shapes.
         UsageError
-            When there is nothing to count, or there are too many combinations of lost nodes.
+            When there is nothing to count.
         """
         from kplan.capacity.measure import capacity_of
 
@@ -541,8 +537,6 @@ class Planner(Base):
             wanted=wanted,
             limit=limit,
             preempt=preempt,
-            lose=lose,
-            zones=zones,
             shapes=shapes,
             namespace=namespace,
             progress=progress,

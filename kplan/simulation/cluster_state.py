@@ -84,11 +84,6 @@ class ClusterState(Journal):
                 del lost[position]
                 return
 
-    def make_again(self, owner: Owner, wanted: Create, row: int) -> PodInfo:
-        """Return the pod that a controller creates in place of another one, which frees its name and quota."""
-        self.maker.release(self.session.cluster.pods.infos[row])
-        return self.maker.make(owner, wanted, self.workloads.templates.whole(owner.template_of(wanted.revision)))[0]
-
     @property
     def unreplaced(self) -> list[ObservedPod]:
         """The pods that are gone, although not their owner told them to go, and that it has not replaced."""

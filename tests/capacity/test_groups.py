@@ -125,7 +125,5 @@ def test_quotas_refuse_a_group_as_a_whole() -> None:
 
 
 def test_what_is_not_counted_in_groups_is_refused() -> None:
-    with pytest.raises(UsageError, match="the losses that whole groups like default/gang survive"):
-        counted(racks(), group("gang", 3), job("train", 3, "2", "gang"), lose=1)
     with pytest.raises(UsageError, match="PodGroup default/none, which does not exist"):
         counted(racks(), job("train", 3, "2", "none"))

@@ -28,11 +28,6 @@ LINES = {
     "rounds of nothing": (("plan", "--queue", "--max-rounds", "3"), "--max-rounds", "--queue tries no pod"),
     "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),
     "extenders without extenders": ((*PLACE, "--extenders", "call"), "--extenders call", "has no extenders"),
-    "an autoscaler for present nodes": (
-        ("capacity", "fixtures/web.yaml", "--lose", "1", "--node-groups", "fixtures/node-groups.yaml"),
-        "--node-groups",
-        "--lose counts on the present nodes",
-    ),
     "an autoscaler for headroom": (
         ("capacity", "--headroom", "--autoscaler", "cluster-autoscaler"),
         "--autoscaler",

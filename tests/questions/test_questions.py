@@ -89,7 +89,6 @@ SAME: list[tuple[Question, list[str]]] = [
     (ManyRuns(question=Drain(("spot-a-1",)), runs=3), ["drain", "spot-a-1", "--runs", "3"]),
     (Explain(("deploy/shop/cart",)), ["explain", "deploy/shop/cart"]),
     (Capacity((WEB,), replicas=50), ["capacity", WEB, "--replicas", "50"]),
-    (Capacity((WEB,), lose=1, of="zones"), ["capacity", WEB, "--zones"]),
     (
         Capacity((WEB,), workloads=("Deployment/shop/cart",), mix=(2, 1), limit=9),
         ["capacity", WEB, "deploy/shop/cart", "--mix", "2:1", "--max", "9"],

@@ -11,20 +11,15 @@ from kplan.documents.change import StepEvent
 from kplan.effects.change import read_manifests
 from kplan.effects.clock import Clock, durations_for
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
-from kplan.effects.watching import begin
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import (
     Departure,
     RemovalTimes,
     depart,
-    is_replaced,
-    replacement,
 )
 from kplan.simulation.start import start
 from kplan.simulation.timed_drain import Patience
-from tests.objects import head
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running, stateful_set
-from tests.simulation.test_jobs import job, pods_of
 
 NODES = ["n0", "n1"]
 
@@ -89,41 +84,6 @@ def test_messages_count_the_nodes_that_are_there() -> None:
 
     (message,) = simulation.messages.values()
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-
-
-def replaced(*objects: dict[str, Any]) -> dict[str, str | None]:
-    """Return by name the pod that comes in the place of each pod, None where none does."""
-    base = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *objects]))
-    simulation = begin(base)
-    rows = {pod.name: pod.row for pod in simulation.pods.values()}
-    return {
-        name: replacement(simulation, row).name if is_replaced(simulation, row) else None for name, row in rows.items()
-    }
-
-
-def test_a_replica_set_creates_a_pod_of_its_own_name_from_its_template() -> None:
-    web = deployment("web", 2)
-    names = replaced(*running(web, ["n0", "n1"]))
-
-    assert len(names) == len(set(names.values())) == 2
-    assert not set(names) & set(names.values())
-    assert all(name is not None and name.startswith("web-") for name in names.values())
-
-
-def test_a_job_creates_none_once_it_has_failed_too_often() -> None:
-    patient, done = job(backoffLimit=1), job(backoffLimit=0)
-
-    assert set(replaced(patient, *pods_of(patient, "n0")).values()) == {"work-1"}
-    assert set(replaced(done, *pods_of(done, "n0")).values()) == {None}
-
-
-def test_a_pod_without_a_controller_is_gone() -> None:
-    bare = head("Pod", name="bare", namespace="default", uid="bare") | {
-        "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app"}]},
-        "status": {"phase": "Running"},
-    }
-
-    assert replaced(bare) == {"bare": None}
 
 
 THREE = ["n0", "n1", "n2"]

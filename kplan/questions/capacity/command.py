@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
@@ -34,14 +34,6 @@ class OtherQuestions:
     all_namespaces: bool = switch(
         "--all-namespaces -A", "With --headroom: workloads of all namespaces (default without --namespace).", panel=MORE
     )
-    lose: int | None = flag(
-        "--lose N",
-        "How many replicas fit so that all of them still find a place when any N nodes are lost.",
-        default=None,
-        min=1,
-        show_default=False,
-    )
-    zones: bool = switch("--zones", "Lose zones instead of nodes: N with --lose N, else one.")
     shapes: str = flag(
         "--shapes FILE", "List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit."
     )
@@ -59,7 +51,6 @@ class OtherQuestions:
         """The option of the question; empty for the plain count."""
         questions = {
             "--headroom": self.headroom,
-            "--lose" if self.lose else "--zones": bool(self.lose) or self.zones,
             "--shapes": bool(self.shapes),
             "--shrink": self.shrink,
         }
@@ -95,9 +86,7 @@ class OtherQuestions:
             if replicas is None:
                 raise UsageError("--shapes needs --replicas", hint="for example --replicas 40")
             return Shapes(replicas=replicas, mix=mix, shapes=self.shapes)
-        lose = self.lose or int(self.zones)
-        of: Literal["nodes", "zones"] = "zones" if self.zones else "nodes"
-        capacity = Capacity(replicas=replicas, mix=mix, limit=limit, preempt=preempt, lose=lose, of=of)
+        capacity = Capacity(replicas=replicas, mix=mix, limit=limit, preempt=preempt)
         capacity.check()
         return capacity
 
@@ -108,7 +97,7 @@ class OtherQuestions:
             return "draining nodes, one after another", "{0:,} can go, {1:,} looked at"
         if self.headroom:
             return "counting replicas of each workload", "{0:,} of {1:,}"
-        return "counting replicas", "trying {0:,}" if self.lose or self.zones else "{0:,} fit so far"
+        return "counting replicas", "{0:,} fit so far"
 
 
 _INCOMPATIBLE: Mapping[str, frozenset[str]] = {
@@ -122,7 +111,7 @@ _INCOMPATIBLE: Mapping[str, frozenset[str]] = {
 EXAMPLES = """
 kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
 kplan capacity --headroom  # how many more replicas of each workload fit
-kplan capacity web.yaml --zones  # how many fit if any one zone may fail
+kplan capacity web.yaml --exclude-nodes n1  # how many fit without a node
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from kplan.changes.values import DrainOptions
 from kplan.cluster.asking import PLAIN, Showing
@@ -86,7 +86,7 @@ class Counting(AboutWorkloads, frozen=True):
         progress = showing.progress
         counted = None if progress is None else lambda n: progress(n, None)
         capacity = capacity_of(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
-        before = base.session.cluster if showing.with_map and not how.get("lose") else None
+        before = base.session.cluster if showing.with_map else None
         return capacity.report(fail_on=showing.fail_on, nodes=showing.explained, before=before)
 
 
@@ -102,29 +102,21 @@ class Capacity(Counting, frozen=True):
     limit : stop counting at this number
     mix : the number of replicas in a row of each workload; one of each if empty
     preempt : also count room that pods of lower priority use
-    lose : count replicas that all find a place again when any so many of ``of`` are lost
-    of : what is lost
     """
 
     limit: Positive | None = None
     preempt: bool = False
-    lose: Number = 0
-    of: Literal["nodes", "zones"] = "nodes"
 
     def check(self) -> None:
         """Raise ParameterError for parameters that do not go together."""
         if self.limit is not None and self.replicas is not None and self.limit < self.replicas:
             hint = f"leave out {{limit}}: {{replicas}} {self.replicas} stops the count by itself"
             raise ParameterError(f"{{limit}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
-        if self.preempt and self.lose:
-            lost = "zones" if self.of == "zones" and self.lose == 1 else "lose"
-            raise ParameterError(f"{{preempt}} does not go with {{{lost}}}", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
         self.check()
-        lost = {"lose": self.lose, "zones": self.of == "zones"} if self.lose else {}
-        return self._count(subject, showing, self.limit, preempt=self.preempt, **lost)
+        return self._count(subject, showing, self.limit, preempt=self.preempt)
 
 
 class Shapes(Counting, frozen=True, kw_only=True):

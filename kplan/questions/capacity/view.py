@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, listing
-from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
+from kplan.documents.capacity import Addition, CapacityReport, TemplateFit
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
@@ -36,7 +36,6 @@ def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
             (template.name, str(template.share), str(template.fits), _requests(template)) for template in templates
         )
         yield Table(("TEMPLATE", "IN A ROW", "FIT", "REQUESTS EACH"), rows, "<>><")
-    yield from survival_blocks(document)
     yield from _where(document, options)
     yield from _victims(document)
     yield from _stop(document, options)
@@ -57,7 +56,6 @@ def _sentence(document: CapacityReport) -> str:
     n_new = len(document.new_nodes.added) if document.new_nodes else 0
     on = f" on {summary.nodes} of {count(document.snapshot.nodes + n_new, 'node')}" if fits else ""
     on += f", {n_new} of them new" if n_new else ""
-    on += f", with any {_lost(document.survival)} lost" if document.survival else ""
     noun, plural = _nouns(document)
     if wanted is not None:
         return f"{names}: {fits} of {count(wanted, noun, plural)} {'fit' if wanted != 1 else 'fits'}{on}"
@@ -93,35 +91,6 @@ def _sets(document: CapacityReport) -> Block:
     rest = [f"{n} of {template.name}" for template in templates if (n := template.fits - sets * template.share)]
     begun = f", and {' and '.join(rest)} of the next" if rest else ""
     return line(f"{count(sets, 'whole set')} of {ratio}{begun}, taken in turn in this order.")
-
-
-def _lost(survival: Survival) -> str:
-    return f"one {survival.by}" if survival.lose == 1 else f"{survival.lose} {survival.by}s"
-
-
-def survival_blocks(document: CapacityReport) -> Iterator[Block]:
-    """Yield the sentences about the losses that were tried, and about pods that no loss leaves a place."""
-    survival = document.survival
-    if not survival:
-        return
-    ways = f"Each of {survival.losses} ways" if survival.losses != 1 else "The only way"
-    summary = document.summary
-    fits = f"{survival.fits_before}{' or more' if survival.fits_before in (summary.wanted, summary.limit) else ''}"
-    yield line(
-        f"{fits} would fit if nothing is lost. {ways} to lose {_lost(survival)} was tried: "
-        "the pods that ran there are placed again on the nodes that are left, by priority, the cluster's own before "
-        "the replicas. No pod is evicted for them, and pods of lower priority do not count."
-    )
-    if survival.homeless_count:
-        finds, does = ("finds", "does") if survival.homeless_count == 1 else ("find", "do")
-        shown = survival.homeless[:_MOST_HOMELESS]
-        names = listing(shown, survival.homeless_count - len(shown), most=_MOST_HOMELESS)
-        yield line(
-            f"{count(survival.homeless_count, 'pod')} of the cluster {finds} no other place, whatever the replicas, "
-            f"and {does} not count: {names}."
-        )
-    if not survival.tried_all:
-        yield line("Found by bisection: one more replica does not fit, and not all larger numbers were tried.")
 
 
 def _requests(template: TemplateFit) -> str:
@@ -178,14 +147,6 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     if stop is None:
         return
     which = f" of {stop.template}" if len(document.templates) > 1 else ""
-    survival = document.survival
-    if survival and survival.stopped_by is not None:
-        loss = survival.stopped_by
-        names = listing(loss.names)
-        yield Heading((f"What stops the next replica: the loss of {names}",))
-        yield line(f"{_lost_pods(loss)} would need another node, and none fits {stop.template}.")
-        yield from decision_blocks(stop.placement, document.snapshot.nodes - loss.nodes, options)
-        return
     if stop.group:
         yield Heading((f"What stops the next group{which}",))
         yield line(f"{group_text(stop.group)}.")
@@ -195,19 +156,10 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
 
 
-def _lost_pods(loss: Loss) -> str:
-    """Count the pods of what is lost: ``2 replicas and 1 other pod``."""
-    if not loss.replicas:
-        return count(loss.others, "pod")
-    others = f" and {count(loss.others, 'other pod')}" if loss.others else ""
-    return f"{count(loss.replicas, 'replica')}{others}"
-
-
 def _to_add(document: CapacityReport) -> Iterator[Block]:
     tried, missing, stop = document.to_add, _missing(document), document.stop
     if (
-        document.survival
-        or document.offers
+        document.offers
         or document.new_nodes
         or not missing
         or stop is None

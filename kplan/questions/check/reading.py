@@ -78,7 +78,7 @@ def _problems_of_entry(entry: dict[str, Any], path: str) -> Iterator[Problem]:
             yield Problem("unknown field", json_path=f"{path}.{name}", hint=f"choose from {', '.join(_SHORT)}")
     lose = entry.get("lose")
     if lose is not None and lose not in ({"zones": 1}, {"nodes": 1}):
-        hint = "write lose: {zones: 1} or lose: {nodes: 1}; kplan capacity --lose N counts further"
+        hint = "write lose: {zones: 1} or lose: {nodes: 1}"
         yield Problem("is not the loss of one zone or node", json_path=f"{path}.lose", hint=hint)
 
 

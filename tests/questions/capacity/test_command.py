@@ -97,10 +97,6 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
         (("--mix", "1:2"), "is for 2 templates"),
         (("--mix", "1:x"), "expected numbers"),
         (("--mix", "0"), "expected numbers"),
-        (("--lose", "20"), "there are only 13 nodes"),
-        (("--lose", "7", "--exclude-nodes", "none-such"), "no node none-such"),
-        (("--lose", "1", "--preempt"), "--preempt does not go with --lose"),
-        (("--lose", "1", "--headroom"), "--headroom and --lose are two questions"),
         (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
         (("shop/voucher-api",), "shop/voucher-api is neither a manifest nor a workload"),
     ],
@@ -144,45 +140,11 @@ def in_every_format(folder: Path, *args: str | Path) -> tuple[int, dict[str, str
     return code, {name: (folder / f"report.{name}").read_text() for name in FORMATS}
 
 
-def test_what_outlasts_a_loss_in_every_format(web: Path, tmp_path: Path) -> None:
-    code, texts = in_every_format(tmp_path, web, "--zones", "--replicas", "8")
-
-    assert code == 1
-    assert all("default/web" in text for text in texts.values())
-    assert invoke("capacity", web, "--lose", "1", "--replicas", "1").exit_code == 0
-
-
-def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
-    path = written(tmp_path / "pod.yaml", POD.replace("100m", "200m"))
-    text, found = invoke("capacity", path, "--zones").stdout, report(path, "--zones")
-
-    assert_keeps_to_its_schema(found)
-    survival = found["survival"]
-    assert (survival["lose"], survival["by"], survival["losses"]) == (1, "zone", 3)
-    assert 0 < found["summary"]["fits"] < survival["fitsBefore"] == report(path)["summary"]["fits"]
-    assert text.startswith(f"default/hello: {found['summary']['fits']} replica")
-    assert "with any one zone lost" in text
-    assert f"What stops the next replica: the loss of {survival['stoppedBy']['names'][0]}" in text
-    assert "pods of the cluster find no other place, whatever the replicas, and do not count" in text
-
-
 def test_one_number_for_two_workloads_is_refused_and_not_told_to_do_nothing(web: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "other.yaml", POD)
     said = refused("capacity", web, other, "--mix", "1")
     assert "--mix 1 is for 1 template, and the manifests hold 2" in said
     assert "no effect" not in said
-
-
-def test_what_loses_no_other_pod_counts_none(tmp_path: Path) -> None:
-    pod, cluster = tmp_path / "pod.yaml", tmp_path / "cluster.yaml"
-    pod.write_text(POD)
-    cluster.write_text(
-        "apiVersion: v1\nkind: Node\nmetadata: {name: solo}\n"
-        "status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}\n"
-    )
-    text = " ".join(invoke("capacity", pod, "-s", cluster, "--lose", "1").stdout.split())
-
-    assert "1 replica would need another node" in text
 
 
 def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
@@ -236,7 +198,6 @@ def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:
         ((), "--shapes needs --replicas"),
         (("--replicas", "3", "--preempt"), "--preempt does not go with --shapes"),
         (("--replicas", "3", "--max", "9"), "--max does not go with --shapes"),
-        (("--replicas", "3", "--zones"), "--zones and --shapes are two questions"),
     ],
 )
 def test_what_shapes_are_not_for(web: Path, shapes: Path, options: tuple[str, ...], problem: str) -> None:
@@ -328,3 +289,12 @@ def test_nodes_that_go_are_told_with_what_they_save() -> None:
 )
 def test_what_shrinking_is_not_for(options: tuple[str, ...], problem: str) -> None:
     assert problem in refused("capacity", *options)
+
+
+@pytest.mark.parametrize("option", [("--lose", "1"), ("--zones",)])
+def test_who_asks_for_losses_is_told_where_they_are(web: Path, option: tuple[str, ...]) -> None:
+    said = refused("capacity", web, *option)
+
+    assert f"no such option: {option[0]}" in said
+    assert "kplan drain --zone ZONE --lost" in said
+    assert "kplan check" in said
