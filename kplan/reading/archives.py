@@ -21,12 +21,7 @@ from kplan.reading.files import (
     unfolds_too_much,
 )
 
-_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _HINT = "unpack it into a folder, look inside, and name the folder"
-
-
-def is_archive(path: Path) -> bool:
-    return path.name.lower().endswith(_SUFFIXES) and path.is_file()
 
 
 def files_in_archive(path: Path, limits: Limits) -> Iterator[tuple[str, IO[bytes], int]]:

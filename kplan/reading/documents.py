@@ -24,6 +24,7 @@ from kplan.reading.files import (
     NotObjects,
     Progress,
     files_below,
+    is_archive,
     read_source,
     read_text,
 )
@@ -116,12 +117,9 @@ def read_documents(
         is_directory = path.is_dir()
     except (OSError, ValueError):
         is_directory = False
-    if notes is not None:
-        from kplan.reading.archives import is_archive
-
-        if is_archive(path):
-            yield from read.archive(path, notes)
-            return
+    if notes is not None and is_archive(path):
+        yield from read.archive(path, notes)
+        return
     if not is_directory:
         yield from read.file(path)
         return

@@ -59,6 +59,7 @@ SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1
 STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz")
 GZIP_MAGIC = b"\x1f\x8b"
 _OBJECT_KEY = rb"""(?m)(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:"""
 #: Objects compress to a twentieth, or to a hundredth where all are alike; zip bombs to a thousandth.
@@ -148,6 +149,10 @@ def _size(stream: IO[bytes], limits: Limits) -> int | None:
     if status.st_size > limits.max_bytes:
         raise NotObjects(f"larger than {amount(limits.max_bytes)}")
     return status.st_size
+
+
+def is_archive(path: Path) -> bool:
+    return path.name.lower().endswith(_ARCHIVES) and path.is_file()
 
 
 def is_object_file(name: str) -> bool:

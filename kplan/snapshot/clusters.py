@@ -8,8 +8,7 @@ import zlib
 from pathlib import Path
 
 from kplan.errors import Problem
-from kplan.reading.archives import is_archive
-from kplan.reading.files import GZIP_MAGIC, files_below
+from kplan.reading.files import GZIP_MAGIC, files_below, is_archive
 
 _OWN_HEAD = re.compile(rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b""")
 _HEAD_BYTES = 4096
