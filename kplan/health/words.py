@@ -166,6 +166,8 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         )
     elif health.state == "being-deleted" and health.finalizers:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
+    elif health.is_mirror:
+        yield f"It is a static pod: the kubelet of {node} makes and ends it, and no scheduler or controller does."
     elif health.state == "not-ready" and "unreachable" in (health.node_states or ()):
         yield f"Look at {node}: its kubelet does not answer."
 
@@ -199,12 +201,13 @@ def shortage_text(health: WorkloadHealth) -> str:
 
 
 def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  # noqa: C901, PLR0911, PLR0912 - as above
-    missing = f"{health.missing} of {health.wanted} replicas {_are(health.missing)} missing"
+    replicas = "replica" if health.wanted == 1 else "replicas"
+    missing = f"{health.missing} of {health.wanted} {replicas} {_are(health.missing)} missing"
     match state:
         case "suspended":
             return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
         case "failed":
-            return f"Job has failed: {health.reason}" if health.reason else "Job has failed"
+            return _job_failed(health)
         case "complete":
             return "Job is complete"
         case "scaled-to-zero":
@@ -212,7 +215,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "refused":
             return f"{missing}: {refusal_text(health.refused)}"
         case "waits-for-pod":
-            wait = f"{missing} and wait for {_own_name(health.waits_for)}"
+            wait = f"{missing} and {_are(health.missing, 'waits', 'wait')} for {_own_name(health.waits_for)}"
             first = _waited_for(health)
             if first is None:
                 return f"{wait}, which has no node (OrderedReady)"
@@ -223,7 +226,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             what = trouble_text(first) if first is not None else "being deleted"
             return f"{missing}: {_own_name(health.waits_for)} is {what}"
         case "misses-pods":
-            return f"{missing}, though nothing refuses them"
+            return f"{missing}: nothing refuses {'it' if health.missing == 1 else 'them'}, so its controller makes more"
         case "misses-nodes":
             lack = _are(len(health.missed_nodes), "lacks", "lack")
             return f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod: {listing(health.missed_nodes)}"
@@ -240,6 +243,24 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
             return f"{_scaler(health)} cannot read its metrics{f' ({health.reason})' if health.reason else ''}"
+
+
+_OF_JOBS: Mapping[str, str] = {
+    "BackoffLimitExceeded": "its pods failed more often than its backoffLimit allows",
+    "DeadlineExceeded": "it took longer than its activeDeadlineSeconds",
+    "PodFailurePolicy": "a pod failed in a way that its podFailurePolicy does not forgive",
+    "FailedIndexes": "some of its indexes failed",
+    "MaxFailedIndexesExceeded": "more indexes failed than its maxFailedIndexes allows",
+}
+
+
+def _job_failed(health: WorkloadHealth) -> str:
+    """Return why a job has failed, with the last of its pods that did."""
+    meaning = _OF_JOBS.get(health.reason, "")
+    reason = f": {meaning} ({health.reason})" if meaning else f": {health.reason}" if health.reason else ""
+    last = health.troubled[-1] if health.troubled else None
+    why = trouble_text(last) if last is not None else ""
+    return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
 
 
 def _waited_for(health: WorkloadHealth) -> PodHealth | None:
@@ -260,11 +281,13 @@ def _not_ready(health: WorkloadHealth) -> str:
     """Return which pods are not ready, those with one reason together."""
     reasons: dict[str, list[str]] = {}
     for pod in health.troubled:
-        if pod.state != "starting" and pod.pod != health.waits_for:
+        if pod.state not in ("starting", "failed", "evicted") and pod.pod != health.waits_for:
             reasons.setdefault(trouble_text(pod) or pod.state, []).append(_own_name(pod.pod))
     number = sum(map(len, reasons.values()))
     if not number:
         return ""
+    if all(pod.state == "being-deleted" for pod in health.troubled):
+        return "; ".join(f"{listing(names, most=1)} is {reason}" for reason, names in reasons.items())
     of_all = max(health.pods + health.leaving, number)
     texts = [f"{listing(names, most=1)} {reason}" for reason, names in reasons.items()]
     return f"{number} of {_pods(of_all)} {_are(number)} not ready: {listing(texts, most=2)}"

@@ -43,6 +43,7 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 """The states of a workload that has fewer pods than it wants."""
 
 _ENDED = ("Succeeded", "Failed")
+_FAILED = ("failed", "evicted")
 _MOST_TROUBLED = 50
 
 
@@ -137,7 +138,7 @@ def workloads_health(
         for obj in getattr(snapshot, kind.attribute):
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
             own = members.get(key, ())
-            health = _of_pods(key, own, of)
+            health = _of_pods(key, own, of, keeps_failed=name == "Job")
             health = _with_states(health, obj, refused.get(key), wanted_nodes.get(key), own)
             yield _scaled(health, scalers.get(key))
 
@@ -171,7 +172,7 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     return members
 
 
-def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth]) -> WorkloadHealth:
+def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps_failed: bool) -> WorkloadHealth:
     pods = [of[pod.metadata.key] for pod in own]
     leaving = sum(pod.state == "being-deleted" for pod in pods)
     living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
@@ -181,8 +182,8 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth]) -> Workl
         ready=sum(pod.state == "ready" for pod in living),
         pending=sum(pod.state in ("pending", "gated") for pod in living),
         leaving=leaving,
-        troubled=tuple(pod for pod in pods if not pod.is_well and pod.state not in ("failed", "evicted"))[
-            :_MOST_TROUBLED
+        troubled=tuple(pod for pod in pods if not pod.is_well and (keeps_failed or pod.state not in _FAILED))[
+            -_MOST_TROUBLED:
         ],
     )
 
@@ -229,7 +230,7 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         states += ["paused"] if obj.spec.paused else []
     if health.pending:
         states.append("pods-pending")
-    if any(pod.state != "starting" for pod in health.troubled):
+    if any(pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
     return replace(health, states=tuple(states), **changes)
 

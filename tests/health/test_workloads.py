@@ -1,0 +1,121 @@
+"""What a workload is, and how it is resumed."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.effects.missing import workloads_at_present
+from kplan.health.words import resume_command, workload_text
+from tests.objects import head
+
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
+SELECTOR = {"matchLabels": {"a": "b"}}
+
+
+def workload(kind: str, spec: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    own = {"selector": SELECTOR, "template": TEMPLATE, **(spec or {})}
+    if kind == "CronJob":
+        own = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}, **(spec or {})}
+    return head(kind, name="x", namespace="web", uid=f"{kind}-x") | {"spec": own, "status": status}
+
+
+def pod(name: str, kind: str, *, ready: str = "True", node: str = "n1", **metadata: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": f"{kind}-x", "controller": True}
+    return head("Pod", name=name, namespace="web", labels={"a": "b"}, ownerReferences=[owner], **metadata) | {
+        "spec": {"nodeName": node, "containers": [{"name": "app", "image": "i"}]},
+        "status": {
+            "phase": "Running" if node else "Pending",
+            "conditions": [{"type": "Ready", "status": ready}],
+            "containerStatuses": [{"name": "app", "ready": ready == "True", "started": True, "state": {"running": {}}}],
+        },
+    }
+
+
+def condition(kind: str, status: str, reason: str = "") -> list[dict[str, str]]:
+    return [{"type": kind, "status": status, "reason": reason}]
+
+
+def scaler(*conditions: dict[str, str]) -> dict[str, Any]:
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1}
+    return head("HorizontalPodAutoscaler", name="x", namespace="web") | {
+        "spec": spec,
+        "status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": list(conditions)},
+    }
+
+
+ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
+QUOTA = head("ResourceQuota", name="team", namespace="web") | {
+    "spec": {"hard": {"pods": "1"}},
+    "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "said", "command"),
+    [
+        (ONE, "web/x: 1 of 1 pod is ready", ""),
+        (
+            [workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
+            "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used",
+            "",
+        ),
+        (
+            [workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],
+            "web/x: 2 of 3 replicas are missing and wait for x-0, which is not ready (OrderedReady): container app",
+            "",
+        ),
+        (
+            [workload("StatefulSet", {"replicas": 2}), pod("x-0", "StatefulSet", node="")],
+            "web/x: 1 of 2 replicas is missing and waits for x-0, which has no node (OrderedReady)",
+            "",
+        ),
+        (
+            [workload("DaemonSet"), head("Node", name="n2")],
+            "web/x: 2 of 2 nodes lack its pod: n1, n2",
+            "",
+        ),
+        (
+            [workload("Job", {"suspend": True})],
+            "web/x: Job is suspended, so it starts no pod",
+            """kubectl patch job x -n web -p '{"spec":{"suspend":false}}'""",
+        ),
+        (
+            [workload("Job", conditions=condition("Failed", "True", "BackoffLimitExceeded"))],
+            "web/x: Job has failed: its pods failed more often than its backoffLimit allows (BackoffLimitExceeded)",
+            "",
+        ),
+        ([workload("Job", conditions=condition("Complete", "True"))], "web/x: Job is complete", ""),
+        (
+            [workload("CronJob", {"suspend": True})],
+            "web/x: CronJob is suspended, so it starts no Job",
+            """kubectl patch cronjob x -n web -p '{"spec":{"suspend":false}}'""",
+        ),
+        (
+            [workload("Deployment", {"replicas": 0})],
+            "web/x: Deployment is scaled to zero",
+            "kubectl scale deployment x -n web --replicas=1",
+        ),
+        (
+            [workload("Deployment", {"replicas": 0, "paused": True})],
+            "web/x: Deployment is scaled to zero; Deployment is paused, so that changes of its template",
+            "kubectl scale deployment x -n web --replicas=1",
+        ),
+        (
+            [*ONE, scaler({"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"})],
+            "web/x: HorizontalPodAutoscaler web/x is at its maximum of 1 replicas",
+            "",
+        ),
+        (
+            [*ONE, scaler({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"})],
+            "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)",
+            "",
+        ),
+    ],
+)
+def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
+    (health,) = workloads_at_present(kplan.Planner(kplan.load_snapshot([head("Node", name="n1"), *objects])))
+
+    assert workload_text(health).startswith(said)
+    assert resume_command(health) == command
