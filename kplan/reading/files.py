@@ -152,7 +152,8 @@ def _size(stream: IO[bytes], limits: Limits) -> int | None:
 
 
 def is_archive(path: Path) -> bool:
-    return path.name.lower().endswith(_ARCHIVES) and path.is_file()
+    # A path cannot tell of a name that is too long.
+    return path.name.lower().endswith(_ARCHIVES) and os.path.isfile(path)  # noqa: PTH113
 
 
 def is_object_file(name: str) -> bool:

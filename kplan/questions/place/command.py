@@ -58,11 +58,10 @@ class _PlaceFlags(GrowingFlags):
         """Return the flags of the question about each cluster; of a single one, the live one too, by its name."""
         sources: dict[str, None] = {}
         for name in self.cluster.snapshot or [os.environ.get(SNAPSHOT, "")]:
-            path = Path(name)
-            if name and path.is_dir():
+            if os.path.isdir(name):  # noqa: PTH112 - a path cannot tell of a name that is too long
                 from kplan.snapshot.clusters import snapshots_of
 
-                sources |= dict.fromkeys(snapshots_of(path))
+                sources |= dict.fromkeys(snapshots_of(Path(name)))
             else:
                 sources[name] = None
         return {

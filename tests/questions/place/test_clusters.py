@@ -84,6 +84,14 @@ def test_where_no_cluster_has_room_it_fails_in_every_format(web: Path, clusters:
     assert invoke("place", web, *snapshots(clusters), "-o", "name").stdout == f"{clusters[1]}\n"
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, f"{'a' * 5000}.tgz", "\x01"])
+def test_names_that_no_file_has_are_refused(web: Path, name: str) -> None:
+    for command in (("place", web), ("plan",)):
+        refused = invoke(*command, "-s", name)
+        assert refused.exit_code == 2
+        assert "internal error" not in refused.stderr
+
+
 def test_what_is_for_one_cluster_is_refused_for_several(web: Path, clusters: list[Path]) -> None:
     for words, message in ((("--runs", "3", web), "--runs is for one cluster"), (("-",), "standard input is for one")):
         refused = invoke("place", *words, *snapshots(clusters))
