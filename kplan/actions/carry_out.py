@@ -273,6 +273,9 @@ class _Trial(Stage):
         update = _update(self._base, target, {"template": {"spec": changed}})
         self._apply(_without_spreads(update, deleted) if deleted else update)
         self._simulation.run()
+        for pod in waiting_of_set(self._simulation, target):
+            self._simulation.remove(pod, StepEvent.DELETED, "is created again from the changed template")
+        self._simulation.run()
 
     def scale(self, workload: str, replicas: int) -> None:
         """See `Stage`."""
@@ -348,6 +351,14 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
         simulation.uncordon(node)
         simulation.run()
     return ""
+
+
+def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
+    """Return the waiting pods of a StatefulSet, which it does not replace by itself when its template changes."""
+    if not workload.startswith("StatefulSet/"):
+        return []
+    pods = simulation.pods.values()
+    return [pod for pod in pods if not pod.node and not pod.is_new and workload_of(simulation, pod.row) == workload]
 
 
 def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:

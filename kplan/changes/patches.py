@@ -42,6 +42,15 @@ def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, A
             *_removed(before, after),
             *(_plain(constraint) for constraint in after.topology_spread_constraints),
         ]
+    if after.scheduler_name != before.scheduler_name:
+        patch["schedulerName"] = after.scheduler_name
+    claims = [
+        {"name": new.name, "persistentVolumeClaim": {"claimName": new.persistent_volume_claim.claim_name}}
+        for former, new in zip(before.volumes, after.volumes, strict=True)
+        if new != former and new.persistent_volume_claim is not None
+    ]
+    if claims:
+        patch["volumes"] = claims
     return patch
 
 

@@ -391,12 +391,14 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     patch : of the pods' ``spec``, a strategic merge patch as JSON
     remedy : what is changed
     replaces : how many pods that run its controller replaces
+    restarts : waiting pods of a StatefulSet, as NAMESPACE/NAME, which it does not replace before they run
     """
 
     object: str
     patch: str
     remedy: Remedy
     replaces: Count = 0
+    restarts: tuple[str, ...] = ()
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -420,7 +422,10 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
             template = {"metadata": {"labels": dict.fromkeys(_OF_JOB)}, "spec": self.spec}
             again = _json({"spec": {"selector": None, "template": template}})
             return (f"kubectl get {name} -o yaml | {_created_again(again)}",)
-        return (f"kubectl patch {name} -p {quote(self._whole)}",)
+        return (
+            f"kubectl patch {name} -p {quote(self._whole)}",
+            *(f"kubectl delete pod {_pod(pod)}" for pod in self.restarts),
+        )
 
     @property
     def undoing(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from kplan.diagnosis.sizing import fewer, low_enough, lower
 from kplan.diagnosis.surroundings import (
     add,
     await_nodes,
+    await_pods,
     move,
     raise_priority,
     relax_and_add,
@@ -41,6 +42,7 @@ MOST = 5
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 SIZES: dict[type[r.RemedyBase], float] = {
     r.Await: 0,
     r.CorrectName: 1,
@@ -252,14 +254,22 @@ def _claim(trials: Trials, cause: c.MissingClaim) -> Iterator[r.Remedy]:
 def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
     namespace, _, name = cause.claim.partition("/")
     claim = trials.live.listers.persistent_volume_claims[namespace, name]
-    if cause.nearest:
-        node = trials.with_object(replace(claim, spec=replace(claim.spec, storage_class_name=cause.nearest)))
+    instead = cause.nearest or _usual_class(trials.live)
+    if instead:
+        node = trials.with_object(replace(claim, spec=replace(claim.spec, storage_class_name=instead)))
         if node is not None:
             what = f"PersistentVolumeClaim {cause.claim}"
-            change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=cause.nearest)
+            change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
             yield r.CorrectName(change=change, then=node)
     missing = r.MissingObject(what="StorageClass", name=cause.storage_class)
     yield r.CreateObject(change=missing, then=None, checked=False)
+
+
+def _usual_class(session: Session) -> str:
+    """Return the storage class that claims without one get, or the only one there is; empty for none."""
+    classes = session.listers.storage_classes
+    marked = [name for name, held in classes.items() if held.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+    return marked[0] if marked else next(iter(classes)) if len(classes) == 1 else ""
 
 
 def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
@@ -273,6 +283,7 @@ def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
 def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
     awaited = list(await_nodes(trials, misses))
     yield from awaited
+    yield from await_pods(trials, misses)
     yield from uncordon(trials, misses)
     if not awaited:
         yield from repair(trials, misses)
@@ -356,6 +367,7 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     compares = trials.live.config.release.is_on(COMPARISON_GATE)
     codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][rows]
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    is_corrected = False
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
         taints = untolerated(trials.pod, node, compares=compares)
@@ -363,7 +375,10 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             continue
         correction = corrections.toleration(trials, taints)
         if correction is not None:
+            is_corrected = True
             yield correction
+            continue
+        if is_corrected:
             continue
         texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
         change = r.TolerationChange(taints=texts)

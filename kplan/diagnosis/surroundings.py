@@ -14,7 +14,7 @@ from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
-from kplan.api.quantity import value
+from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
@@ -27,7 +27,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
-from kplan.rules.nodes import moment_of_snapshot, starting_taints
+from kplan.rules.nodes import ends_soon, moment_of_snapshot, starting_taints
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 
@@ -40,6 +40,7 @@ _NODE_LOCAL = frozenset(
 
 _MOST_TRIED = 3
 _MOST_REPAIRED = 10
+_MOST_LEAVING = 100
 _MOST_PER_NODE = 50
 """At most this many pods are tried on a new node."""
 
@@ -78,6 +79,35 @@ def await_nodes(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         if _helps(trials, remedy, row, starting):
             yield remedy
             return
+
+
+def await_pods(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Wait for pods that are being deleted, where nodes have room without them; not for those that hang."""
+    cluster, infos = trials.live.cluster, trials.live.cluster.pods.infos
+    rows = misses.rows[misses.only(_FIT, _PORTS)]
+    leaving = [other for row in rows.tolist() for other in cluster.pods_on[row] if infos[other].is_terminating]
+    if not leaving:
+        return
+    moment = moment_of_snapshot(trials.live.listers.snapshot)
+    leaving = [other for other in leaving if ends_soon(infos[other].pod, moment)][:_MOST_LEAVING]
+
+    def without() -> Session:
+        session = trials.fork()
+        for other in leaving:
+            session.evict(other)
+        return session
+
+    node = trials.node_for(trials.pod, without()) if leaving else None
+    mine = [other for other in leaving if node == cluster.nodes.names[cluster.node_of[other]]]
+    if node is None or not mine:
+        return
+    names = [infos[other].key for other in mine]
+    namespace, _, name = names[0].partition("/")
+    command = f"kubectl wait --for=delete pod/{quote(name)} -n {quote(namespace)}"
+    awaited = r.Awaited(what="pod", name=listing(names, most=_MOST_TRIED), because=(node,))
+    remedy = r.Await(change=awaited, command=command, then=node)
+    trials.tried[remedy] = lambda: (trials.pod, without())
+    yield remedy
 
 
 def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kplan.api.affinity import Taint
-from kplan.api.core import Node
+from kplan.api.core import Node, Pod
 from kplan.api.provisioning import NodeClaim
 from kplan.api.time import to_micros
 from kplan.snapshot.model import Snapshot
@@ -66,6 +66,9 @@ def claims_left(claims: Iterable[NodeClaim], gone: Iterable[Node]) -> tuple[Node
 _STARTS_WITHIN = 15 * 60 * 1_000_000
 """A node that is older is not starting any more; Karpenter gives up a node that has not registered for so long."""
 
+_HANGS_AFTER = 2 * 60 * 1_000_000
+"""The deletion timestamp is when the grace period is over; a kubelet that works needs seconds more."""
+
 _KEYS = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
 _OF_YOUNG = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"})
 """What an old node has when it is broken: these count only where the age of the node is known."""
@@ -96,6 +99,12 @@ def _known(times: Iterable[str | None]) -> Iterator[int]:
             yield 0 if time is None else to_micros(time)
         except ValueError:
             continue
+
+
+def ends_soon(pod: Pod, moment: int) -> bool:
+    """Return whether a pod that is being deleted may still end by itself: it does not hang since its grace is over."""
+    times = list(_known([pod.metadata.deletion_timestamp]))
+    return bool(times) and moment - times[0] < _HANGS_AFTER
 
 
 def starting_taints(node: Node, snapshot: Snapshot, moment: int) -> frozenset[str]:

@@ -63,6 +63,9 @@ def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, 
 
 
 def _wait(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    if change["what"] == "pod":
+        objects.remove(_named(objects, "Pod", change["name"].partition("/")[2]))
+        return
     fresh = _named(objects, "Node", change["name"])
     fresh["spec"]["taints"] = [one for one in fresh["spec"]["taints"] if one["key"] not in change["because"]]
 

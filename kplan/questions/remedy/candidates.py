@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.carry_out import Goal, Playing, movable, workload_of
+from kplan.actions.carry_out import Goal, Playing, movable, waiting_of_set, workload_of
 from kplan.answers.pod_groups import share_of
 from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
@@ -231,7 +231,8 @@ class Candidates:
             return None  # its template cannot change while its pods run
         patch = patch_of(infos[row].pod, changed, obj if isinstance(obj, Pod) else obj.spec.template)
         text = msgspec.json.encode(patch).decode()
-        return Patch(target, text, remedy, self._running_of(row)) if patch else None  # type: ignore[arg-type] # as is_patched says
+        restarts = tuple(sorted(pod.key for pod in waiting_of_set(self._simulation, target)))
+        return Patch(target, text, remedy, self._running_of(row), restarts) if patch else None  # type: ignore[arg-type] # as is_patched says
 
     def _tolerating(self, pod: Pod) -> Iterator[tuple[r.RemedyBase, Pod]]:
         """Yield tolerations of the taints with which an autoscaler's new nodes come."""

@@ -93,11 +93,7 @@ def _diagnoses(simulation: Simulation, left: Sequence[str]) -> dict[str, Diagnos
 def _help_of(diagnosis: Diagnosis) -> Remedy | None:
     """Return the first of what would help a pod, if that is nothing that an action does."""
     first = diagnosis.remedies[0] if diagnosis.remedies else None
-    return first if isinstance(first, Await | CreateObject | RepairNode | RemoveGates) or _is_untried(first) else None
-
-
-def _is_untried(remedy: Remedy | None) -> bool:
-    return isinstance(remedy, CorrectName) and not remedy.checked
+    return first if isinstance(first, Await | CorrectName | CreateObject | RepairNode | RemoveGates) else None
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:

@@ -88,7 +88,7 @@ def _sentence(document: d.RemedyReport) -> str:
         first = next((pod for pod in document.pods if pod in helpful), None)
         nothing = "nothing was found that helps" if first is None else f"for {first}, {remedy_text(helpful[first])}"
         nothing = enough if remedy.runs == remedy.of else nothing
-        return f"{runs}: {nothing}" if remedy.runs else nothing.capitalize()
+        return f"{runs}: {nothing}" if remedy.runs else f"{nothing[:1].upper()}{nothing[1:]}"
     return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
 
 

@@ -431,3 +431,52 @@ def test_where_very_many_pods_wait_fewer_sets_are_tried() -> None:
     playing = Playing(planner)
     start = playing.play(()).waiting
     assert sets_to_try(playing, Goal(start, start, ())) == MOST_DECIDED // 3001 < LEAST_TRIED
+
+
+def test_a_misspelt_claim_is_corrected_in_the_template() -> None:
+    claims = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "data", "namespace": "default"}}
+    fast = head("StorageClass", name="fast") | {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "dta"}}]
+    report = remedy(
+        node("a"),
+        claims | {"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}},
+        fast,
+        deployment("web", "1", ("",), volumes=volumes),
+    )
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, Patch)
+    assert action.patch == '{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}]}'
+
+
+def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_one() -> None:
+    claim = head("PersistentVolumeClaim", name="data", namespace="default")
+    fast = head("StorageClass", name="fast") | {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    planner = planner_of(
+        node("a"),
+        claim | {"spec": {"storageClassName": "premium", "resources": {"requests": {"storage": "1Gi"}}}},
+        fast,
+        deployment("web", "1", ("",), volumes=volumes),
+    )
+    (action,) = planner.ask(Remedy()).remedy.actions
+
+    assert action.words == "in PersistentVolumeClaim default/data, set storage class to fast instead of premium"
+    assert action.steps[0].endswith("| kubectl replace --force -f -")
+
+
+def test_a_node_that_is_being_set_up_is_waited_for_before_anything_else() -> None:
+    fresh = node("fresh")
+    fresh["spec"] = {"taints": [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]}
+    report = planner_of(node("a", "1"), fresh, deployment("web", "2", ("",))).ask(Remedy())
+
+    assert [action.words for action in report.remedy.actions] == ["wait until fresh is set up"]
+    assert (report.remedy.runs, report.remedy.disturbance) == (1, 0)
+
+
+def test_what_helps_pods_that_no_action_helps_is_said() -> None:
+    gated = deployment("web", "1", ("",), schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    report = planner_of(node("a"), gated).ask(Remedy())
+
+    assert report.would_help
+    assert "wait until Kueue admits it" in render(report, "table", ReportOptions())
