@@ -150,7 +150,10 @@ def _groups(causes: c.Causes) -> str:
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
         return f"{subject} {_group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
     parts = _counted(shown, causes.surplus)
-    parts += [f"{left_out} for other reasons"] if left_out else []
+    # A node that is out for a reason of its own may be the one that matters.
+    names = listing([group.closest for group in out[_MOST_GROUPS:]])
+    such_as = "" if left_out == len(out[_MOST_GROUPS:]) else "such as "
+    parts += [f"{left_out} for other reasons ({such_as}{names})"] if left_out else []
     return f"{_all(causes, total)}: {', '.join(parts)}"
 
 
