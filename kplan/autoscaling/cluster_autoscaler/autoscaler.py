@@ -125,6 +125,7 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
     return NewNode(
         node=replace(node, metadata=replace(node.metadata, labels=labels)),
         daemons=tuple(replace(pod, spec=replace(pod.spec, node_name=name)) for pod in daemons),
+        objects=(*template.slices_of(name), *template.csi_nodes_of(name)),
         group=group.name,
         instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
         zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),

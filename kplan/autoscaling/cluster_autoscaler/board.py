@@ -15,6 +15,7 @@ Upstream: cluster-autoscaler simulator/scheduling/hinting_simulator.go, hints.go
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -158,8 +159,18 @@ class Board:
             self._undoing.pop()()
 
     def bind(self, pod: int, row: int) -> None:
+        if self.cluster.pods.infos[pod].pod.spec.resource_claims:
+            self._reserve(pod, row)
         self.cluster.bind(pod, row)
         self._undoing.append(partial(self.cluster.unbind, pod))
+
+    def _reserve(self, pod: int, row: int) -> None:
+        """Give a pod's claims the devices of its node."""
+        cycle, _, outcome = self._pre_filter(pod)
+        if outcome.status is None:
+            self.framework.statuses(cycle, np.asarray([row], np.intp), outcome.skipped)
+            if self.framework.run_reserve(cycle, row).is_success:
+                self._undoing.append(partial(self.framework.run_unreserve, cycle, row))
 
     def unbind(self, pod: int) -> None:
         row = self.cluster.node_of[pod]
@@ -311,7 +322,8 @@ class Board:
         rows : of each kind, the new nodes with their pods
         """
         cluster = self.cluster
-        kinds = [[template.node_named(name) for name in names] for template, names in templates]
+        listed = [(template, names) for template, names in templates]
+        kinds = [[template.node_named(name) for name in names] for template, names in listed]
         infos = list(cluster.pods.infos)
         n_known = len(infos)
         new_pods: list[list[list[int]]] = []
@@ -327,7 +339,19 @@ class Board:
         absent = np.ones(len(table), np.bool_)
         absent[[old_rows[row] for row in self.order]] = False
         bigger.nodes = table.with_absent(absent)
-        session = Session(bigger, self.session.listers, self.session.config, plugin_factory(()))
+        slices = [one for template, names in listed for name in names for one in template.slices_of(name)]
+        csi_nodes = [one for template, names in listed for name in names for one in template.csi_nodes_of(name)]
+        listers = self.session.listers
+        if slices or csi_nodes:
+            known = listers.snapshot
+            listers = Listers(
+                dataclasses.replace(
+                    known,
+                    resource_slices=(*known.resource_slices, *slices),
+                    csi_nodes=(*known.csi_nodes, *csi_nodes),
+                )
+            )
+        session = Session(bigger, listers, self.session.config, plugin_factory(()))
         board = Board(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
         board._pods = self._pods
         new_rows = [

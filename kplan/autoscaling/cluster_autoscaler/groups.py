@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
 from kplan.api.core import Node, NodeCondition
 from kplan.api.quantity import parse, value
+from kplan.api.resource import ResourceSlice
+from kplan.api.storage import CSINode
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_long_terminating, is_mirror
@@ -251,6 +253,8 @@ class NodeGroup(msgspec.Struct, kw_only=True):
     target: int
     nodes: tuple[str, ...] = ()
     template: Node | None = None
+    slices: tuple[ResourceSlice, ...] = ()  #: what drivers publish of a new node's devices
+    csi_node: CSINode | None = None  #: the volumes that a new node can have
     options: Options
     instances: tuple[Instance, ...] = ()
     requested: int = 0  #: nodes that the autoscaler itself asked for and waits for

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.api.meta import KubeStruct
 from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.resource import ResourceSlice
+from kplan.api.storage import CSINode
 from kplan.autoscaling.cluster_autoscaler.expanders import Prices, priorities_of
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
@@ -35,10 +38,12 @@ from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import InputWarning
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.reading.files import Document
+from kplan.snapshot.build import QuantityCheck
 from kplan.snapshot.model import Snapshot
 
 MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
+_MOST_SLICES = 100
 _MOST_NANOS = 2**62 * 10**9
 
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
@@ -54,6 +59,8 @@ class _Entry(KubeStruct, frozen=True):
     nodes: tuple[str, ...] | dict[str, Any] = ()
     selector: dict[str, str] | None = None
     template: dict[str, Any] | None = None
+    resource_slices: tuple[dict[str, Any], ...] = ()
+    csi_node: dict[str, Any] | None = None
     price: float | int | None = None
     options: dict[str, Any] | None = None
     instances: tuple[dict[str, str], ...] = ()
@@ -153,6 +160,8 @@ class _Reader(EntryReader):
             target=len(names) if entry.target_size is None else entry.target_size,
             nodes=names,
             template=self._template(entry),
+            slices=tuple(self._slices(entry)),
+            csi_node=None if entry.csi_node is None else self.converted(entry.csi_node, CSINode, ".csiNode"),
             options=self._own_options(entry),
             instances=tuple(self._instances(entry)),
             requested=max(entry.requested, 0),
@@ -193,6 +202,25 @@ class _Reader(EntryReader):
             node = replace(node, status=replace(node.status, allocatable=node.status.capacity))
         self.problems += list(_amount_problems(node, f"{self.path}.template"))
         return node
+
+    def _slices(self, entry: _Entry) -> Iterator[ResourceSlice]:
+        """Yield the slices of a new node: whole objects, or what is in their spec."""
+        if len(entry.resource_slices) > _MOST_SLICES:
+            self.wrong("resourceSlices", f"more than {_MOST_SLICES} slices of a node", "leave some out")
+            return
+        wholes = [content if "spec" in content else {"spec": content} for content in entry.resource_slices]
+        slices = [self.converted(whole, ResourceSlice, f".resourceSlices[{at}]") for at, whole in enumerate(wholes)]
+        check = QuantityCheck(refuses_odd=True)
+        for at, one in enumerate(slices):
+            problems = () if one is None else check.problems(one)
+            self.problems += [problem.below(f"{self.path}.resourceSlices[{at}]") for problem in problems]
+        counts = Counter((one.spec.driver, one.spec.pool.name) for one in slices if one is not None)
+        for one in slices:
+            if one is not None:
+                # A new node has all of its pool, wherever the devices of the model are.
+                count = counts[one.spec.driver, one.spec.pool.name]
+                pool = replace(one.spec.pool, generation=1, resource_slice_count=count)
+                yield replace(one, spec=replace(one.spec, pool=pool, all_nodes=None, node_selector=None))
 
     def _own_options(self, entry: _Entry) -> Options:
         try:

@@ -17,6 +17,8 @@ from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.quantity import parse
+from kplan.api.resource import ResourceSlice
+from kplan.api.storage import CSINode
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.cluster_autoscaler.groups import (
     TO_BE_DELETED,
@@ -47,6 +49,25 @@ class Template(msgspec.Struct, frozen=True):
 
     node: Node
     pods: tuple[Pod, ...]  #: daemon pods and mirror pods, on no node
+    slices: tuple[ResourceSlice, ...] = ()
+    csi_node: CSINode | None = None
+
+    def slices_of(self, name: str) -> list[ResourceSlice]:
+        """Return the devices of a node; the name of each pool of its own tells nodes apart."""
+        return [
+            replace(
+                one,
+                metadata=replace(one.metadata, name=f"{name}-{number}"),
+                spec=replace(
+                    one.spec, node_name=name, pool=replace(one.spec.pool, name=f"{one.spec.pool.name}-{name}")
+                ),
+            )
+            for number, one in enumerate(self.slices)
+        ]
+
+    def csi_nodes_of(self, name: str) -> list[CSINode]:
+        own = self.csi_node
+        return [] if own is None else [replace(own, metadata=replace(own.metadata, name=name))]
 
     def node_named(self, name: str) -> tuple[Node, list[Pod]]:
         metadata = self.node.metadata
@@ -66,6 +87,15 @@ class Template(msgspec.Struct, frozen=True):
 
 Remembered = Mapping[str, tuple[Template, int]]
 """Group -> a template made from one of its nodes, and when; upstream: the nodeInfoCache."""
+
+
+def _with_devices(templates: Mapping[str, Template], groups: Iterable[NodeGroup]) -> dict[str, Template]:
+    """Return templates with the devices and the limits of volumes that their groups say."""
+    own = {group.name: group for group in groups if group.slices or group.csi_node is not None}
+    return {
+        name: replace(template, slices=own[name].slices, csi_node=own[name].csi_node) if name in own else template
+        for name, template in templates.items()
+    }
 
 
 class TemplateMaker:
@@ -119,7 +149,7 @@ class TemplateMaker:
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
                 result[group.name] = self._of_node(node, pods_on.get(node.metadata.name, ()))
-        return result
+        return _with_devices(result, groups)
 
     def _of_node(self, node: Node, pods: Iterable[Pod]) -> Template:
         return self._template(node, pods, forces_daemons=self._options.force_ds)

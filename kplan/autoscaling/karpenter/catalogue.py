@@ -29,6 +29,7 @@ from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.reading.files import Limits
 from kplan.rules.resources import CPU, MEMORY
+from kplan.snapshot.build import QuantityCheck
 from kplan.snapshot.model import Snapshot
 
 MOST_TYPES = 5_000
@@ -134,6 +135,8 @@ def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
             reader.wrong("resources", f"no {name}", "for example {cpu: 2, memory: 8Gi}")
     _check_amounts(entry.resources, "resources", reader)
     _check_overhead(entry.overhead or Overhead(), "overhead", reader)
+    quantities = QuantityCheck(refuses_odd=True).problems(entry.dynamic_resources)
+    reader.problems += [problem.below(f"{reader.path}.dynamicResources") for problem in quantities]
     for key, value in entry.labels.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
             reader.wrong("labels", f"label {key!r}: {problem}", "as labels of nodes are")

@@ -142,3 +142,60 @@ def test_what_goes_wrong_is_a_warning() -> None:
         ("ScaleUpFailed", "Failed adding 1 nodes to group g due to Quota.LIMIT; source errors: too many")
     ]
     assert report.unhelped["default/web"] == {"g": ("in backoff after failed scale-up",)}
+
+
+def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
+    driver = "gpu.example.com"
+    device_class = head("DeviceClass", name="gpu") | {
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]}
+    }
+    claims, users = [], []
+    for number in range(3):
+        request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+        claims.append(
+            head("ResourceClaim", name=f"c{number}", namespace="default")
+            | {"spec": {"devices": {"requests": [request]}}}
+        )
+        user = pod(f"p{number}", "100m", owner=f"w{number}")
+        user["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": f"c{number}"}]
+        user["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+        users.append(user)
+    slices = [{"driver": driver, "pool": {"name": "node"}, "devices": [{"name": "one"}, {"name": "two"}]}]
+    owners = [replica_set(f"w{number}") for number in range(3)]
+    objects = [node("n"), device_class, *owners, *claims, *users]
+
+    with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=slices)], *objects)
+    without = ask([group("gpus")], *objects)
+
+    assert [added.group for added in with_devices.adds] == ["gpus", "gpus"]
+    assert sorted(with_devices.unhelped) == []
+    assert not without.adds
+
+
+def test_a_group_has_the_limits_of_volumes_that_its_csi_node_says() -> None:
+    storage = head("StorageClass", name="fast") | {
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claims, users = [], []
+    for number in range(3):
+        claims.append(
+            head("PersistentVolumeClaim", name=f"v{number}", namespace="default")
+            | {
+                "spec": {
+                    "storageClassName": "fast",
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                }
+            }
+        )
+        user = pod(f"p{number}", "100m", owner=f"w{number}")
+        user["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"v{number}"}}]
+        users.append(user)
+    full = node("n") | {"spec": {"unschedulable": True}}
+    owners = [replica_set(f"w{number}") for number in range(3)]
+    csi_node = {"spec": {"drivers": [{"name": "csi.example.com", "nodeID": "x", "allocatable": {"count": 2}}]}}
+
+    report = ask([group("g", csiNode=csi_node)], full, storage, *owners, *claims, *users)
+
+    assert len(report.adds) == 2

@@ -146,3 +146,11 @@ def test_other_config_maps_are_not_even_read() -> None:
     other = head("ConfigMap", name="secrets") | {"data": {"status": "hush"}}
 
     assert kplan.load_snapshot([*NODES, other]).config_maps == ()
+
+
+def test_a_device_with_no_amount_is_named_with_its_place() -> None:
+    devices = [{"name": "one", "capacity": {"memory": {"value": "much"}}}]
+    slices = [{"driver": "gpu.example.com", "pool": {"name": "node"}, "devices": devices}]
+
+    with pytest.raises(kplan.InputError, match=r"\$\[0\]\.resourceSlices\[0\]\.spec\.devices\[0\]\.capacity\.memory"):
+        set_up([{"name": "g", "maxSize": 3, "template": {"like": "gpu-1"}, "resourceSlices": slices}])
