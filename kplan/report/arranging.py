@@ -105,7 +105,7 @@ def _columns_once(block: Block) -> Iterator[Block]:
     }
     facts = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
     if facts:
-        yield Line((Span(f"The same in every row: {', '.join(facts)}", "dim"),), block.indent)
+        yield Line((Span(f"In every row: {', '.join(facts)}", "dim"),), block.indent)
     yield replace(
         block,
         header=tuple(block.header[number] for number in remaining),

@@ -66,7 +66,7 @@ def test_every_format_shows_a_change(tmp_path: Path, output: str) -> None:
     found = place(tmp_path, manifest(INFERENCE, replicas=2), "-o", output)
 
     assert found.exit_code == 0, found.output
-    assert output in ("name", "short", "github", "sarif") or "inference" in found.stdout
+    assert output in ("name", "short", "github", "sarif", "openmetrics") or "inference" in found.stdout
 
 
 def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tm
     assert github.stdout.startswith(f"::error file={tmp_path / 'changed.yaml'},line=")
     assert "exceeded quota: full" in github.stdout.splitlines()[0]
     assert 'failures="1"' in junit.stdout
-    assert table.stdout.startswith("1 scaled: 1 workload stuck; ")
+    assert table.stdout.startswith("Deployment ml/inference is stuck, 3 of 9 ready: pods ")
 
 
 def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path) -> None:

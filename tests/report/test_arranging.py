@@ -60,7 +60,7 @@ def test_a_table_of_which_only_names_would_be_left_stays_whole() -> None:
 
 def test_columns_that_say_the_same_in_every_row_are_said_once() -> None:
     table = Table(("NODE", "N", "WHY", "X"), (("a", "1", "full", "-"), ("b", "1", Span("empty"), "-")), "<><<")
-    assert arranged_lines(table) == ["  The same in every row: N 1", "", "  NODE  WHY", "  a     full", "  b     empty"]
+    assert arranged_lines(table) == ["  In every row: N 1", "", "  NODE  WHY", "  a     full", "  b     empty"]
     assert arranged_lines(table, is_wide=True)[0].split() == ["NODE", "N", "WHY", "X"]
 
 

@@ -83,6 +83,9 @@ def _short(drain: DrainOutcome) -> int:
 
 def _trouble(drain: DrainOutcome) -> str:
     where = f"{drain.pod}: " if drain.pod else ""
+    if drain.pending and drain.state == "pending":
+        fits = "1 pod fits nowhere" if drain.pending == 1 else f"{drain.pending} pods fit nowhere"
+        return f"{fits}, {'such as ' if drain.pending > 1 else ''}{drain.pod}"
     return f"{where}{drain.because}" if drain.because else ", ".join(drain.budgets)
 
 
@@ -93,7 +96,9 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
     findings: list[Finding] = []
     most = _most(expect.pending, expect)
     if most is not None and len(pending) > most:
-        findings += [Finding(name=change.recreated_as or change.pod, message=change.reason) for change in pending]
+        findings += [
+            Finding(name=change.recreated_as or change.pod, message=_why(document, change)) for change in pending
+        ]
     most = _most(expect.blocked, expect)
     if most is not None and document.blocked and len(document.blocked) > most:
         findings += [Finding(name=pod, message=message) for pod, message in document.blocked.items()]
@@ -113,7 +118,13 @@ def _remediable(document: PlanReport) -> Iterator[Finding]:
     for change in document.changes:
         remedy = _remedy(document, change) if change.action is Action.PENDING else None
         if remedy is not None:
-            yield Finding(name=change.recreated_as or change.pod, message=change.reason, remedy=remedy)
+            yield Finding(name=change.recreated_as or change.pod, message=_why(document, change), remedy=remedy)
+
+
+def _why(document: PlanReport, change: PodChange) -> str:
+    """Return why a pod stays pending: the diagnosis, or the scheduler's message where the report has none."""
+    placement = None if change.attempt is None else document.placements[change.attempt]
+    return (placement.diagnosis if placement is not None and placement.diagnosis else change.reason).removesuffix(".")
 
 
 def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
@@ -157,7 +168,10 @@ def seconds_of(text: str) -> float:
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
     findings = [
-        Finding(name=f"{placement.pod.namespace}/{placement.pod.name}", message=placement.message)
+        Finding(
+            name=f"{placement.pod.namespace}/{placement.pod.name}",
+            message=(placement.diagnosis or placement.message).removesuffix("."),
+        )
         for placement in document.placements
         if placement.outcome is not Outcome.SCHEDULED
     ]

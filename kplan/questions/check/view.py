@@ -83,16 +83,20 @@ def _because(finding: Finding, subject: Level) -> str:
     if not finding.message:
         return ""
     if finding.remedy:
-        return f": {remedy_text(finding.remedy)}; now {finding.message}"
+        return f": {remedy_text(finding.remedy)}; now: {finding.message}"
     return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
 
 
 def _sentence(document: ChecksReport) -> str:
     summary, number = document.summary, len(document.checks)
-    unasked = f", {summary.unasked} not asked" if summary.unasked else ""
-    if summary.failed:
-        return f"{summary.failed} of {count(number, 'check')} {'fails' if summary.failed == 1 else 'fail'}{unasked}"
-    return f"{summary.passed} of {count(number, 'check')} {'passes' if summary.passed == 1 else 'pass'}{unasked}"
+    unasked = f"; {summary.unasked} not asked" if summary.unasked else ""
+    broken = [check for check in document.checks if check.state == "failed"]
+    if broken:
+        does = "does not hold" if len(broken) == 1 else "do not hold"
+        return (
+            f'{len(broken)} of {count(number, "check")} {does}, first "{broken[0].name}": {_words(broken[0])}{unasked}'
+        )
+    return f"{summary.passed} of {count(number, 'check')} {'holds' if summary.passed == 1 else 'hold'}{unasked}"
 
 
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:

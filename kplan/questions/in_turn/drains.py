@@ -14,6 +14,7 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.api.labels import ZONE
+from kplan.api.quantity import count
 from kplan.cluster.asking import PLAIN, Showing, answers
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted
@@ -120,7 +121,11 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     own = [pod for pod in waiting if not replacements.is_old(pod.key)]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
     if change.obstacles:
-        pod, because = change.obstacles[0].pod, change.obstacles[0].words
+        obstacle = change.obstacles[0]
+        pod, because = obstacle.pod, obstacle.words
+        if obstacle.is_by_budget and len(obstacle.budgets) == 1:
+            budget = obstacle.budgets[0]
+            because = f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}"
     elif pending is not None:
         pod, because = pending.key, replacements.message_of(pending)
     elif change.not_replaced:

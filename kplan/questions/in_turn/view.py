@@ -26,14 +26,17 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     yield Table(
-        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
+        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT RECREATED"),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
     )
     for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
         yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
-        yield Preformatted(drain.pod, drain.because)
+        if drain.pending and drain.state == "pending" and not options.in_full:
+            yield line(f"{drain.pod} fits nowhere.", Span(" (--explain has kube-scheduler's words)", "hint"))
+        else:
+            yield Preformatted(drain.pod, drain.because)
     yield line(Span("Each is drained alone, in the cluster as it is: a drain is undone before the next.", "dim"))
 
 
@@ -62,6 +65,8 @@ def _sentence(document: DrainsReport) -> str:
     if not stay:
         return f"Any one {what} can be drained: yes, each of {number}"
     blocked = sum(drain.state == "blocked" for drain in stay)
+    first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
+    such = f" (such as {first.name}: {f'{first.pod}, ' if first.pod else ''}{first.because})" if first.because else ""
     leaving = [drain for drain in stay if drain.state != "blocked"]
     fates = (("pending", any(drain.pending for drain in leaving)), ("not replaced", any(map(_loses_pods, leaving))))
     fate = " or ".join(name for name, is_some in fates if is_some) or "pending"
@@ -69,7 +74,7 @@ def _sentence(document: DrainsReport) -> str:
     if not blocked:
         return f"Any one {what} can be emptied, but {left}"
     rest = f", {left}" if len(stay) > blocked else ""
-    return f"Any one {what} can be drained: no, {blocked} of {number} cannot{rest}"
+    return f"Any one {what} can be drained: no, {blocked} of {number} cannot{such}{rest}"
 
 
 def _loses_pods(drain: DrainOutcome) -> bool:

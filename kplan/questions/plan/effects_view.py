@@ -15,6 +15,7 @@ from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.drains import NOT_REPLACED
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
+from kplan.report.decision import why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, own_node, suffix_line, where_text
 from kplan.report.remedies import remedy_text
@@ -240,7 +241,53 @@ def is_change(document: PlanReport) -> bool:
 
 
 def change_sentence(document: PlanReport) -> str:
-    """Return in one sentence what becomes of the workloads in question and of their pods, then of other pods."""
+    """Return in one sentence what stands in the way, what becomes of the workloads in question, and of other pods."""
+    trouble, numbers = _trouble(document), _numbers_sentence(document)
+    return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
+
+
+def _trouble(document: PlanReport) -> str:
+    """Return the first thing that stands in the way of a change, with its name and number; empty for nothing."""
+    if document.obstacles:
+        return _blocks(document)
+    stuck = next((workload for workload in document.workloads if workload.state is WorkloadState.STUCK), None)
+    own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
+    first = next((change for change in own if change.attempt is not None), None)
+    why = "" if first is None or first.attempt is None else why_nowhere(document.placements[first.attempt])
+    why = f": {why}" if why else ""
+    if first is not None and first.owner is not None:
+        pods = [change for change in own if change.owner == first.owner]
+        owner = next((one for one in document.workloads if workload_title(one) == first.owner.title), None)
+        if owner is not None and owner.state is WorkloadState.STUCK and not owner.is_failed_job:
+            return f"{first.owner.title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
+        return f"{count(len(pods), 'pod')} of {first.owner.title} {'stays' if len(pods) == 1 else 'stay'} pending{why}"
+    if first is not None:
+        return f"{first.pod} stays pending{why}"
+    if stuck is not None and stuck.change is not Change.NONE and stuck.because:
+        return f"{workload_title(stuck)} is {_stuck(stuck)}: {stuck.because.removesuffix('.')}"
+    return ""
+
+
+def _blocks(document: PlanReport) -> str:
+    """Return which workload blocks which node, and by which budget."""
+    obstacle = document.obstacles[0]
+    owner = obstacle.owner
+    who = obstacle.pod if owner is None else f"{owner.namespace}/{owner.name}"
+    others = len({one.workload or one.pod for one in document.obstacles}) - 1
+    more = f", and {count(others, 'other workload')} does so, too" if others == 1 else ""
+    more = f", and {others} other workloads do so, too" if others > 1 else more
+    if obstacle.never_ends:
+        return f"{obstacle.pod} never leaves {obstacle.node}{more}"
+    if not obstacle.is_by_budget or not obstacle.budgets:
+        return f"{who} blocks {obstacle.node}: {obstacle.words.removesuffix('.')}{more}"
+    if len(obstacle.budgets) > 1:
+        return f"{who} blocks {obstacle.node}: {len(obstacle.budgets)} disruption budgets select its pods{more}"
+    budget = obstacle.budgets[0]
+    needs = f"requires {count(budget.desired, 'healthy pod')}, has {budget.healthy}"
+    return f"{who} blocks {obstacle.node}: its budget {budget.name} allows no eviction ({needs}){more}"
+
+
+def _numbers_sentence(document: PlanReport) -> str:
     if document.command == "drain":
         if not document.changes and not document.obstacles:
             return _not_replaced(document).capitalize() or "No pod has to move"

