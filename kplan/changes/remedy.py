@@ -258,10 +258,16 @@ class RuleChange(Document, frozen=True, kw_only=True):
 
 
 class NodeAddition(Document, frozen=True, kw_only=True):
-    """New nodes that equal an existing one."""
+    """New nodes that equal an existing one.
+
+    Attributes
+    ----------
+    devices : the pods claim devices, which the nodes have to bring; absent where they claim none
+    """
 
     nodes: Positive
     like: str
+    devices: Literal[True] | UnsetType = UNSET
 
 
 class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
@@ -529,7 +535,8 @@ def _awaited(c: Awaited) -> str:
 
 
 def _added(addition: NodeAddition) -> str:
-    return f"add {count(addition.nodes, 'node')} like {addition.like}"
+    brings = f" with {'its' if addition.nodes == 1 else 'their'} devices" if addition.devices else ""
+    return f"add {count(addition.nodes, 'node')} like {addition.like}{brings}"
 
 
 def _moved(c: MovedPod) -> str:

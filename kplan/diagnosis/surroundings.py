@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from shlex import quote
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -190,7 +191,8 @@ def _additions(
         if name is not None:
             number, helped = _enough_nodes(trials, shape, pod, pending, alone=alone) if pending > 1 else (1, 1)
             helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
-            yield r.NodeAddition(nodes=number, like=shape.like.metadata.name), name, helps
+            devices: Literal[True] | UnsetType = True if pod.spec.resource_claims else UNSET
+            yield r.NodeAddition(nodes=number, like=shape.like.metadata.name, devices=devices), name, helps
             return
 
 

@@ -177,9 +177,10 @@ class Candidates:
         ]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
         added = {act.like for act in self._acts if isinstance(act, AddNodes)}
+        devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting())
         for shape in shapes[:_MOST_SHAPES]:
             if shape.like.metadata.name not in added:
-                yield AddNodes(1, shape.like.metadata.name)
+                yield AddNodes(1, shape.like.metadata.name, devices)
 
     def _fewer(self) -> Iterator[Changes]:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
@@ -282,7 +283,7 @@ def acts_for_groups(simulation: Simulation, pods: set[str], patch_of: PatchOf) -
 def _acts(simulation: Simulation, rows: list[int], remedy: r.Remedy, patch_of: PatchOf) -> Iterator[Change]:
     match remedy:
         case r.AddNodes(change=change):
-            yield AddNodes(change.nodes, change.like)
+            yield AddNodes(change.nodes, change.like, bool(change.devices))
         case r.Uncordon(change=change):
             yield from (Uncordon((one.node,)) for one in (change, *(remedy.also or ())))
         case r.MovePod(change=change):

@@ -480,3 +480,33 @@ def test_what_helps_pods_that_no_action_helps_is_said() -> None:
 
     assert report.would_help
     assert "wait until Kueue admits it" in render(report, "table", ReportOptions())
+
+
+def test_new_nodes_for_pods_that_claim_devices_have_to_bring_them() -> None:
+    def claim(name: str, **more: Any) -> dict[str, Any]:
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+        return head("ResourceClaim", name=name, namespace="default", uid=name) | {
+            "spec": {"devices": {"requests": [request]}},
+            **more,
+        }
+
+    taken = {"request": "gpu", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    slice_of_a = head("ResourceSlice", name="a") | {
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "a",
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}],
+        }
+    }
+    waiting = deployment("wants", "1", ("",), resourceClaims=[{"name": "gpu", "resourceClaimName": "free"}])
+    report = remedy(
+        *(node("a"), slice_of_a, head("DeviceClass", name="gpu") | {"spec": {}}),
+        claim("used", status={"allocation": {"devices": {"results": [taken]}}}),
+        claim("free"),
+        waiting,
+        only=("nodes",),
+    )
+
+    assert report.remedy.actions == (AddNodes(1, "a", devices=True).described(report.remedy.actions[0].achieves or ()),)
+    assert "add 1 node like a with its devices" in render(report, "table", ReportOptions())
