@@ -66,6 +66,18 @@ def test_a_plugin(tmp_path: Path) -> None:
     assert "QuietNodes" not in run(tmp_path, "-c", before)
 
 
+def test_a_change(tmp_path: Path) -> None:
+    follow("A change", tmp_path)
+    ask = (
+        "import kplan\n"
+        "planner = kplan.Planner(kplan.load_snapshot('demo'))\n"
+        "change = {'at': 5, 'change': 'isolate', 'nodes': ['general-a-1']}\n"
+        "plan = planner.timeline([change], stop={'*': 1}, until=60)\n"
+        "print({(step.at, step.because) for step in plan.steps if step.event == 'evicted' and not step.by})"
+    )
+    assert run(tmp_path, "-c", ask) == "{(5.0, 'taint isolated:NoExecute')}\n"
+
+
 def test_a_question(tmp_path: Path) -> None:
     follow("A question", tmp_path)
     manifest = HERE / "fixtures" / "web.yaml"
@@ -127,7 +139,8 @@ def test_a_kubernetes_minor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["A plugin", "A question", "An output format", "A kind of Kubernetes objects", "A Kubernetes minor"]
+    "title",
+    ["A plugin", "A question", "A change", "An output format", "A kind of Kubernetes objects", "A Kubernetes minor"],
 )
 def test_what_the_walk_throughs_make_passes_the_linters(title: str, tmp_path: Path) -> None:
     follow(title, tmp_path)

@@ -359,10 +359,10 @@ class _Course(c.Stage):
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
     def run_cron_job(self, cron_job: str) -> None:
-        found = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == cron_job]
-        if not found:
+        cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == cron_job]
+        if not cron_jobs:
             raise NotFoundError(f"there is no CronJob {cron_job}", hint="write NAMESPACE/NAME")
-        job = job_of_run(msgspec.json.decode(msgspec.json.encode(found[0])), c.RunCronJob(cron_job).job_name)
+        job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), c.RunCronJob(cron_job).job_name)
         self._apply_all([WrittenWorkload(Job, job)])
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
