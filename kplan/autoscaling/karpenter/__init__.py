@@ -6,7 +6,7 @@ pods; `prepared` (with `scheduler`) and the package `disruption` decide, and `an
 
 Where Karpenter walks a Go map, so that chance decides, the first by name is taken.
 
-What releases do otherwise is in `releases`.
+What releases do otherwise is in `options`.
 
 Upstream: sigs.k8s.io/karpenter 1.14.1 and 1.13.0 (kubernetes-sigs/karpenter); docstrings name its files from ``pkg/``
 on.

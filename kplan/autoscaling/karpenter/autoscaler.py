@@ -23,11 +23,10 @@ from kplan.autoscaling.karpenter.disruption.conditions import claim_states
 from kplan.autoscaling.karpenter.disruption.methods import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL
-from kplan.autoscaling.karpenter.options import Options, read_options
+from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, limits_text
-from kplan.autoscaling.karpenter.releases import NEWEST, Release, release_in, release_named
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.karpenter.widening import Widening

@@ -22,8 +22,7 @@ from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, t
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Incompatible, NoInstanceType, Plain, Refusal, Untolerated
-from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
-from kplan.autoscaling.karpenter.topology_group import TopologyGroup
+from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
 from kplan.autoscaling.karpenter.wishes import Entrant
 
 

@@ -1,17 +1,137 @@
 """The settings of Karpenter.
 
 Upstream: operator/options/options.go.
+
+The releases of Karpenter, by what each decides otherwise than the newest; and the one that a cluster runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from kplan.api.names import choice_hint
+from kplan.api.workloads import Deployment
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
+from kplan.snapshot.model import Snapshot
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A minor of Karpenter. What is true of the newest is the default.
+
+    Attributes
+    ----------
+    ranks_by_savings : nodes that save most for what they disrupt come first; else those that disrupt least
+    empties_costless : a node whose pods cost nothing to evict is empty; else only one without pods to move
+    spares_young : consolidation moves no pod to a node whose pool's consolidateAfter has not passed
+    prices_by_zone : a node costs what the first offering of its zone and capacity type does, or nothing; else what the
+        cheapest does that its labels allow
+    saves_by_requirements : a new node costs what the cheapest offering does that it may have; else that its type has
+    daemons_by_type : a daemon counts, by its name, for the instance types on which it runs; else for all of a pool
+    daemons_find_ready : daemons that select nodes that are registered and initialized count for new ones
+    fits_where_offered : a type without an offering counts as too small, too, where reasons are told
+    claims_of_pods : a pod that names resource claims uses them; else one whose containers do
+    counts_resizes : pods that are resized in place use what their node still holds for them
+    varies_by_offering : offerings may have other amounts than their type
+    allocates_devices : pods with resource claims need devices, unless they are left alone
+    buffers : it has the gate CapacityBuffer
+    balances : the consolidation policy Balanced weighs what is saved against what is disrupted
+    """
+
+    name: str
+    ranks_by_savings: bool = True
+    empties_costless: bool = True
+    spares_young: bool = True
+    prices_by_zone: bool = True
+    saves_by_requirements: bool = True
+    daemons_by_type: bool = True
+    daemons_find_ready: bool = True
+    fits_where_offered: bool = True
+    claims_of_pods: bool = True
+    counts_resizes: bool = True
+    varies_by_offering: bool = True
+    allocates_devices: bool = True
+    buffers: bool = True
+    balances: bool = True
+
+
+NEWEST = Release(name="1.14")
+RELEASES = (
+    Release(
+        name="1.13",
+        ranks_by_savings=False,
+        empties_costless=False,
+        spares_young=False,
+        prices_by_zone=False,
+        saves_by_requirements=False,
+        daemons_by_type=False,
+        daemons_find_ready=False,
+        fits_where_offered=False,
+        claims_of_pods=False,
+        counts_resizes=False,
+        varies_by_offering=False,
+        allocates_devices=False,
+        buffers=False,
+        balances=False,
+    ),
+    NEWEST,
+)
+"""The oldest first."""
+
+_VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,3})(?:[.+-].*)?", re.ASCII | re.DOTALL)
+_NAME = "karpenter"
+_NAMED, _VERSIONED = "app.kubernetes.io/name", "app.kubernetes.io/version"
+
+
+def _number(text: str) -> tuple[int, int] | None:
+    match = _VERSION.fullmatch(text)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def release_named(version: str) -> Release:
+    """Return the release of a version such as ``1.14`` or ``v1.14.1``; raises UsageError for one that is not known."""
+    number, names = _number(version), [release.name for release in RELEASES]
+    for release in RELEASES:
+        if number == _rank(release):
+            return release
+    raise UsageError(f"karpenter {version[:40]!r} is not known", hint=choice_hint(version, names))
+
+
+def release_in(snapshot: Snapshot) -> tuple[Release, tuple[InputWarning, ...]]:
+    """Return the release that a cluster runs, or the nearest that is known, with a warning; else the newest."""
+    for deployment in snapshot.deployments:
+        for text in _versions(deployment):
+            number = _number(text)
+            if number is None:
+                continue
+            release = next((one for one in reversed(RELEASES) if _rank(one) <= number), RELEASES[0])
+            if _rank(release) == number:
+                return release, ()
+            message = f"the cluster runs karpenter {text}: decided as {release.name} does, the nearest that is known"
+            return release, (InputWarning("KarpenterVersion", deployment.metadata.key, message),)
+    return NEWEST, ()
+
+
+def _rank(release: Release) -> tuple[int, int]:
+    return _number(release.name) or (0, 0)
+
+
+def _versions(deployment: Deployment) -> Iterator[str]:
+    labels = deployment.metadata.labels
+    if _NAME not in {labels.get(_NAMED), deployment.metadata.name}:
+        return
+    if version := labels.get(_VERSIONED):
+        yield version
+    for container in deployment.spec.template.spec.containers:
+        image, _, _ = container.image.partition("@")
+        name, _, tag = image.rpartition(":")
+        if _NAME in name and "/" not in tag:
+            yield tag
+
 
 GATES = {
     "NodeRepair": False,

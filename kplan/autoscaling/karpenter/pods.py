@@ -22,7 +22,7 @@ from kplan.api.time import SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED
-from kplan.autoscaling.karpenter.releases import NEWEST, Release
+from kplan.autoscaling.karpenter.options import NEWEST, Release
 from kplan.autoscaling.karpenter.volumes import Storage, Volumes
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
 

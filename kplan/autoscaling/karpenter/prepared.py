@@ -28,19 +28,20 @@ from kplan.autoscaling.karpenter.instance_types import (
     well_known_of,
 )
 from kplan.autoscaling.karpenter.names import NODEPOOL
-from kplan.autoscaling.karpenter.options import Options
+from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.pools import (
     Template,
     by_weight,
     domain_groups,
+    foreign_pools,
+    managed_part,
     prefers_no_schedule,
+    supported_kinds,
     template_of,
     why_unusable,
 )
-from kplan.autoscaling.karpenter.providers import foreign_pools, managed_part, supported_kinds
-from kplan.autoscaling.karpenter.releases import NEWEST, Release
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings

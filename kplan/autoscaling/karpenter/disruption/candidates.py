@@ -19,6 +19,7 @@ from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions, spared_nodes
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL
+from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
     Budgets,
@@ -28,7 +29,6 @@ from kplan.autoscaling.karpenter.pods import (
     move_cost,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.releases import Release
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"

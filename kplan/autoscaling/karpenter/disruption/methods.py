@@ -41,9 +41,9 @@ from kplan.autoscaling.karpenter.disruption.commands import (
     without_same_types,
 )
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
+from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.releases import Release
 from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
 from kplan.autoscaling.seam import Stay
 from kplan.preemption.go_sort import go_sorted

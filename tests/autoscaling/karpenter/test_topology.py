@@ -6,7 +6,7 @@ from kplan.api.affinity import Toleration
 from kplan.api.labels import HOSTNAME, ZONE
 from kplan.api.meta import LabelSelector
 from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.autoscaling.karpenter.topology_group import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
+from kplan.autoscaling.karpenter.topology import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
 
 WEB = LabelSelector(match_labels={"app": "web"})
 SHOP = frozenset({"shop"})
