@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kplan.cli.faults import say
+from kplan.cli.live_options import SNAPSHOT
 from kplan.errors import UsageError
 
 Options = Mapping[str, Any]
@@ -25,8 +27,9 @@ class Rule(NamedTuple):
 
 
 def _source(options: Options) -> str:
-    """Return the file of the cluster, from ``--snapshot`` or an argument; empty for a live cluster."""
-    return str(options.get("snapshot") or options.get("file") or "")
+    """Return the files of the cluster: of an option, the environment or an argument; empty for a live cluster."""
+    named = options.get("snapshot") or (os.environ.get(SNAPSHOT) if "snapshot" in options else options.get("file"))
+    return ", ".join(named) if isinstance(named, list) else str(named or "")
 
 
 def _on_present_nodes(options: Options) -> str:
@@ -108,11 +111,11 @@ def pass_over(context: Any, present: Collection[str]) -> None:
     would look like one about the cluster.
     """
     named = next((name for name in _WHICH_CLUSTER if name in present), "")
-    if named and "snapshot" not in present and context.params.get("snapshot"):
+    if named and "snapshot" not in present and _source(context.params):
         option = f"--{named}"
         raise UsageError(
-            f"{option} names a live cluster, and KPLAN_SNAPSHOT a file: {context.params['snapshot']}",
-            hint=f"unset KPLAN_SNAPSHOT to ask the cluster, or leave {option} out to ask the file",
+            f"{option} names a live cluster, and {SNAPSHOT} a file: {_source(context.params)}",
+            hint=f"unset {SNAPSHOT} to ask the cluster, or leave {option} out to ask the file",
         )
     parameters = {parameter.name: parameter for parameter in context.command.params}
     for name, because in list(without_effect(context.params, present)):
