@@ -8,7 +8,7 @@ from typing import Final, TypedDict
 import msgspec
 
 from kplan.answers.placement import Placement
-from kplan.api.names import object_name
+from kplan.api.names import choice_hint, object_name
 from kplan.documents.base import Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import GroupPlan
 from kplan.errors import UsageError
@@ -60,9 +60,10 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     unknown = [word for word in words if word not in CONDITIONS]
     if unknown or not words:
+        near = next((condition for condition in CONDITIONS for word in unknown[:1] if condition.startswith(word)), "")
         raise UsageError(
             f"unknown condition in --fail-on: {', '.join(unknown) or text!r}",
-            hint=f"choose from {', '.join(CONDITIONS)}",
+            hint=f"did you mean {near}?" if near else choice_hint(unknown[0] if unknown else "", CONDITIONS),
         )
     if NONE in words and len(words) > 1:
         raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")

@@ -299,7 +299,12 @@ _kplan_names_or_files() {{
     _files
 }}
 {functions}
-_kplan "$@"
+# As kubectl's script: a file of $fpath is called, and one that is sourced registers itself.
+if [[ "$funcstack[1]" = "_kplan" ]]; then
+    _kplan "$@"
+else
+    compdef _kplan kplan
+fi
 """
 
 
