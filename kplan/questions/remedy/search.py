@@ -19,7 +19,7 @@ from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, kind
 from kplan.changes.values import AddNodes
 from kplan.questions.remedy.candidates import Candidates
 
-MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 40, 20_000
+MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 32, 20_000
 """How many sets are tried at most and at least; between them, MOST_WORK nodes and pods in all."""
 
 MOST_DECIDED, FEWEST_TRIED = 40_000, 8
@@ -29,6 +29,13 @@ _MOST_STEPS = 12
 _ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
 _NEXT_TO_NOTHING = 0.5
+
+_LATER: tuple[frozenset[Kind], ...] = (
+    frozenset({"tolerations", "rules", "scale", "requests"}),
+    frozenset({"requests"}),
+    frozenset(),
+)
+"""Kinds that are left out at first: nobody runs less, or with less, where what is left in does all."""
 
 
 class Solution(msgspec.Struct, frozen=True):
@@ -49,7 +56,10 @@ class Search:
     """
 
     def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
-        self._playing, self._goal, self._kinds, self._by_hand = playing, goal, kinds, by_hand
+        self._playing, self._goal, self._by_hand = playing, goal, by_hand
+        tiers = [tuple(kind for kind in kinds if kind not in later) for later in _LATER]
+        self._tiers = list(dict.fromkeys(filter(None, tiers)))
+        self._kinds = self._tiers.pop(0)
         self._end = playing.n_tried + most
         self._known: dict[Changes, int] = {}
 
@@ -89,8 +99,11 @@ class Search:
                     best = (rank, more) if best is None or rank < best[0] else best
                 if not self._may_try:
                     break
-            if best is None:
+            if best is None and not self._tiers:
                 break
+            if best is None:
+                self._kinds = self._tiers.pop(0)
+                continue
             acts = self._enough_nodes(best[1], acts)
             runs = self._runs(acts)
         return acts
@@ -105,12 +118,17 @@ class Search:
             return tuple(replace(act, nodes=number) if act is added else act for act in acts)
 
         number, runs = added.nodes, self._runs(acts)
+        gain, least = runs - self._runs(before), 0
+        # Most often each further node takes as many pods as the first.
+        guess = min(-(-number * (self._goal.of - runs + gain) // max(gain, 1)), _MOST_NODES)
+        if guess > number and self._may_try and (more := self._runs(with_number(guess))) > runs:
+            least, number, runs = (guess // 2 if more >= self._goal.of else number), guess, more
         while runs < self._goal.of and number < _MOST_NODES and self._may_try:
             more = self._runs(with_number(2 * number))
             if more <= runs:
                 break
-            number, runs = 2 * number, more
-        low, high = number // 2 + 1, number
+            least, number, runs = number, 2 * number, more
+        low, high = (least or number // 2) + 1, number
         while low < high and self._may_try:
             middle = (low + high) // 2
             if self._runs(with_number(middle)) >= runs:
