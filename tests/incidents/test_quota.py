@@ -23,6 +23,14 @@ def test_missing_replicas_fail_where_warnings_do() -> None:
         answer("quota", *args, "--fail-on", "warning", exit_code=1)
 
 
+def test_a_check_names_the_workloads_that_lack_pods() -> None:
+    checks = answer("quota", "check", exit_code=1)["checks"]
+    ((finding,),) = (one["findings"] for one in checks if one["name"].startswith("every workload"))
+
+    assert finding["name"] == "Deployment/team-a/web"
+    assert finding["message"].startswith("2 of 6 replicas are missing: ResourceQuota team-a/team-a requests.cpu 2 of 2")
+
+
 def test_a_workload_with_all_its_replicas_has_no_such_warning() -> None:
     document = answer("crumbs", "plan")
 

@@ -31,7 +31,8 @@ def check(
 
     The standard checks: every node drains alone, every zone may be lost, the surge of every Deployment fits, every
     autoscaler can reach its maximum, every disruption budget can allow an eviction, nothing is pending that one change
-    would place, every node pool has room for its largest pod. Exits with 1 if a check fails (--fail-on check|none).
+    would place, every workload has the pods that it wants, every node pool has room for its largest pod. Exits with 1
+    if a check fails (--fail-on check|none).
     """
     sweeping.check()
     output = flags.output

@@ -31,6 +31,7 @@ class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     within : the answer is at rest after at most such a time, such as ``20m``; needs a timeline
     new_nodes : at most so many nodes are added
     remediable : at most so many pods stay pending that a change of one step would place
+    missing : at most so many workloads have fewer pods than they want, before anything happens
     """
 
     placed: Literal["all"] | None = None
@@ -40,3 +41,4 @@ class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     within: str | None = None
     new_nodes: Most | None = None
     remediable: int | None = None
+    missing: int | None = None

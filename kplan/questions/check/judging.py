@@ -17,6 +17,7 @@ from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.errors import UsageError
 from kplan.framework.results import Outcome
+from kplan.health.words import shortage_text
 from kplan.questions.check.expectations import Expect
 
 Judgement = tuple[Level, int, list[Finding]]
@@ -61,7 +62,15 @@ def _most(limit: int | None, expect: Expect) -> int | None:
     """Return how many are allowed; None where nothing is said of them, and something of others."""
     if limit is not None or expect.placed == "all":
         return limit or 0
-    others = (expect.pending, expect.blocked, expect.ready, expect.within, expect.new_nodes, expect.remediable)
+    others = (
+        expect.pending,
+        expect.blocked,
+        expect.ready,
+        expect.within,
+        expect.new_nodes,
+        expect.remediable,
+        expect.missing,
+    )
     return 0 if all(bound is None for bound in others) else None
 
 
@@ -105,6 +114,10 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
     if expect.remediable is not None:
         helped = list(_remediable(document))
         findings += helped if len(helped) > expect.remediable else []
+    if expect.missing is not None:
+        short = [health for health in (document.at_present.workloads if document.at_present else ()) if health.is_short]
+        found = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
+        return "workload", len(found), found if len(found) > expect.missing else []
     if expect.ready is not None:
         findings += _unready(document, expect.ready.min)
     if expect.within is not None:

@@ -138,6 +138,7 @@ STANDARD: tuple[Check, ...] = (
     Check("all autoscalers can reach their maximum together", AtMaximum(how="together"), Expect(placed="all")),
     Check("every disruption budget can allow an eviction", Budgets(), Expect(blocked=0)),
     Check("nothing is pending that one change would place", Plan(), Expect(remediable=0)),
+    Check("every workload has the pods that it wants", Plan(), Expect(missing=0)),
     Check("every node pool has room for its largest pod", PoolRoom(), Expect(placed="all")),
 )
 """What ``kplan check`` asks without a file."""
