@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
@@ -25,7 +24,8 @@ from kplan.effects.watching import begin
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
-from kplan.questions.remedy.search import Search, Solution, budget
+from kplan.remedies.carry_out import Goal, Played, Playing, waiting_of
+from kplan.remedies.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
 MOST_ALTERNATIVES = 4

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
@@ -37,6 +36,7 @@ from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.watching import begin
 from kplan.effects.what_if import changed
+from kplan.remedies.carry_out import waiting_of
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.loop import Simulation
 from kplan.whatif.edits import AddNodes, cordoned

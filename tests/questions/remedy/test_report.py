@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 import kplan
-from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
 from kplan.changes.sets import KINDS, allowed_kinds, disturbance
 from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
 from kplan.documents import remedies as d
 from kplan.effects.watching import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.question import Remedy
-from kplan.questions.remedy.search import LEAST_TRIED, MOST_DECIDED, Search
-from kplan.questions.remedy.search import budget as sets_to_try
+from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of
+from kplan.remedies.search import LEAST_TRIED, MOST_DECIDED, Search
+from kplan.remedies.search import budget as sets_to_try
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke

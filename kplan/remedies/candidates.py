@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.carry_out import Goal, Playing, movable, waiting_of_set, workload_of
 from kplan.answers.pod_groups import share_of
 from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
@@ -28,7 +27,8 @@ from kplan.diagnosis.variants import tolerating
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
-from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
+from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of_set, workload_of
+from kplan.remedies.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
 from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kplan.actions.carry_out import workload_of
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.names import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
@@ -19,6 +18,7 @@ from kplan.cluster.base import Base
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.framework.cycle import CycleResult
+from kplan.remedies.carry_out import workload_of
 from kplan.rules.resources import PODS
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
