@@ -14,12 +14,11 @@ from kplan.api.scheduling import PodGroup
 from kplan.changes import remedy as r
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
-from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import MOST, SIZES, changed_pods
 from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, least_of, unit_of
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
-from kplan.diagnosis.trials import Trials, budgets_of
+from kplan.diagnosis.trials import NearMisses, Trials, budgets_of
 from kplan.engine.details import InsufficientResource
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key

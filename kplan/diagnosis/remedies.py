@@ -8,15 +8,14 @@ from shlex import quote
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import COMPARISON_GATE, Affinity
+from kplan.api.affinity import COMPARISON_GATE, Affinity, Taint
 from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
-from kplan.diagnosis import corrections, variants
+from kplan.diagnosis import intended, variants
 from kplan.diagnosis.gather import gather, resources_of
 from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
-from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import ALONE, Replicas
 from kplan.diagnosis.sizing import fewer, low_enough, lower
 from kplan.diagnosis.surroundings import (
@@ -30,7 +29,7 @@ from kplan.diagnosis.surroundings import (
     repair_devices,
     uncordon,
 )
-from kplan.diagnosis.trials import Trials
+from kplan.diagnosis.trials import NearMisses, Trials
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
@@ -105,11 +104,11 @@ def changed_pods(session: Session, result: CycleResult) -> list[tuple[r.RemedyBa
     ways = (
         by_cause,
         (remedy for _, remedy in _selector(trials, misses)),
-        corrections.topology_keys(trials, misses),
-        corrections.together(trials, misses),
+        _correct_topology_keys(trials, misses),
+        _correct_together(trials, misses),
         _tolerate(trials, misses),
         lower(trials, misses),
-        corrections.policies(trials, misses),
+        _correct_policies(trials, misses),
         _relax(trials, misses, 1),
     )
     return [(remedy, trials.tried[remedy]()[0]) for way in ways for remedy in way if remedy in trials.tried]
@@ -288,11 +287,11 @@ def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas
     if not awaited:
         yield from repair(trials, misses)
     yield from repair_devices(trials, misses)
-    yield from corrections.topology_keys(trials, misses)
-    yield from corrections.together(trials, misses)
+    yield from _correct_topology_keys(trials, misses)
+    yield from _correct_together(trials, misses)
     yield from _tolerate(trials, misses)
     yield from lower(trials, misses)
-    yield from corrections.policies(trials, misses)
+    yield from _correct_policies(trials, misses)
     yield from _relax(trials, misses, replicas.pending)
     if result.filter is not None and result.filter.rows is None:
         yield from add(trials, misses, replicas.pending)
@@ -373,7 +372,7 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         taints = untolerated(trials.pod, node, compares=compares)
         if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
             continue
-        correction = corrections.toleration(trials, taints)
+        correction = _correct_toleration(trials, taints)
         if correction is not None:
             is_corrected = True
             yield correction
@@ -405,3 +404,67 @@ def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remed
 
 def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:
     return r.RuleChange(rule=rule, topology_key=topology_key)
+
+
+def _correct_toleration(trials: Trials, taints: list[Taint]) -> r.CorrectName | None:
+    """Correct the toleration that was probably meant for the taints of a node."""
+    if len(taints) != 1:
+        return None
+    guess = intended.suggested_toleration(trials.pod, taints[0], trials.live.cluster.nodes)
+    if guess is None:
+        return None
+    old, to = map(intended.toleration_text, (guess.old, guess.to))
+    change = r.NameChange(what=r.TOLERATION, old=old, to=to)
+    return trials.offered(r.CorrectName, variants.with_toleration(trials.pod, guess.index, guess.to), change=change)
+
+
+def _correct_topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]:
+    """Correct the topology keys of required rules that no node has as a label."""
+    pod, nodes = trials.pod, trials.live.cluster.nodes
+    keys: dict[str, str] = {}
+    if _SPREAD in misses.rejecting:
+        for constraint in pod.spec.topology_spread_constraints:
+            if constraint.when_unsatisfiable == variants.DO_NOT_SCHEDULE:
+                keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
+    if _PODS in misses.rejecting:
+        keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
+    for key, rule in keys.items():
+        to = intended.suggested_topology_key(key, nodes)
+        if not to:
+            continue
+        change = r.NameChange(what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
+        if remedy := trials.offered(r.CorrectName, variants.with_topology_key(pod, key, to), change=change):
+            yield remedy
+
+
+def _correct_together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.SearchNamespace]:
+    """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
+    if _PODS not in misses.rejecting:
+        return
+    pod, terms = trials.pod, intended.required_together(trials.pod)
+    for guess in intended.suggested_pods(trials.live, trials.info):
+        term = terms[guess.index]
+        if isinstance(guess, intended.MeantNamespace):
+            wider = replace(term, namespaces=(*term.namespaces, guess.namespace))
+            corrected = variants.with_term(pod, guess.index, wider)
+            addition = r.NamespaceAddition(
+                namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
+            )
+            if wider_search := trials.offered(r.SearchNamespace, corrected, change=addition):
+                yield wider_search
+                return
+        else:
+            corrected = variants.with_term(pod, guess.index, variants.with_label(term, guess.old, guess.to))
+            change = r.NameChange(what="label", of="podAffinity", old="=".join(guess.old), to="=".join(guess.to))
+            if remedy := trials.offered(r.CorrectName, corrected, change=change):
+                yield remedy
+
+
+def _correct_policies(trials: Trials, misses: NearMisses) -> Iterator[r.HonorPolicy]:
+    """Let a spread constraint leave out the domains of nodes on which the pod may not run."""
+    if _SPREAD not in misses.rejecting:
+        return
+    for policy, key, honoring in variants.honoring(trials.pod):
+        change = r.PolicyChange(policy=policy, topology_key=key)
+        if remedy := trials.offered(r.HonorPolicy, honoring, change=change):
+            yield remedy

@@ -15,9 +15,8 @@ from kplan.api.kinds import SCALED
 from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
 from kplan.diagnosis import variants
-from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import Replicas
-from kplan.diagnosis.trials import Trials
+from kplan.diagnosis.trials import NearMisses, Trials
 from kplan.diagnosis.variants import Requester
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session

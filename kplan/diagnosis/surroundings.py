@@ -19,10 +19,9 @@ from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
-from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.replicas import workload_of
-from kplan.diagnosis.trials import Trials
+from kplan.diagnosis.trials import NearMisses, Trials
 from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult
