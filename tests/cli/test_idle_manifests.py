@@ -47,7 +47,7 @@ def test_named_files_without_manifests_are_passed_over_where_asked(folder: Path)
     assert "expected" in refused("place", *files) or "missing" in refused("place", *files)
 
     found = invoke("place", "--skip-others", *files)
-    assert (found.exit_code, found.stdout) == (0, "No pod to place\n")
+    assert (found.exit_code, found.stdout) == (0, "No pod to place\n\nVerdict: passed\n")
     assert "a patch of a kustomization; build it with -k" in found.stderr
     assert invoke("place", "--skip-others", "--quiet", *files, folder / "pod.yaml").stdout.startswith("default/p ->")
 
