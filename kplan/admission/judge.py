@@ -289,7 +289,7 @@ def _default_pod_resources(spec: Object, resources: Object) -> None:
 
 
 _BACKOFF = 6
-_MOST_BACKOFF = 2**31 - 1
+_MOST_BACKOFF = 2**31 - 1  # as good as no limit: each index has its own (upstream math.MaxInt32)
 _UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Namespace of the generated uids: an object always has the same uid."""
 

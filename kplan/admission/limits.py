@@ -32,7 +32,7 @@ from kplan.api.core import (
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
-from kplan.api.quantity import MAX_INT64, Quantity, parse
+from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
 from kplan.facts import QuotaUse, RefusedPods
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
@@ -50,7 +50,6 @@ class Refusal(Rejection):
     """An object that is refused with a complete message: not found, or invalid."""
 
 
-_MAX_MILLI_VALUE = MAX_INT64 // 1000
 _POD_LEVEL = ("cpu", "memory")
 _ABSENT = Quantity(0)
 
@@ -195,7 +194,7 @@ def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limit
 def _comparable(request: Quantity, limit: Quantity, bound: Quantity) -> tuple[int, int, int]:
     """Return the three amounts in thousandths where they are small enough (upstream requestLimitEnforcedValues)."""
     amounts = (request, limit, bound)
-    if all(amount.value() <= _MAX_MILLI_VALUE for amount in amounts):
+    if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
         return request.milli_value(), limit.milli_value(), bound.milli_value()
     return request.value(), limit.value(), bound.value()
 

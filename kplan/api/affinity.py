@@ -150,12 +150,12 @@ def untolerated(tolerations: Sequence[AnyToleration], taints: Sequence[T], *, co
             for taint in taints
             if not any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
         )
-    own = _arranged(tuple(tolerations), compares)
+    own = arranged(tuple(tolerations), compares=compares)
     return tuple(taint for taint in taints if not own.tolerate(taint))
 
 
 @lru_cache(maxsize=64)
-def _arranged(tolerations: tuple[AnyToleration, ...], compares: bool) -> Tolerations:  # noqa: FBT001 - cached
+def arranged(tolerations: tuple[AnyToleration, ...], *, compares: bool) -> Tolerations:
     return Tolerations(tolerations, compares=compares)
 
 
@@ -326,12 +326,11 @@ class WeightedTerm(NamedTuple):
     weight: int
 
 
-def compile_node_selector(selector: NodeSelector, path: str = "") -> CompiledNodeSelector:
-    """Compile a node selector; errors stay in the terms. `path` leads the field names of their messages."""
-    prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
+def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
+    """Compile a node selector; errors stay in the terms."""
     return CompiledNodeSelector(
         tuple(
-            compile_term(term, f"{prefix}[{index}]")
+            compile_term(term, f"nodeSelectorTerms[{index}]")
             for index, term in enumerate(selector.node_selector_terms)
             if not _is_empty(term)
         )

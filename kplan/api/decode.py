@@ -23,7 +23,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Problems beyond this number are only counted.
 MAX_PROBLEMS = 20
 
-_MOST_SHOWN_BITS = 128
+_MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
 _MOST = 2**63 - 1
 
 

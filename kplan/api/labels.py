@@ -12,6 +12,7 @@ import msgspec
 
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.quantity import MAX_INT64
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -41,8 +42,6 @@ GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gate
 """What the API server writes into the condition PodScheduled of a pod with gates (registry/core/pod strategy.go)."""
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-
-_MAX_INT64 = 2**63 - 1
 
 
 class InvalidSelector(ValueError):  # noqa: N818 - says what is wrong, as Go's error values do
@@ -195,7 +194,7 @@ def parse_int64(text: str) -> int | None:
     if len(significant) > 19:
         return None
     number = -int(significant) if text[0] == "-" else int(significant)
-    return number if -_MAX_INT64 - 1 <= number <= _MAX_INT64 else None
+    return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
 
 
 def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[str]:

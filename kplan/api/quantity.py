@@ -12,6 +12,7 @@ from kplan.api.meta import QuantityLike
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64 = 2**63 - 1
+MAX_MILLI_VALUE = MAX_INT64 // 1000  # beyond it, thousandths overflow int64
 _MIN_INT64 = -(2**63)
 _NANO_DIGITS = 9
 #: Digits that upstream handles in int64 arithmetic; longer numbers have arbitrary precision, which wraps differently.

@@ -40,13 +40,13 @@ MAX_LISTED = 50
 """A list may hold this many shapes."""
 
 _EXPECTED = "a list of node shapes with prices, as docs/capacity.md shows it"
-_MOST = Decimal(10) ** 12
+_MOST = Decimal(10) ** 12  # so that sums of prices stay exact in 28 digits
 _FINEST = 9
 _GPU = "nvidia.com/gpu"
 _DEFAULT_PODS = "110"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MOST_NAME = 200
-_MOST_AMOUNT = 2**62
+_MOST_NAME = 200  # 253 letters are allowed, and new nodes get a number behind it
+_MOST_AMOUNT = 2**62  # half of int64, so that a pod's request added to it does not overflow
 
 Amount = str | int | float
 

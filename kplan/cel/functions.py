@@ -19,7 +19,7 @@ import msgspec
 
 from kplan.api import quantity
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
-from kplan.api.quantity import InvalidQuantity, Quantity
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, Quantity
 from kplan.cel.library import evaluate
 from kplan.cel.values import (
     CelError,
@@ -38,8 +38,7 @@ from kplan.cel.values import (
 )
 
 _NANO = 10**9
-_MAX_DIGITS = 1000
-_MAX_INT64 = 2**63 - 1
+_MAX_DIGITS = 1000  # arithmetic on more digits takes long, and no device has such a capacity
 #: How many values of a list ``includes`` compares.
 _MAX_INCLUDES = 48
 
@@ -77,7 +76,7 @@ def _approximate(value: Quantity) -> float:
 
 
 def _is_integer(value: Quantity) -> bool:
-    return value.nanos % _NANO == 0 and abs(value.nanos // _NANO) <= _MAX_INT64
+    return value.nanos % _NANO == 0 and abs(value.nanos // _NANO) <= MAX_INT64
 
 
 def _as_integer(value: Quantity) -> int:

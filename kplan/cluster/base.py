@@ -389,9 +389,9 @@ class Base:
         other.gives_digest = self.gives_digest
         return other
 
-    def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
-        """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
-        return self.for_cluster(self.snapshot, (*self._additions, *additions), (*self._question_warnings, *warnings))
+    def with_additions(self, additions: Iterable[msgspec.Struct]) -> Self:
+        """Return the same for a cluster that holds further objects; additions as for a new one."""
+        return self.for_cluster(self.snapshot, (*self._additions, *additions), self._question_warnings)
 
     def _settings(
         self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()

@@ -135,9 +135,7 @@ def _managed_resource(name: str, path: str, problems: Problems) -> None:
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
-def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME, release: Release | None = None) -> Profile:
-    """Return the default profile under a scheduler name; `release` defaults to the reference."""
-    release = release or reference()
+def default_profile(release: Release) -> Profile:
     plugins = {
         point: tuple(
             PluginRef(name, (weight or 1) if point == "score" else 0)
@@ -147,7 +145,7 @@ def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME, release: Relea
         for point in EXTENSION_POINTS
     }
     args = {name: default_args(name, release) for name, _ in release.default_plugins if args_type(name, release)}
-    return Profile(scheduler_name=scheduler_name, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
+    return Profile(DEFAULT_SCHEDULER_NAME, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
 
 
 def default_configuration(release: Release | None = None) -> SchedulerConfiguration:
@@ -159,7 +157,7 @@ def default_configuration(release: Release | None = None) -> SchedulerConfigurat
 def _default_configuration(release: Release) -> SchedulerConfiguration:
     settings = MappingProxyType(settings_of(KubeSchedulerConfiguration()))
     return SchedulerConfiguration(
-        profiles=(default_profile(release=release),),
+        profiles=(default_profile(release),),
         settings=settings,
         release=release,
         warnings=release_warnings(release),

@@ -15,7 +15,7 @@ CodeArray: TypeAlias = NDArray[np.int32]
 BitArray: TypeAlias = NDArray[Any]
 """Unsigned integers, one bit a reason; uint32 unless a plugin needs more than 32 reasons."""
 
-MAX_NODE_SCORE = 100
+MAX_NODE_SCORE = 100  # upstream MaxNodeScore
 
 MAX_EXACT_DIVIDEND = 2**52
 """For dividends from 0 to this and divisors from 1 to 2**53, float64 division truncated is integer division.

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.config.model import Profile
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
@@ -40,9 +40,6 @@ from kplan.framework.interface import (
 from kplan.framework.plugin_cache import PluginCache, Scorer, ShapeEntry
 from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.rules.pod_info import PodInfo
-
-MAX_NODE_SCORE = 100
-
 
 WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 

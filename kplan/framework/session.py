@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from random import Random
 
 
-MIN_FEASIBLE_NODES = 100
-MIN_FEASIBLE_PERCENTAGE = 5
+MIN_FEASIBLE_NODES = 100  # upstream minFeasibleNodesToFind
+MIN_FEASIBLE_PERCENTAGE = 5  # upstream minFeasibleNodesPercentageToFind
 
 
 def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:

@@ -5,12 +5,11 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
 
-from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
+from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, arranged
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.details import Detail, UntoleratedTaint
 from kplan.engine.matching import (
@@ -49,7 +48,7 @@ class TaintToleration:
         table = cycle.cluster.nodes
 
         def details(position: int) -> list[Detail]:
-            own = _arranged(tolerations, compares=self._compares)
+            own = arranged(tolerations, compares=self._compares)
             return [
                 UntoleratedTaint(taint=taint_text(taint))
                 for taint in table.nodes[nodes.row(position)].spec.taints
@@ -66,11 +65,8 @@ class TaintToleration:
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
         tolerations = cycle.pod.pod.spec.tolerations
-        cycle.write(
-            _PreScoreState(
-                tuple(toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE))
-            )
-        )
+        soft = tuple(toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE))
+        cycle.write(_PreScoreState(soft))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         state = cycle.find(_PreScoreState)
@@ -86,17 +82,12 @@ class TaintToleration:
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the untolerated PreferNoSchedule taints of a node, a line each."""
-        own = Tolerations(cycle.pod.pod.spec.tolerations, compares=self._compares)
+        own = arranged(cycle.pod.pod.spec.tolerations, compares=self._compares)
         return [
             f"taint {taint_text(taint)} is not tolerated"
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
             if taint.effect == PREFER_NO_SCHEDULE and not own.tolerate(taint)
         ]
-
-
-@lru_cache(maxsize=64)
-def _arranged(tolerations: tuple[Toleration, ...], *, compares: bool) -> Tolerations:
-    return Tolerations(tolerations, compares=compares)
 
 
 def taint_text(taint: Taint) -> str:

@@ -38,7 +38,7 @@ _HEAD = 1 << 20
 _PIECE = 1 << 18
 """So few objects of Python come of it that the processor's cache holds them while they are checked and completed."""
 
-_MOST_TRIES = 8
+_MOST_TRIES = 8  # a separator may stand inside an item; the text grows before it is tried again
 #: A list's beginning: what precedes its items, white space, and the first item up to its first key.
 _START = rb"""(?x)\s*\{\s*
     (?:(?:"apiVersion"\s*:\s*"v1"|"kind"\s*:\s*"List"|"metadata"\s*:\s*\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\})\s*,\s*)*
@@ -293,18 +293,17 @@ def read_runs(
     source: str | Path,
     problems: list[Problem],
     *,
-    limits: Limits = SNAPSHOTS,
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
     notes: list[Problem] | None = None,
 ) -> Iterator[Item | Run]:
-    """Yield the same objects as `read_items`, those of one kind together where they follow one another in a list."""
-    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress, notes=notes):
+    """Yield a snapshot's objects as `read_items`, those of one kind together where they follow in a list."""
+    for document in read_documents(source, problems, limits=SNAPSHOTS, stdin=stdin, progress=progress, notes=notes):
         yield from _parts_of(document, problems)
 
 
 def read_pieces(
-    source: str | Path, problems: list[Problem], *, limits: Limits = SNAPSHOTS, progress: Progress | None = None
+    source: str | Path, problems: list[Problem], *, progress: Progress | None = None
 ) -> Iterator[Item | Run]:
     """Yield the objects of a large list piece by piece, as `read_runs` does.
 
@@ -314,7 +313,7 @@ def read_pieces(
     if str(source) == STANDARD_INPUT:
         raise NotInPieces("standard input cannot be read twice")
     place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
-    for elements in list_pieces(Path(source), limits, progress):
+    for elements in list_pieces(Path(source), SNAPSHOTS, progress):
         yield from _raw_list(elements, place, problems)
 
 

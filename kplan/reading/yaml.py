@@ -130,7 +130,7 @@ STANDARD_TAG = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)")
 _MAX_DIGITS = 2 + 64
 """Length of a 64-bit number in binary, with its prefix."""
-_MOST_FLOAT32_DIGITS = 9
+_MOST_FLOAT32_DIGITS = 9  # nine digits tell any two float32 apart
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

@@ -39,7 +39,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 
-_MOST = 3
+_MOST = 3  # names that a hint lists
 _HOW = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 

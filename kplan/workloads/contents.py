@@ -121,7 +121,7 @@ def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | 
 _GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
 """Kubernetes' API groups without a dot, and the removed group ``extensions``."""
 
-_MOST_WAYS = 3
+_MOST_WAYS = 3  # a hint names so many; the others are counted
 _NANOS = 10**9
 _COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 
@@ -361,11 +361,11 @@ def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
         )
 
 
-_MOST_TEMPLATES = 20
-_MOST_VISITED = 10_000
+_MOST_TEMPLATES = 20  # of one object; further ones are not looked for
+_MOST_VISITED = 10_000  # values of an object of an unknown kind: the search for templates ends
 _NUMBERS = ("replicas", "parallelism")
 _LABEL = "kplan/as-deployment"
-_MOST_REPLICAS = 1_000_000
+_MOST_REPLICAS = 1_000_000  # more is a mistake, or cannot be counted in time
 
 
 class PodTemplateAt(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (1, 12, _MONTHS),
     (0, 6, _DAYS),
 )
-_MOST_DIGITS = 18
+_MOST_DIGITS = 18  # a longer number is beyond int64, and beyond all that a field may hold
 
 
 class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
@@ -216,8 +216,8 @@ def _number(text: str, names: dict[str, int]) -> int:
     return number
 
 
-_MOST_RULES = 20
-_MOST_TEXT = 64 * 1024
+_MOST_RULES = 20  # upstream maxPodFailurePolicyRules
+_MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit
 
 
 class _UnreadableJob(ValueError):  # noqa: N818 - becomes a field error
@@ -293,8 +293,8 @@ def _index(text: str, completions: int) -> int:
 
 JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
-_MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000
-_MOST_WITH_MANY = 10_000
+_MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others
+_MOST_WITH_MANY = 10_000  # upstream parallelismLimitForHighCompletions and maxFailedIndexesLimitForHighCompletions
 _RANDOM_SUFFIX = "xxxxx"
 """As long as the suffix that the API server adds to a generateName."""
 

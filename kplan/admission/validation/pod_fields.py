@@ -48,7 +48,7 @@ from kplan.api.core import HUGE_PAGES, plain_totals
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import InvalidQuantity, Quantity, parse
 
-_MOST_SPEC_KIB = 64
+_MOST_SPEC_KIB = 64  # upstream maxGMSACredentialSpecLengthInKiB
 _MOST_DOMAIN, _MOST_USER = 256, 104
 _NET_BIOS = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
@@ -162,7 +162,7 @@ def host_process_errors(spec: Object, path: str) -> Errors:
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_MOST_SYSCTL = 253
+_MOST_SYSCTL = 253  # upstream SysctlMaxLength
 _IPC_SYSCTLS = r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*"
 _id = between(0, MOST_ID)
 _most_path = at_most_bytes(4095)

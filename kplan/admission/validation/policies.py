@@ -39,7 +39,7 @@ from kplan.admission.validation.pod_fields import (
     standard_name_errors,
 )
 from kplan.admission.validation.pods import above_all_errors, share_errors
-from kplan.api.quantity import parse
+from kplan.api.quantity import MAX_MILLI_VALUE, parse
 
 _SYSTEM = "system-"
 _SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -98,7 +98,6 @@ _PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
 _PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
-_MOST_MILLI = (2**63 - 1) // 1000
 
 
 def _hard_errors(hard: Object, path: str) -> Errors:
@@ -258,7 +257,7 @@ def _ratio_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
     if "min" not in amounts or "max" not in amounts or parse(amounts["min"]).nanos == 0:
         return
     exact, low, high = parse(ratio), parse(amounts["min"]), parse(amounts["max"])
-    if max(exact.value(), low.value(), high.value()) < _MOST_MILLI:
+    if max(exact.value(), low.value(), high.value()) < MAX_MILLI_VALUE:
         most, stated = high.milli_value() / low.milli_value(), exact.milli_value() / 1000
     else:
         most, stated = high.value() / low.value(), float(exact.value())

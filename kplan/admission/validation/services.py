@@ -146,7 +146,7 @@ def _released(old: Object, new: Object) -> Errors:
             yield invalid("spec.ipFamilyPolicy", new["ipFamilyPolicy"], words)
 
 
-_MOST_AFFINITY = 86_400
+_MOST_AFFINITY = 86_400  # a day (upstream MaxClientIPServiceAffinitySeconds)
 
 
 def _kind_errors(spec: Object, path: str) -> Errors:

@@ -323,7 +323,7 @@ def _topology(term: TopologySelectorTerm) -> str:
 
 
 _FULL = 100
-_MAX_EXACT = np.iinfo(np.int64).max // _FULL
+_MAX_EXACT = np.iinfo(np.int64).max // _FULL  # beyond it, a hundredfold overflows int64
 
 
 class _ClassSums:
