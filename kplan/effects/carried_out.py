@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -147,6 +148,8 @@ class CarriedOut:
     #: tells what differs between draws of the same change; None if nobody asks
     luck: LuckOf | None = field(default=None, repr=False, compare=False)
     queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
+    is_over: bool = True  #: nothing more is to happen
+    is_queue: bool = False  #: without a change: what becomes of the cluster as it is
     is_roomy: bool = False  #: all of them get nodes, whatever is drawn
     asked: frozenset[str] = frozenset()  #: the same of those that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
@@ -227,13 +230,19 @@ class CarriedOut:
 
         Such as a stateful set that waits for a pod of it to be ready, or to be gone from a lost node.
         """
+        lost, before = self.simulation.lost_nodes - self.origin.at_rest.lost_nodes, self.origin.at_rest
+        # Pods that would have gone in any case, and that nothing ends.
+        gone = () if self.is_queue else self.simulation.node_lifecycle.due
+        pods = (pod for pod in self.simulation.pods.values() if gone and pod.is_terminating and pod.key in gone)
+        due = Counter(map(self.simulation.workload_of, pods))
         return [
             workload.key
             for workload in self.workloads
-            if workload.kind in SCALED
+            if self.is_over
+            and workload.kind in SCALED
             and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
             and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
-            and _lacking(self.simulation, workload.key) > _lacking(self.origin.at_rest, workload.key)
+            and _lacking(self.simulation, workload.key, lost) - due[workload.key] > _lacking(before, workload.key)
         ]
 
     @property
@@ -242,12 +251,13 @@ class CarriedOut:
         return ()
 
 
-def _lacking(simulation: Simulation, key: str) -> int:
-    """Return how many pods of a workload do not exist that it wants."""
+def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int:
+    """Return how many pods a workload wants that do not exist, are told to go, or are on lost nodes."""
     workload = simulation.workloads.find(key)
     if workload is None or any(owner.is_cut_short for owner in workload.owners):
         return 0
-    return workload.desired - sum(len(owner.pods) for owner in workload.owners)
+    pods = (pod for owner in workload.owners for pod in owner.pods.values())
+    return workload.desired - sum(not pod.is_terminating and pod.node not in lost for pod in pods)
 
 
 def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:

@@ -140,7 +140,7 @@ def carry_out(
             if not is_about_some:
                 return change
             roomy = course.is_roomy and not workloads
-            return dataclasses.replace(change, asked=course.asked, pods=pods, is_roomy=roomy)
+            return dataclasses.replace(change, asked=course.asked, pods=pods, is_roomy=roomy, is_queue=not workloads)
         simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions)
@@ -191,6 +191,8 @@ def follow(
     ----------
     course : of the scheduling queue in this simulation, which is worked off before
     """
+    if course is None:
+        simulation.node_lifecycle.go_on()
     applying = Applying(simulation, base.objects.nodes, rollout)
     simulation.maker.leave_free(update.obj for update in updates.all)
     applied: list[Applied] = []

@@ -99,6 +99,8 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     if any(at_rest.workload_of(pod) in known.uncertain for pod in leaving):
         return None
     simulation = begin(base)
+    if not simulation.node_lifecycle.is_well:
+        return None
     simulation.any_node = AnyNodeTaker(known, [base.session.cluster.nodes.row_of[name] for name in nodes])
     try:
         change = empty(simulation, base, nodes, how, options=options, waits=True)
@@ -135,6 +137,7 @@ def empty(
     waits: bool = False,
 ) -> ChangePlan:
     """Drain nodes in a fresh simulation, or lose them, which `base` lacks then; parameters as for `drain`."""
+    simulation.node_lifecycle.go_on()
     work = Drain(simulation, options or DrainOptions())
     if how == "lost":
         work.lose(nodes, "its node is lost")
@@ -146,6 +149,8 @@ def empty(
             work.one_by_one(work.leaving(nodes), waits=waits)
         else:
             work.in_turn(nodes)
+    if not simulation.node_lifecycle.is_well:
+        simulation.run()  # what has failed already goes on, also where no pod is evicted
     left_out = [*nodes_not_reached([work]), *drains_that_hang([work])]
     return ChangePlan(simulation, base, drains=[work], left_out=tuple(left_out), options=options or DrainOptions())
 

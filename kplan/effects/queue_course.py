@@ -56,6 +56,13 @@ def asked_of(session: Session, question: QuestionPods) -> frozenset[str]:
     return frozenset(infos[queued.pod].key for queued in queue if queued.place not in LEFT_ALONE)
 
 
+def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
+    """Note why kube-scheduler does not schedule a pod."""
+    result = schedule_pod(simulation.session, row)
+    simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome
+    return result
+
+
 class QueueOpening:
     """A cluster in which the pods of a question are pending, and nothing has moved yet."""
 
@@ -78,6 +85,8 @@ class QueueOpening:
         if draws_turns and random is not None:
             simulation.draw_turns(random)
         simulation.max_rounds = self._queue.max_rounds
+        if self._queue.pods is None or self._queue.with_pending:
+            simulation.node_lifecycle.go_on()
         return QueueCourse(watched(simulation, self._base), self._question)
 
 
@@ -108,9 +117,7 @@ class QueueCourse:
         for queued in self.queue:
             if queued.place in LEFT_ALONE or queued.pod in refused:
                 self.attempts.append(queued.pod)
-                result = schedule_pod(simulation.session, queued.pod)
-                simulation.messages[queued.pod], simulation.outcomes[queued.pod] = result.message, result.outcome
-                yield result
+                yield note_left_alone(simulation, queued.pod)
         simulation.try_pending(tried)
         for result in simulation.decisions():
             self.attempts.append(result.pod)

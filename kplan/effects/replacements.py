@@ -108,6 +108,31 @@ class Replacements:
             added.key for removed, added in replaced if removed and added and removed.pod in self._waited
         }
 
+        self._waiters |= self._exchanged
+
+    @cached_property
+    def _due(self) -> frozenset[str]:
+        """Pods that go in any case from nodes that were not well before; without a change, they are the answer."""
+        return frozenset() if self._change.is_queue else self._simulation.node_lifecycle.due
+
+    @cached_property
+    def _exchanged(self) -> frozenset[str]:
+        """New pods that wait in place of others of their workload that waited before and got nodes: it lacks none."""
+        placed = Counter(
+            one.workload for one in self.all if one.pod in self._was_pending and one.action is Action.PLACED
+        )
+        for one in self.all:
+            if one.added_key in self._was_pending and one.action is Action.MOVED:
+                placed[one.workload] += 1
+        waiting: list[str] = []
+        for one in self.all if placed else ():
+            added = one.added
+            if added is not None and added.is_new and one.action is Action.PENDING and one.pod not in self._waited:
+                if placed[one.workload] > 0:
+                    waiting.append(added.key)
+                placed[one.workload] -= 1
+        return frozenset(waiting)
+
     @cached_property
     def _elsewhere(self) -> frozenset[str]:
         """Pods that wait in any case: those that were pending before, and the replacements of pods that make way."""
@@ -117,10 +142,11 @@ class Replacements:
     def _others(self) -> frozenset[str]:
         """The same, but for what the question is about."""
         asked = self._change.asked
-        if not asked:
-            return self._elsewhere
+        if not self._change.is_queue:  # pods of nodes that were not well before would have gone in any case
+            gone = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in self._due}
+            return self._with_victims((self._waiters - asked) | gone)
         own = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in asked}
-        return self._with_victims(self._waiters - asked - own)
+        return self._with_victims(self._waiters - asked - own - self._exchanged)
 
     def _with_victims(self, waiters: Collection[str]) -> frozenset[str]:
         pods, n_known = set(waiters), -1
@@ -172,6 +198,7 @@ class Replacements:
             (replacement.added is not None and replacement.added.key in self._elsewhere)
             or (replacement.removed is not None and replacement.removed.pod in self._waited)
             or self._makes_way(replacement, self._elsewhere)
+            or (replacement.removed is not None and replacement.removed.pod in self._due)
         )
         return "waiting" if is_waiting else "change"
 
@@ -223,7 +250,7 @@ class Replacements:
     def happened(self) -> Iterator[Happened]:
         """Yield all events that `--fail-on` can list."""
         yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
-        yield from self._short()
+        yield from self.short()
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
@@ -238,7 +265,7 @@ class Replacements:
         for name in self._change.unavailable:
             yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
 
-    def _short(self) -> Iterator[Happened]:
+    def short(self) -> Iterator[Happened]:
         """Yield the workloads that end with less than they want because of the change."""
         own: dict[str, list[ObservedPod]] = {}
         for one in self.all:
@@ -284,6 +311,7 @@ def _without_change(base: Base) -> Mapping[str, Action]:
     """Return what becomes of the pods that make way for others where the pending pods alone are scheduled, by name."""
     if base not in _WITHOUT_CHANGE:
         simulation = begin(base)
+        simulation.node_lifecycle.go_on()
         simulation.retry_pending()
         simulation.run()
         replacements = Replacements(base, CarriedOut(simulation, base)).all

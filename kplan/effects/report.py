@@ -112,7 +112,7 @@ def change_report(
     session = base.fork(question)
     before, after = _clusters(base, change)
     counted = pods.replacements.counted(chosen)
-    if command == "plan" and not change.applied and STUCK in chosen:
+    if command == "plan" and change.is_queue and STUCK in chosen:
         counted += [Counted(one.object, one.code) for one in warnings if one.code == MISSING_REPLICAS]
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
@@ -164,7 +164,7 @@ def _missing(base: Base, change: CarriedOut, command: str) -> Iterator[InputWarn
 
 
 def _is_about_all(base: Base, change: CarriedOut, command: str) -> bool:
-    return command == "plan" and not change.applied and set(base.pending_keys()) <= set(change.queue)
+    return command == "plan" and change.is_queue and set(base.pending_keys()) <= set(change.queue)
 
 
 def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:

@@ -22,12 +22,14 @@ from kplan.changes import values as c
 from kplan.changes.timed import Timed, read_changes, taint_of
 from kplan.cluster.base import Base
 from kplan.documents.change import Change, StepEvent, Timeline, WorkloadState
+from kplan.documents.queue import QueuePlace
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for
 from kplan.effects.drains import check_nodes, drains_that_hang, left_on_lost, nodes_not_reached
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
+from kplan.effects.queue_course import note_left_alone
 from kplan.effects.watching import watched
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
@@ -48,7 +50,6 @@ from kplan.subjects.incoming import with_objects
 from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload, job_of_run
 
-_LEFT_BEHIND = ("DaemonSet", "Pod")
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
 
@@ -61,7 +62,6 @@ class TimelinePlan(ChangePlan):
     """Changes carried out with a clock."""
 
     until: float | None = None  #: seconds after which the look ahead ends; None for no limit
-    is_over: bool = True  #: nothing more is to happen
     min_ready: IntOrString = 1  #: how many pods of each workload must stay ready
     occupancy: Occupancy | None = field(default=None, repr=False)  #: the queue and the nodes over time
 
@@ -71,26 +71,6 @@ class TimelinePlan(ChangePlan):
         is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
         timeline = timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
         return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
-
-    @property
-    def not_replaced(self) -> list[str]:
-        """See `CarriedOut`; and those of which pods stay on lost nodes, but for what is replaced nowhere."""
-        simulation = self.simulation
-        if not self.is_over:
-            return []
-        lacking = [*super().not_replaced]
-        if not simulation.lost_nodes:
-            return lacking
-        there = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.node in simulation.lost_nodes}
-        return lacking + [
-            workload.key
-            for workload in self.workloads
-            if workload.key in there
-            and workload.key not in lacking
-            and workload.kind not in _LEFT_BEHIND
-            and workload.state is WorkloadState.STUCK
-            and not (workload.pod or workload.because)
-        ]
 
     @property
     def unavailable(self) -> list[str]:
@@ -139,7 +119,7 @@ def carry_out_in_time(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     retries_pending: bool = False,
-    asked: Collection[str] = (),
+    asked: Collection[str] | None = None,
     replaced: Mapping[str, Any] = {},
     removes_nodes: bool = False,
     is_watched: bool = False,
@@ -172,8 +152,11 @@ def carry_out_in_time(
         simulation.provisioner.remove_too(simulation)
     occupancy = Occupancy(simulation) if is_watched else None
     if retries_pending:
-        infos = base.session.cluster.pods.infos
-        queue = tuple(infos[queued.pod].key for queued in in_turn(base.session, base.pending().rows))
+        turns, infos = in_turn(base.session, base.pending().rows), base.session.cluster.pods.infos
+        queue = tuple(infos[queued.pod].key for queued in turns)
+        for queued in turns:
+            if queued.place is QueuePlace.FOREIGN:
+                note_left_alone(simulation, queued.pod)
         simulation.retry_pending()
 
     def once_more(
@@ -206,7 +189,8 @@ def carry_out_in_time(
         min_ready=clock.min_ready,
         occupancy=occupancy,
         queue=queue,
-        asked=frozenset(queue).intersection(asked),
+        asked=frozenset(queue).intersection(asked or ()),
+        is_queue=asked is not None and not any(step.workloads for step in steps),
         again=again,
         retry=lambda objects: once_more(base, objects=objects),
     )

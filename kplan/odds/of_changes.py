@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import UnsetType
 
-from kplan.answers.verdict import Happened
+from kplan.answers.verdict import STUCK, Happened
 from kplan.changes.timed import Timed
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
@@ -16,11 +16,13 @@ from kplan.effects.carried_out import CarriedOut
 from kplan.effects.change import ChangePlan, follow, updates_of
 from kplan.effects.clock import Clock
 from kplan.effects.drains import base_without_nodes, check_nodes, empty
+from kplan.effects.missing import missing_replicas
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.effects.timeline import carry_out_in_time
 from kplan.effects.watching import begin
+from kplan.facts import InputWarning
 from kplan.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, How
@@ -57,6 +59,7 @@ def in_time(
     clock: Clock,
     rollout: Rollout = "auto",
     retries_pending: bool = False,
+    asked: Collection[str] | None = None,
     is_single: bool = False,
 ) -> Prepared:
     """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
@@ -67,6 +70,8 @@ def in_time(
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in work.leaving(nodes)]
     updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
 
+    missing = () if asked is None or workloads else missing_replicas(base)
+
     def run(generator: BranchRandom) -> Ending:
         change = carry_out_in_time(
             base,
@@ -75,10 +80,11 @@ def in_time(
             durations=durations,
             rollout=rollout,
             retries_pending=retries_pending,
+            asked=asked,
             draws=generator,
             draws_turns=not is_single,
         )
-        return _ending(base, change)
+        return _ending(base, change, missing)
 
     return Prepared(pods, run, tuple(update.key for update in updates.all))
 
@@ -133,7 +139,7 @@ def _prepared(
     return Prepared(pods, run, workloads)
 
 
-def _ending(base: Base, change: CarriedOut) -> Ending:
+def _ending(base: Base, change: CarriedOut, missing: Iterable[InputWarning] = ()) -> Ending:
     replacements = Replacements(base, change)
     obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
     ends: dict[str, End] = {}
@@ -155,7 +161,7 @@ def _ending(base: Base, change: CarriedOut) -> Ending:
         moved.append(DrawnPod(key, workload, node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
-    happened = tuple(dict.fromkeys(_outlined(replacements.happened())))
+    happened = tuple(dict.fromkeys((*_outlined(replacements.happened()), *happened_before(missing))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return Ending(
         ends,
@@ -170,7 +176,7 @@ def _ending(base: Base, change: CarriedOut) -> Ending:
         },
         moved=tuple(moved),
         seconds=None if isinstance(change.timeline, UnsetType) else round(change.timeline.end, 1),
-        warnings=change_warnings(change),
+        warnings=(*change_warnings(change), *missing),
         groups=group_endings(change.simulation.session, added, change.simulation.pods),
     )
 
@@ -183,6 +189,11 @@ def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:
         node=(replacement.removed.node or "") if replacement.removed is not None else "",
         was_pending=was_pending,
     )
+
+
+def happened_before(missing: Iterable[InputWarning]) -> Iterator[Happened]:
+    """Yield the replicas that were missing before as what counts."""
+    yield from (Happened(STUCK, Counted(one.object, one.code)) for one in missing)
 
 
 def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:

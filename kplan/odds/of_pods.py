@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from kplan.answers.verdict import Happened
 from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.in_order import run_of
@@ -24,6 +25,7 @@ class Begun(msgspec.Struct, frozen=True):
     session: Session
     run: Run
     latest: Callable[[], Iterable[int]]  #: returns, after the run, the pods of the question or their replacements
+    happened: Callable[[], tuple[Happened, ...]] = tuple  #: returns, after the run, what else counts
 
 
 def in_order(
@@ -74,9 +76,8 @@ def prepared(
                 continue
             ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
             unplaced[pod.key] = messages.get(row, "")
-        return Ending(
-            ends, evicted, violates, unplaced, groups=group_endings(session, (*question.rows, *begun.latest()))
-        )
+        groups = group_endings(session, (*question.rows, *begun.latest()))
+        return Ending(ends, evicted, violates, unplaced, happened=begun.happened(), groups=groups)
 
     return Prepared(pods, carry_out, question=question)
 

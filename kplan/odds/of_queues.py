@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import structs
 
+from kplan.answers.verdict import Happened
 from kplan.cluster.base import Base
 from kplan.documents.queue import QueuePlace
-from kplan.effects.queue_course import QueueOpening, WorkedOff
+from kplan.effects.carried_out import CarriedOut
+from kplan.effects.missing import missing_replicas
+from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
+from kplan.effects.replacements import Replacements
+from kplan.odds.of_changes import happened_before
 from kplan.odds.of_pods import Begun, prepared
 from kplan.odds.runs import BranchRandom, Prepared
 from kplan.simulation.queue import in_turn
 from kplan.subjects.workload_pods import QuestionPods
+
+_OF_WORKLOADS = ("Refused", "JobFailed", "NotReplaced", "Stuck")
 
 
 def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepared:
@@ -18,9 +27,21 @@ def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepar
     question = _queued(base, queue.pods_of(base))
     opening = QueueOpening(base, queue, question)
 
+    missing = missing_replicas(base) if queue.pods is None or queue.with_pending else ()
+
+    def happened(course: QueueCourse) -> tuple[Happened, ...]:
+        change = CarriedOut(course.simulation, base, asked=course.asked, is_queue=True)
+        short = Replacements(base, change).short()
+        return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(missing))
+
     def begun(generator: BranchRandom) -> Begun:
         course = opening.begin(generator, draws_turns=not is_single)
-        return Begun(course.simulation.session, iter(course), lambda: map(course.latest, question.rows))
+        return Begun(
+            course.simulation.session,
+            iter(course),
+            lambda: map(course.latest, question.rows),
+            partial(happened, course),
+        )
 
     return prepared(base, question, begun, is_single=is_single, settles=True)
 

@@ -74,6 +74,7 @@ class Odds(Answer):
         waiting = (_pending_rule(self.tally.pods[key], fail_on) for key in ending.keys(Rest.PENDING))
         return (
             any(waiting)
+            or any(event.counts(fail_on) for event in ending.happened)
             or (PREEMPTION in fail_on and bool(ending.evicted))
             or (PDB_VIOLATION in fail_on and ending.violates)
         )
@@ -287,15 +288,15 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     """Return whether anything in `fail_on` happens in any run, and in how many."""
     runs = odds.runs
     counted: list[Counted] = []
+    times: Counter[tuple[Condition, Counted]] = Counter()
+    for happened, n in odds.tally.happened.items():
+        if happened.counts(fail_on):
+            times[happened.condition, happened.counted] += n
+    # What counts under two conditions happens only once.
+    most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
+    ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
+    counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
     if odds.is_change:
-        times: Counter[tuple[Condition, Counted]] = Counter()
-        for happened, n in odds.tally.happened.items():
-            if happened.counts(fail_on):
-                times[happened.condition, happened.counted] += n
-        # What counts under two conditions happens only once.
-        most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
-        ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
-        counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
         return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
     waiting: dict[tuple[str, str], list[str]] = {}
     for pod in odds.pods:

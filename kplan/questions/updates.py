@@ -107,7 +107,7 @@ def applied_in_time(
         rollout=rollout,
         decisions=decisions,
         retries_pending=is_watched,
-        asked=asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else (),
+        asked=asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else None,
         removes_nodes=removes_nodes,
         is_watched=is_watched,
     )
@@ -115,15 +115,20 @@ def applied_in_time(
 
 
 def drawn_in_time(
-    subject: Subject, clock: Clock, rollout: RolloutMode, *, retries_pending: bool = False
+    subject: Subject, clock: Clock, rollout: RolloutMode, *, queue: WorkedOff | None = None
 ) -> tuple[Base, Drawn]:
     """Return the change with a clock as a question that is drawn many times, and its cluster."""
     from kplan.changes.timed import applied
+    from kplan.effects.queue_course import asked_of
     from kplan.odds.of_changes import in_time
 
     base, workloads = subject.applied()
     steps = (applied(workloads),)
-    return base, partial(in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=retries_pending)
+    is_about_some = queue is not None and (queue.pods or not workloads)
+    asked = asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else None
+    return base, partial(
+        in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=queue is not None, asked=asked
+    )
 
 
 def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode, queue: WorkedOff | None = None) -> Drawn:

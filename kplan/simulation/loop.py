@@ -76,6 +76,10 @@ class Simulation(Scheduling):
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
         forked._queue = self._queue.fork(session)
         forked.groups = self.groups.fork(forked)
+        forked.node_lifecycle.silent, forked.node_lifecycle.is_well = (
+            self.node_lifecycle.silent,
+            self.node_lifecycle.is_well,
+        )
         return forked
 
     def bind(self, row: int, place: int) -> None:

@@ -68,6 +68,12 @@ def is_of_cloud(node: Node) -> bool:
     return "://" in machine and not machine.startswith(_NOT_CLOUDS)
 
 
+def is_well(node: Node) -> bool:
+    """Tell whether a node is ready, and has no taint because of which pods leave."""
+    ready = (condition.status for condition in node.status.conditions if condition.type == READY)
+    return next(ready, _TRUE) == _TRUE and all(taint.effect != NO_EXECUTE for taint in node.spec.taints)
+
+
 class NodeLifecycle:
     """The nodes of a simulation; they are all well until something else is noted."""
 
@@ -81,19 +87,32 @@ class NodeLifecycle:
         self._without_machine: set[str] = set()
         self._zones: dict[str, Zone] = {}
         self._has_begun = False
+        #: nodes whose kubelets do not answer when the simulation starts, with the times when they were heard last
+        self.silent: Mapping[str, float] = {}
+        #: every node answers and is ready then, and none has taints because of which pods leave
+        self.is_well = True
 
-    def begin(self, silent: Mapping[str, float]) -> None:
-        """Take up what has happened to nodes before the simulation starts.
+    @property
+    def due(self) -> frozenset[str]:
+        """NAMESPACE/NAME of the pods that have gone from nodes that were not well when the simulation started."""
+        return frozenset(self._evictions.due)
 
-        Parameters
-        ----------
-        silent : nodes whose kubelets do not answer, with the times when they were heard last
-        """
+    def go_on(self) -> None:
+        """Take up what has failed before, unless that is done; nothing to do where all nodes are well."""
+        if not self._has_begun and not self.is_well:
+            self.begin()
+
+    def begin(self) -> None:
+        """Take up what has happened to nodes before the simulation starts."""
         self._has_begun = True
-        simulation = self._simulation
-        for node in self._nodes():
+        simulation, nodes = self._simulation, self._nodes()
+        names = (node.metadata.name for node in nodes)
+        silent = {name: self.silent[name] for name in names if name in self.silent}
+        for node in nodes:
             name, taints = node.metadata.name, self._no_execute(node.metadata.name)
             status = self._condition(name, READY)
+            if name in silent or not is_well(node):
+                self._evictions.tainted_before.add(name)
             if name in silent:
                 self._silent[name] = silent[name]
                 self._down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}

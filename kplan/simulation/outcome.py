@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from kplan.api.names import WorkloadRef
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
+from kplan.framework.cycle import schedule_pod, stored_message_of
+from kplan.framework.results import Outcome
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
@@ -121,9 +123,11 @@ def _describe(
         state = WorkloadState.UNCHANGED
     if blocked and not pending:
         state = WorkloadState.BLOCKED
-    stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
     refusal = why_failed or next(refusals, "") or (_waits_for(owner) if state is WorkloadState.STUCK else "")
+    stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
+    if refusal and stuck is not None and not stuck.is_new:
+        stuck = None  # it waited before; what holds the change up is that further pods are refused
     missing = max(desired - len(pods), 0) if any(theirs.is_cut_short for theirs in owners) else 0
     return WorkloadChange(
         kind=ref.kind,
@@ -136,11 +140,19 @@ def _describe(
         pending=len(pending) + missing,
         state=state,
         blocked=len(blocked),
-        because=simulation.messages.get(stuck.row, "")
-        if stuck is not None
-        else refusal or next(iter(blocked.values()), ""),
+        because=_message(simulation, stuck.row) if stuck is not None else refusal or next(iter(blocked.values()), ""),
         pod="" if stuck is None else stuck.key,
     )
+
+
+def _message(simulation: Simulation, row: int) -> str:
+    """Return why a pod is pending; of one that was not tried, what the scheduler says now, not in the snapshot."""
+    if row not in simulation.outcomes and simulation.groups.key_of(row) is None:
+        result = schedule_pod(simulation.session, row)
+        if result.outcome is not Outcome.SCHEDULED:
+            message = stored_message_of(simulation.session, result) or result.message
+            simulation.messages[row], simulation.outcomes[row] = message, result.outcome
+    return simulation.messages.get(row, "")
 
 
 def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[ObservedPod]) -> int:

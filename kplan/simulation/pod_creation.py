@@ -72,6 +72,7 @@ class PodMaker:
         self._used_names: set[str] = set()
         self._sets: set[tuple[str, str]] = set()  #: stateful sets that come, whose pods have numbers
         self._numbers: dict[str, int] = {}
+        self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
         self._admitted: Recent[_Model] = Recent(MAX_MODELS)
         self.warnings: dict[InputWarning, None] = {}
@@ -94,6 +95,7 @@ class PodMaker:
         whole : its whole template, where that is known; otherwise the pod is not validated
         """
         model, refusal = self._model(owner, wanted, whole)
+        self._drawn = None
         name = self._name(owner, wanted)
         pod = model.pod
         metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
@@ -110,6 +112,10 @@ class PodMaker:
                 return PodInfo(pod), missing
         if owner.ref.namespace in self._has_quota:
             pod, refusal = self._admit(pod, whole)
+        if refusal and self._drawn is not None:
+            numbered, number = self._drawn
+            self._numbers[numbered] = number  # the next try gets the same name
+            self._used_names.discard(f"{owner.ref.namespace}/{name}")
         stored = self._with_claims(pod)
         info = PodInfo(stored)
         if (
@@ -270,8 +276,10 @@ class PodMaker:
         set_of_name = owner.ref.namespace, prefix
         if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
             prefix = f"{prefix}-pod"
+        numbered = f"{owner.ref.namespace}/{prefix}"
+        self._drawn = numbered, self._numbers.get(numbered, 0)
         while True:
-            name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
+            name = f"{prefix}-{self._number(numbered)}"
             key = f"{owner.ref.namespace}/{name}"
             if key not in self._used_names and key not in self._snapshot.pod_by_key:
                 self._used_names.add(key)

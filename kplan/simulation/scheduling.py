@@ -148,6 +148,11 @@ class Scheduling(Controlled):
             for plugin in self._preemptors:
                 plugin.set_allowed_disruptions(allowed)
 
+    def note_return(self, pod: ObservedPod, because: str) -> None:
+        """End a simulation when its pods are evicted for this again and again; with a clock, time ends it."""
+        if self.durations is None and self._circles.is_closed(()):
+            self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
+
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
         """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
         nominator, infos = self.session.nominator, self.session.cluster.pods.infos

@@ -15,6 +15,7 @@ from kplan.simulation.desired import IsOn
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import Durations
 from kplan.simulation.loop import Simulation
+from kplan.simulation.node_lifecycle import is_well
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
 from kplan.simulation.owners import Owner
@@ -60,6 +61,8 @@ def start(
     simulation.take_in(members, tries_pending=tries_pending)
     silent = silent_nodes(snapshot, renewed, simulation.now)
     simulation.lose(silent)
+    simulation.node_lifecycle.silent = silent
+    simulation.node_lifecycle.is_well = not silent and all(map(is_well, snapshot.nodes))
     if durations is None:
         leaving = [row for row in simulation.pods if infos[row].is_terminating]
         stay = [row for row in leaving if simulation.pods[row].node in silent]
@@ -70,7 +73,7 @@ def start(
         simulation.begin_clock(
             durations, is_time_known=is_known or bool(renewed), is_fraction_known=bool(renewed) and not is_known
         )
-        simulation.node_lifecycle.begin(silent)
+        simulation.node_lifecycle.begin()
     return simulation
 
 

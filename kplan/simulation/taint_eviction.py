@@ -48,10 +48,13 @@ class TaintEvictions:
 
     def __init__(self, simulation: Scheduling) -> None:
         self._simulation = simulation
+        self.tainted_before: set[str] = set()  #: nodes from which pods were to go when the simulation started
+        self.due: set[str] = set()  #: NAMESPACE/NAME of the pods that have gone from these
 
     def begin(self, node: str, taints: Sequence[Taint]) -> None:
         """Take up the evictions from a node that has been tainted before the simulation starts."""
         simulation = self._simulation
+        self.tainted_before.add(node)
         added = ((seconds(taint.time_added), taint) for taint in taints)
         # Their times are in whole seconds.
         since = ((simulation.now if at is None else at + HALF_A_SECOND, taint) for at, taint in added)
@@ -92,6 +95,9 @@ class TaintEvictions:
         pod = self._simulation.pods.get(row)
         if pod is not None and not pod.is_terminating:
             self._simulation.remove(pod, StepEvent.EVICTED, because)
+            self._simulation.note_return(pod, because)
+            if pod.node in self.tainted_before:
+                self.due.add(pod.key)
 
 
 def _key(row: int) -> str:

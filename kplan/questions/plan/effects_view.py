@@ -336,6 +336,9 @@ def _queue_sentence(document: PlanReport, others: Counter[Action]) -> str:
     ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
     ends += [stay] if still else []
     if not ends:
+        missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+        if missing:
+            return f"{count(missing, 'workload')} cannot create all replicas; no pod is pending"
         return "Nothing to do: no pod is pending"
     return f"{count(len(document.changes) + still, 'pod')}: {', '.join(ends)}"
 

@@ -72,7 +72,7 @@ class Plan(AboutPods, frozen=True):
         if self.timeline is not None:
             from kplan.questions.updates import drawn_in_time
 
-            return drawn_in_time(subject, self.timeline, self.rollout, retries_pending=True)
+            return drawn_in_time(subject, self.timeline, self.rollout, queue=self._queue(subject))
         queue = self._queue(subject)
         if subject.manifests is None:
             return subject.base, partial(in_queue, queue=queue)

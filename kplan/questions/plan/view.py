@@ -253,7 +253,8 @@ def _ends_sentence(document: PlanReport) -> str:
     )
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "gone for good", stay)
-    parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word == "placed"]
+    told = () if is_apart else ("placed",)
+    parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word in told]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further

@@ -18,6 +18,7 @@ CHANGES = [
     "! batch/nightly-export -",
     "~ batch/report-daily-4swkz spot-a-1",
     "! ml/train-ranking-cmm2h -",
+    "~ batch/report-hourly-tklxq spot-a-1",
 ]
 
 
@@ -30,10 +31,10 @@ def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
 
     assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending; at present node spot-b-1 ")
-    assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
-    assert "Utilisation, before -> after: cpu 58% -> 61%" in found.stdout
-    assert "Largest request that still fits: 2450m cpu" in found.stdout
+    assert found.stdout.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 1 moved, 3 left pending; ")
+    assert "  ~  batch/report-daily-4swkz   general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
+    assert "Utilisation, before -> after: cpu 58% -> 62%" in found.stdout
+    assert "Largest request that still fits: 1450m cpu" in found.stdout
     assert found.stdout.splitlines()[-1].startswith("Verdict: failed (exit code 1): unschedulable: ")
 
 
@@ -106,7 +107,7 @@ def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
     together = invoke("plan", web, "-o", "name").stdout.splitlines()
     alone = invoke("plan", web, "-o", "name", "--only-given")
 
-    assert [line.split()[1][:12] for line in together][5:7] == ["default/web-"] * 2
+    assert sum("default/web-" in line for line in together) == 2
     assert len(together) == len(CHANGES) + 2
     assert alone.exit_code == 0
     assert [line[:14] for line in alone.stdout.splitlines()] == ["+ default/web-"] * 2

@@ -1,0 +1,101 @@
+"""A verdict belongs to the question: neither a clock, nor runs, nor a format changes it, nor what is told."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import kplan
+from kplan.cluster.asking import PLAIN, Showing
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.plan import PlanReport
+from kplan.effects.clock import Clock
+from kplan.questions import Drain, ManyRuns, Plan
+from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
+
+Object = dict[str, Any]
+
+
+def deployment(cpu: str = "1", replicas: int = 3) -> Object:
+    labels = {"app": "web"}
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return head("Deployment", "apps/v1", name="web", namespace="default", uid="web") | {
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        }
+    }
+
+
+def quota(cpu: str) -> Object:
+    return head("ResourceQuota", name="team", namespace="default") | {
+        "spec": {"hard": {"requests.cpu": cpu}},
+        "status": {"hard": {"requests.cpu": cpu}, "used": {"requests.cpu": "0"}},
+    }
+
+
+def silent(name: str) -> Object:
+    """Write a node whose pods are to go, as it has not answered for a minute."""
+    gone = node(name)
+    taint = {"key": "node.kubernetes.io/unreachable", "timeAdded": "2026-01-01T00:00:00Z"}
+    gone["spec"]["taints"] = [taint | {"effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    gone["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    return gone
+
+
+NODES = [node("a"), node("b"), node("c", "2")]
+CLUSTERS = {
+    "room": [*NODES, pod("old", "1", node_name="a", owner="ReplicaSet")],
+    "pending": [*NODES, pod("old", "1", node_name="a", owner="ReplicaSet"), pod("big", "9")],
+    "preemption": [*NODES, pod("low", "3", node_name="a", owner="ReplicaSet"), pod("high", "4", priority=9)],
+    "silent node": [*NODES, silent("d"), pod("lost", "1", node_name="d", owner="ReplicaSet")],
+    "quota": [*NODES, quota("2")],
+    "foreign": [*NODES, pod("other", "1") | {"spec": pod("other", "1")["spec"] | {"schedulerName": "other"}}],
+}
+QUESTIONS = {
+    "queue": Plan(),
+    "new": Plan(manifests=(deployment(),)),
+    "too large": Plan(manifests=(deployment("3", 4),)),
+    "drain": Drain(nodes=("a",)),
+}
+
+
+def told(report: PlanReport) -> tuple[object, ...]:
+    """Return what every form of an answer has to tell alike."""
+    return (
+        report.verdict.because,
+        Counter((change.action, change.pod, change.outcome, change.reason) for change in report.changes),
+        sorted((warning.code, warning.object, warning.message) for warning in report.warnings),
+        [(obstacle.pod, obstacle.words, obstacle.remedies) for obstacle in report.obstacles],
+        sorted((one.key, one.ready, one.pending, one.state, one.because) for one in report.workloads),
+    )
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cluster: str, name: str) -> None:
+    planner = kplan.Planner(kplan.load_snapshot(CLUSTERS[cluster]))
+    question = QUESTIONS[name]
+    plain = question.answer(planner)
+    timed = replace(question, timeline=Clock())
+
+    for asked, showing in (
+        (timed, PLAIN),
+        (question, Showing(is_whole=True, nodes=Shown(), with_map=True)),
+        (question, Showing(explain=True, nodes=None, is_whole=True)),
+    ):
+        assert told(asked.answer(planner, showing)) == told(plain)
+    for asked in (question, timed):
+        assert ManyRuns(question=asked, runs=1).answer(planner).verdict.failed == plain.verdict.failed
+
+
+@pytest.mark.parametrize("question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("3", 40),))])
+def test_where_jobs_end_in_time_the_verdict_stays(question: Plan | Drain) -> None:
+    planner = kplan.Planner(kplan.load_snapshot("demo"))
+
+    timed = replace(question, timeline=Clock()).answer(planner)
+
+    assert timed.verdict.failed == question.answer(planner).verdict.failed
