@@ -1,9 +1,11 @@
 """Statuses, and the profile's plugins held against the extension points."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kplan.config.loading import default_configuration
-from kplan.framework.interface import SUCCESS, CycleState, Plugin, Scope, Status
+from kplan.framework.interface import SUCCESS, CycleState, Nominator, Plugin, Scope, Status
 from kplan.framework.listers import Listers
 from kplan.plugins.registry import plugin_factory
 from kplan.snapshot.model import Snapshot
@@ -51,3 +53,48 @@ def test_every_in_tree_plugin_has_its_name_a_scope_and_a_method_for_each_point_w
     for name, plugin in plugins.items():
         assert isinstance(plugin, Plugin)
         assert (plugin.name, type(plugin).__name__, type(plugin.scope)) == (name, name, Scope)
+
+
+MOVES = st.lists(st.tuples(st.integers(0, 4), st.none() | st.integers(0, 2)), max_size=15)
+
+
+def play(nominator, model, moves):
+    """Nominate and drop, here and in a list of (pod, row) in the order of the nominations."""
+    for pod, row in moves:
+        model[:] = [each for each in model if each[0] != pod]
+        if row is None:
+            nominator.drop(pod)
+        else:
+            nominator.nominate(pod, row)
+            model.append((pod, row))
+
+
+def read(nominator):
+    return (
+        bool(nominator),
+        {row: nominator.pods_for(row) for row in range(3)},
+        [nominator.row_of(pod) for pod in range(5)],
+        nominator.rows(),
+    )
+
+
+def plainly(model):
+    return (
+        bool(model),
+        {row: tuple(pod for pod, where in model if where == row) for row in range(3)},
+        [dict(model).get(pod) for pod in range(5)],
+        sorted({row for _, row in model}),
+    )
+
+
+@settings(deadline=None)
+@given(MOVES, MOVES)
+def test_a_pod_is_promised_the_node_that_it_was_promised_last(moves, more):
+    nominator, model = Nominator(), []
+    play(nominator, model, moves)
+    assert read(nominator) == plainly(model)
+
+    twin, other = nominator.copy(), list(model)
+    play(twin, other, more)
+    assert read(twin) == plainly(other)
+    assert read(nominator) == plainly(model)
