@@ -14,7 +14,7 @@ RUN python -m venv /opt/kplan \
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="kplan" \
-      org.opencontainers.image.description="Shows where pods would land, whom they evict, and why" \
+      org.opencontainers.image.description="Why is my pod pending, can it be scheduled, what if a node goes" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/kplan /opt/kplan
 ENV PATH=/opt/kplan/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -345,6 +345,22 @@ def test_a_release_is_one_command(checkout: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_an_entry_that_is_written_for_a_release_stays_as_it_stands(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout)
+    written = "# Changelog\n\n## [Unreleased]\n\n## [7.1.0] - 2026-11-24\n\n- Faster.\n"
+    (checkout / "CHANGELOG.md").write_text(written)
+    git(checkout, "commit", "--quiet", "--all", "--message", "Write the entry")
+
+    script("make").make("7.1.0", checkout)
+
+    assert (checkout / "CHANGELOG.md").read_text() == written
+    assert git(checkout, "log", "-1", "--format=%s %D").strip() == "Release 7.1.0 HEAD -> main, tag: v7.1.0"
+    with pytest.raises(ValueError, match=r"v7\.1\.0 is tagged already"):
+        script("make").make("7.1.0", checkout)
+
+
 @pytest.mark.parametrize(
     ("version", "break_it", "words"),
     [

@@ -30,12 +30,16 @@ _UNRELEASED = re.compile(r"(?ms)^## \[Unreleased\]\n(.*?)(?=^## \[|\Z)")
 def released(changelog: str, version: str, day: str) -> str:
     """Return the changelog with its unreleased entries under the heading of a release.
 
+    An entry that somebody has written for the release already, as the newest one, stays as it stands.
+
     Raises
     ------
     ValueError
-        nothing is unreleased, or the release is there already
+        nothing is unreleased, or the release is an older one
     """
     entries = _UNRELEASED.search(changelog)
+    if entries and not entries[1].strip() and changelog.startswith(f"## [{version}]", entries.end()):
+        return changelog
     if entries is None or not entries[1].strip():
         raise ValueError("CHANGELOG.md has nothing under [Unreleased]: say what changed first")
     if f"## [{version}]" in changelog:
@@ -77,6 +81,8 @@ def make(version: str, root: Path = ROOT) -> None:
         raise ValueError(f"{version!r} is no version: expected three numbers, such as 0.2.0")
     if _git(root, "status", "--porcelain"):
         raise ValueError("the working tree has changes that are not committed")
+    if _git(root, "tag", "--list", f"v{version}"):
+        raise ValueError(f"v{version} is tagged already")
     texts = versioned(version, root)
     before = {path: path.read_bytes() for path in texts}
     try:
@@ -87,7 +93,7 @@ def make(version: str, root: Path = ROOT) -> None:
         for path, content in before.items():
             path.write_bytes(content)
         raise
-    _git(root, "commit", "--quiet", "--all", "--message", f"Release {version}")
+    _git(root, "commit", "--quiet", "--all", "--allow-empty", "--message", f"Release {version}")
     _git(root, "tag", "--annotate", f"v{version}", "--message", f"kplan {version}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PLATFORMS = ("darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64")
-SUMMARY = "Show where pods would land, and whom they evict"
+SUMMARY = "Why is my pod pending, and what if a node goes"
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _TAG = re.compile(r"v\d+\.\d+\.\d+")
 
