@@ -190,16 +190,12 @@ class NewNodes:
     def __init__(self, base: Base, shape: PricedShape) -> None:
         self._shape = shape
         self._existing = base.objects.node_by_name
-        self._daemons = [pod for template, pod in _daemons_of(base) if runs_on(template, shape.node)]
-
-    @property
-    def n_daemons(self) -> int:
-        return len(self._daemons)
+        self.daemons = [pod for template, pod in _daemons_of(base) if runs_on(template, shape.node)]
 
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
         name_of = Namer(self._existing)
         names = [name_of.name(self._shape.name) for _ in range(n)]
-        return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self._daemons]
+        return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self.daemons]
 
     def _node(self, name: str) -> Node:
         model = self._shape.node
@@ -319,7 +315,7 @@ class _Search:
             taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in shape.node.spec.taints),
             alone=self._alone[index],
             helps=not self._is_out[index],
-            daemons=self._new[index].n_daemons,
+            daemons=len(self._new[index].daemons),
         )
 
     def price(self, mix: Mix) -> Decimal:

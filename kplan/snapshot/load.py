@@ -1,4 +1,4 @@
-"""Loading a cluster: from files in any common form, from objects in memory, or the built-in demo.
+"""Loading a cluster: from files in any common form, from objects in memory, or the built-in demo; and several at once.
 
 Which defaults are filled in depends on the source. Objects with a uid were served by an API server, and stay as the
 real scheduler sees them. Objects without one are completed as an API server does on creation. Objects in kplan's
@@ -7,6 +7,9 @@ snapshot files are complete already.
 
 from __future__ import annotations
 
+import gzip
+import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +24,7 @@ from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, type_
 from kplan.api.names import object_name
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
-from kplan.reading.files import SNAPSHOTS, STANDARD_INPUT, Progress
+from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, Progress, files_below, is_archive
 from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.snapshot.build import TIME_HINT, Place, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
@@ -434,3 +437,32 @@ def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
         raise ManifestError(problems)
     completed: Pod = complete(pod, kind)
     return completed
+
+
+_OWN_HEAD = re.compile(rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b""")
+_HEAD_BYTES = 4096
+
+
+def snapshots_of(directory: Path) -> list[str]:
+    """Return the snapshots of several clusters in a directory; the directory itself where it holds one cluster.
+
+    Each is a file of kplan's own, or an archive: other files are parts of one cluster.
+    """
+    problems: list[Problem] = []
+    paths = [*files_below(directory, problems), *filter(is_archive, directory.iterdir())]
+    if problems or len(paths) < 2 or not all(is_archive(path) or _is_own(path) for path in paths):
+        return [str(directory)]
+    return [str(path) for path in sorted(paths)]
+
+
+def _is_own(path: Path) -> bool:
+    """Tell by its beginning whether a file is a snapshot of kplan."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head.startswith(GZIP_MAGIC):
+            with gzip.open(path) as packed:
+                head = packed.read(_HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return _OWN_HEAD.match(head) is not None

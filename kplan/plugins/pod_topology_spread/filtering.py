@@ -62,10 +62,6 @@ class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
         selector = NOTHING if self.selector.is_empty else self.selector
         return PodMatch(((frozenset((namespace,)), selector),), skip_terminating=True)
 
-    def change_match(self, namespace: str) -> PodMatch:
-        """Return the pods that count when they are added or removed; upstream makes no exceptions here."""
-        return PodMatch(((frozenset((namespace,)), self.selector),))
-
 
 def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint], pod_labels: Mapping[str, str], action: str, *, compares: bool
@@ -197,7 +193,8 @@ class HardConstraint:
 
     @cached_property
     def _change_match(self) -> PodMatch:
-        return self.constraint.change_match(self._namespace)
+        """The pods that count when they are added or removed; upstream makes no exceptions here."""
+        return PodMatch(((frozenset((self._namespace,)), self.constraint.selector),))
 
     @cached_property
     def _is_domain(self) -> BoolArray:

@@ -59,7 +59,7 @@ class _PlaceFlags(GrowingFlags):
         sources: dict[str, None] = {}
         for name in self.cluster.snapshot or [os.environ.get(SNAPSHOT, "")]:
             if os.path.isdir(name):  # noqa: PTH112 - a path cannot tell of a name that is too long
-                from kplan.snapshot.clusters import snapshots_of
+                from kplan.snapshot.load import snapshots_of
 
                 sources |= dict.fromkeys(snapshots_of(Path(name)))
             else:
