@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
-from kplan.api.quantity import count
+from kplan.api.quantity import count, listing
 from kplan.documents.change import (
     PodDuration,
     PodDurations,
@@ -20,9 +20,10 @@ from kplan.documents.change import (
     WorkloadWaits,
 )
 from kplan.documents.plan import PlanReport
+from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.view import Case
-from kplan.report.words import object_title, seconds_text
+from kplan.report.words import grouped, name_ranges, object_title, seconds_text
 
 _PARTS = 12
 _MOST_WAITING = 15
@@ -99,7 +100,9 @@ def _over_time(timeline: Timeline, queue: QueueTimeline, usages: dict[str, Usage
         [f"{round(_mean(usage.over_time, *span), 1):g} %" for span in itertools.pairwise(bounds)]
         for usage in usages.values()
     ]
-    rows = [(f"from {seconds_text(start)}", *texts) for start, *texts in zip(bounds[:-1], *columns, strict=True)]
+    parts = [(f"from {seconds_text(start)}", *texts) for start, *texts in zip(bounds[:-1], *columns, strict=True)]
+    # A row holds until the next one: parts that say the same are one.
+    rows = [next(same) for _, same in itertools.groupby(parts, key=lambda part: part[1:])]
     return Table(("TIME", "MOST WAITING", *(f"MEAN {name}" for name in usages)), tuple(rows), "<" + ">" * len(columns))
 
 
@@ -122,25 +125,68 @@ def _mean(points: Sequence[tuple[float, float]], start: float, end: float) -> fl
 _MOST_WORKLOADS = 30
 _MOST_NODES = 30
 _LONGEST = 3
+_MOST_WANTING = 3
 
 
-def end_sentence(timeline: Timeline) -> str:
+def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
+    """Return when everything ends, and what is wanting then.
+
+    Parameters
+    ----------
+    present : how workloads are before the change; of those that the course does not touch, it is so at the end, too
+    """
+    lacking = [
+        f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}"
+        for one in present
+        if one.missing and one.workload not in timeline.workloads
+    ]
+    wanting = listing([*_wanting(timeline), *lacking], most=_MOST_WANTING)
+    style: Style = "bad" if timeline.stuck_at is not None else "good" if timeline.is_over and not wanting else "warn"
+    end = _end(timeline, is_whole=not wanting)
+    return line("Time: ", Span(f"{end}; {wanting}" if wanting else end, style))
+
+
+def _end(timeline: Timeline, *, is_whole: bool) -> str:
     if timeline.stuck_at is not None:
         return f"stuck after {seconds_text(timeline.stuck_at)}"
     if not timeline.is_over and timeline.until is not None:
         return f"still going on after {seconds_text(timeline.until)}"
+    if not is_whole:
+        return f"nothing more happens after {seconds_text(timeline.end)}" if timeline.end else "nothing happens"
     return f"done after {seconds_text(timeline.end)}"
 
 
+def _wanting(timeline: Timeline) -> list[str]:
+    """Return how many pods workloads have at the end of those that they want, and what still waits for a node."""
+    short = [
+        f"{object_title(name)} has {end} of {workload.wanted} pods ready"
+        for name, workload in timeline.workloads.items()
+        if (end := _ready_at_end(workload)) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
+    ]
+    queue = timeline.queue
+    waits = {} if isinstance(queue, UnsetType) else {name: one.waiting for name, one in queue.workloads.items()}
+    waiting = [
+        name.removeprefix("Pod/") if name.startswith("Pod/") else f"{count(number, 'pod')} of {object_title(name)}"
+        for name, number in waits.items()
+        if number
+    ]
+    if waiting:
+        total = sum(waits.values())
+        short.append(f"{listing(waiting, most=_MOST_WANTING)} {'waits' if total == 1 else 'wait'} for a node")
+    return short
+
+
+def _ready_at_end(workload: WorkloadTimeline) -> int:
+    return workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
+
+
 def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block]:
-    """Yield when everything ends and what it waits for, then the times of nodes, then how many pods are ready.
+    """Yield what the course waits for, then the times of nodes, then how many pods are ready.
 
     Parameters
     ----------
     steps : the course with its times
     """
-    style: Style = "bad" if timeline.stuck_at is not None else "warn" if not timeline.is_over else "good"
-    yield line("Time: ", Span(end_sentence(timeline), style))
     waits = _longest_waits(steps)
     if waits:
         yield line(f"It waits longest for {'; '.join(waits)}")
@@ -163,14 +209,13 @@ def by_drop(name: str, workload: WorkloadTimeline) -> tuple[bool, int, str]:
 
 def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
     has_drop = workload.lowest_ready < workload.ready_before
-    end = workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
     style: Style = "bad" if has_drop and workload.lowest_ready == 0 else "warn" if has_drop else ""
     return (
         object_title(name),
         str(workload.ready_before),
         Span(str(workload.lowest_ready), style),
         seconds_text(workload.lowest_ready_at) if has_drop else "-",
-        str(end),
+        str(_ready_at_end(workload)),
         str(workload.wanted),
     )
 
@@ -187,7 +232,7 @@ _NODE_COLUMNS = {
 
 
 def _node_blocks(timeline: Timeline) -> Iterator[Block]:
-    """Yield a table of the nodes that come, are emptied or go; without columns that say nothing."""
+    """Yield a table of the nodes that come, are emptied or go, those with the same times in one row."""
     nodes = timeline.nodes
     columns = {
         title: field
@@ -196,11 +241,11 @@ def _node_blocks(timeline: Timeline) -> Iterator[Block]:
     }
     if not columns:
         return
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(_time_text(getattr(node, field)) for field in columns.values()))
-        for name, node in list(nodes.items())[:_MOST_NODES]
-    ]
-    n_more = len(nodes) - _MOST_NODES
+    alike = grouped(
+        (tuple(_time_text(getattr(node, field)) for field in columns.values()), name) for name, node in nodes.items()
+    )
+    rows: list[tuple[Cell, ...]] = [(name_ranges(names), *times) for times, names in list(alike.items())[:_MOST_NODES]]
+    n_more = sum(map(len, list(alike.values())[_MOST_NODES:]))
     note = f"and {count(n_more, 'more node')} (JSON has all)" if n_more > 0 else ""
     yield Table(("NODE", *columns), tuple(rows), "<" + ">" * len(columns), note=note)
 

@@ -36,7 +36,7 @@ def test_a_sentence_says_how_long_the_queue_is_and_which_pod_waits_longest() -> 
     )
 
 
-def test_the_day_is_told_in_equal_parts_up_to_the_end_of_the_look_ahead() -> None:
+def test_the_day_is_told_in_equal_parts_of_which_equal_ones_are_one_row() -> None:
     _, parts = _tables()
 
     rows = [tuple(map(plain, row)) for row in parts.rows]
@@ -44,8 +44,7 @@ def test_the_day_is_told_in_equal_parts_up_to_the_end_of_the_look_ahead() -> Non
     assert rows[0] == ("from 0 s", "0", "0 %")
     assert rows[1] == ("from 2 h", "3", "0 %")
     assert rows[2] == ("from 4 h", "1", "0 %")
-    assert rows[6] == ("from 12 h", "1", "100 %")
-    assert len(rows) == 12
+    assert rows[3:] == [("from 12 h", "1", "100 %")]
 
 
 def test_workloads_that_wait_are_listed_with_what_still_waits() -> None:

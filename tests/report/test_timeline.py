@@ -1,13 +1,16 @@
 """Times in words, and what a change with a clock shows."""
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
+from kplan.documents.change import QueueTimeline, Timeline, WorkloadWaits
 from kplan.documents.plan import PlanReport
 from kplan.effects.report import change_report
-from kplan.report.blocks import Line, Table, plain
+from kplan.health.workloads import WorkloadHealth
+from kplan.report.blocks import Block, Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
-from kplan.report.timeline import timeline_blocks
+from kplan.report.timeline import end_line, timeline_blocks
 from kplan.report.words import seconds_text
 from tests.simulation.clusters import deployment, node, running
 
@@ -42,7 +45,7 @@ def _report() -> PlanReport:
 def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:
     report = _report()
     assert report.timeline
-    blocks = list(timeline_blocks(report.steps, report.timeline))
+    blocks = [end_line(report.timeline), *timeline_blocks(report.steps, report.timeline)]
     lines = [plain(block.spans) for block in blocks if isinstance(block, Line)]
     assert lines[0] == "Time: done after 40 s"
     assert "to be ready: 20 s" in lines[1]
@@ -60,3 +63,28 @@ def test_the_picture_has_a_bar_for_each_pod_and_tells_it_in_words() -> None:
     assert "stopping 0 s to 5 s" in picture
     assert "Deployment default/web: 4 ready before, at least 2 (after 0 s), 4 of 4 at the end" in picture
     assert "<script" not in picture
+
+
+def test_an_end_at_which_replicas_are_missing_is_not_called_done() -> None:
+    lacks = WorkloadHealth(workload="Deployment/web/api", wanted=8, pods=5, ready=5, states=("refused",))
+    at_rest = Timeline(end=0.0, until=None, is_over=True, stuck_at=None, workloads={})
+
+    assert _text(end_line(at_rest, [lacks])) == "Time: nothing happens; Deployment web/api lacks 3 of 8 replicas"
+    assert _text(end_line(at_rest)) == "Time: done after 0 s"
+
+
+def test_the_end_names_the_workloads_with_too_few_ready_pods_and_what_waits_for_a_node() -> None:
+    timeline = _report().timeline
+    assert timeline
+    workloads = {name: replace(workload, ready_over_time=((0.0, 3),)) for name, workload in timeline.workloads.items()}
+    waits = WorkloadWaits(pods=1, waiting=1, mean=40.0, longest=40.0, pod="ml/eval")
+    queue = QueueTimeline(most=1, most_at=0.0, over_time=((0.0, 1),), workloads={"Pod/ml/eval": waits})
+
+    assert _text(end_line(replace(timeline, workloads=workloads, queue=queue))) == (
+        "Time: nothing more happens after 40 s; Deployment default/web has 3 of 4 pods ready, ml/eval waits for a node"
+    )
+
+
+def _text(block: Block) -> str:
+    assert isinstance(block, Line)
+    return plain(block.spans)

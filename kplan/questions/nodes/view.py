@@ -23,7 +23,7 @@ from kplan.report.new_nodes import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.stay_reasons import stay_reason
-from kplan.report.timeline import step_blocks, timeline_blocks
+from kplan.report.timeline import end_line, step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View
 from kplan.report.words import name_ranges, seconds_text
 
@@ -44,6 +44,7 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     if isinstance(document.timeline, Timeline):
         steps = () if isinstance(document.steps, UnsetType) else document.steps
         yield Heading(("The course",))
+        yield end_line(document.timeline)
         yield from timeline_blocks(steps, document.timeline)
         if options.is_wide:
             yield from step_blocks(steps)

@@ -49,7 +49,7 @@ from kplan.report.overview import (
 )
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
-from kplan.report.timeline import step_blocks
+from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, reasons_of
 from kplan.report.words import grouped, left_out
 
@@ -194,6 +194,8 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
 
 
 def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    if document.timeline:
+        yield end_line(document.timeline, document.at_present.workloads if document.at_present else ())
     begins_with_present = not (document.changes or document.workloads) or _is_short(document)
     if begins_with_present:
         yield from _present_blocks(document, options)

@@ -230,7 +230,7 @@ def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
     assert shown.exit_code == 0
     (head,) = [line for line in shown.stdout.splitlines() if "ASKED FOR" in line]
     assert head.split() == ["NODE", "ASKED", "FOR", "READY", "UNNEEDED", "DRAINING", "EMPTY", "GONE"]
-    assert "Time: done after" in shown.stdout
+    assert "batch/nightly-export, ml/llm-eval wait for a node" in shown.stdout
 
 
 def test_options_of_the_clock_need_it() -> None:
