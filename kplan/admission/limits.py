@@ -7,7 +7,6 @@ pkg/quota/v1/evaluator/core/pods.go.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -93,14 +92,18 @@ def _with_defaults(
 
 
 _BY_LIMIT_RANGER = "LimitRanger plugin set: "
-_REQUEST_FOR = re.compile(r"(?P<resources>[^ ;]+(?:, [^ ;]+)*) request for (?:init )?container ")
 
 
 def defaulted(pod: Pod) -> set[str]:
     """Return the resources of which a container has the default request of a limit range, as the API server notes."""
     text = pod.metadata.annotations.limit_ranger
-    matches = _REQUEST_FOR.finditer(text.removeprefix(_BY_LIMIT_RANGER)) if text.startswith(_BY_LIMIT_RANGER) else ()
-    return {resource for one in matches for resource in one["resources"].split(", ")}
+    resources: set[str] = set()
+    if text.startswith(_BY_LIMIT_RANGER):
+        for part in text.removeprefix(_BY_LIMIT_RANGER).split("; "):
+            listed, _, holder = part.partition(" request for ")
+            if holder.startswith(("container ", "init container ")):
+                resources.update(listed.split(", "))
+    return resources
 
 
 def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:

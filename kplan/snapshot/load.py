@@ -439,7 +439,7 @@ def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
     return completed
 
 
-_OWN_HEAD = re.compile(rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b""")
+_OWN_HEAD = rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b"""
 _HEAD_BYTES = 4096
 
 
@@ -465,4 +465,4 @@ def _is_own(path: Path) -> bool:
                 head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return False
-    return _OWN_HEAD.match(head) is not None
+    return re.match(_OWN_HEAD, head) is not None
