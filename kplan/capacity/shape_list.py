@@ -39,7 +39,7 @@ from kplan.subjects.workload_pods import did_you_mean
 MAX_LISTED = 50
 """A list may hold this many shapes."""
 
-_EXPECTED = "a list of node shapes with prices, as docs/capacity.md shows it"
+_EXPECTED = "a list of node shapes with prices, as docs/buy.md shows it"
 _MOST = Decimal(10) ** 12  # so that sums of prices stay exact in 28 digits
 _FINEST = 9
 _GPU = "nvidia.com/gpu"
