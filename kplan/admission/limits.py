@@ -66,26 +66,26 @@ def apply_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
     if not requests and not limits:
         return pod
     spec = pod.spec
-    told: list[str] = []
-    containers = _with_defaults(spec.containers, requests, limits, "container", told)
-    init_containers = _with_defaults(spec.init_containers, requests, limits, "init container", told)
+    notes: list[str] = []
+    containers = _with_defaults(spec.containers, requests, limits, "container", notes)
+    init_containers = _with_defaults(spec.init_containers, requests, limits, "init container", notes)
     metadata = pod.metadata
-    if told:
-        text = f"{_BY_LIMIT_RANGER}{'; '.join(told)}"
+    if notes:
+        text = f"{_BY_LIMIT_RANGER}{'; '.join(notes)}"
         metadata = replace(metadata, annotations=replace(metadata.annotations, limit_ranger=text))
     return replace(pod, metadata=metadata, spec=replace(spec, containers=containers, init_containers=init_containers))
 
 
 def _with_defaults(
-    containers: Sequence[Container], requests: ResourceList, limits: ResourceList, kind: str, told: list[str]
+    containers: Sequence[Container], requests: ResourceList, limits: ResourceList, kind: str, notes: list[str]
 ) -> tuple[Container, ...]:
-    """Return containers with defaults, and add to `told` which of them have some, as upstream's annotation does."""
+    """Return containers with defaults, and add to `notes` which of them have some, as upstream's annotation does."""
     changed = []
     for container in containers:
         own = container.resources
         for name, defaults, stated in (("request", requests, own.requests), ("limit", limits, own.limits)):
             if added := sorted(defaults.keys() - stated.keys()):
-                told.append(f"{', '.join(added)} {name} for {kind} {container.name}")
+                notes.append(f"{', '.join(added)} {name} for {kind} {container.name}")
         resources = replace(own, requests={**requests, **own.requests}, limits={**limits, **own.limits})
         changed.append(replace(container, resources=resources))
     return tuple(changed)
