@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Report
 from kplan.documents.change import Seconds
+from kplan.documents.plan import CausedBy
 from kplan.facts import Count, Document, Positive
 
 
@@ -39,6 +40,7 @@ class PodOdds(Document, frozen=True, kw_only=True):
     gone : runs in which it is deleted or evicted and not replaced; for changes only
     blocked : runs in which it cannot be evicted, and stays where it is; for changes only
     nodes, zones : runs in which it is there at the end, the most frequent first
+    caused_by : waiting: it moves, or waits, without the change, too
     """
 
     pod: str
@@ -50,6 +52,7 @@ class PodOdds(Document, frozen=True, kw_only=True):
     blocked: Share | UnsetType = UNSET
     nodes: dict[str, Share]
     zones: dict[str, Share]
+    caused_by: CausedBy = "change"
 
 
 class WorkloadOdds(Document, frozen=True, kw_only=True):

@@ -208,6 +208,7 @@ def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
         blocked=ends[Rest.BLOCKED] if odds.is_change else UNSET,
         nodes={node: wilson(n, odds.runs) for node, n in nodes},
         zones={zone: wilson(n, odds.runs) for zone, n in _ranked(zones)},
+        caused_by="waiting" if pod.was_pending else "change",
     )
 
 

@@ -135,7 +135,7 @@ def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path
     )
 
     assert table.exit_code == 1
-    assert table.stdout.startswith("1 workload, 3 runs (seed 7): complete in 0%\n")
+    assert table.stdout.startswith("Deployment default/web is incomplete in all 3 runs: ")
     assert "exceeded quota: full" in " ".join(table.stdout.split())
     assert 'failures="1"' in junit.stdout
     assert names.stdout == "Deployment/default/web complete 0\n"

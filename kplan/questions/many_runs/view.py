@@ -11,7 +11,7 @@ from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, Ru
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import grouped, left_out, name_ranges, seconds_text
+from kplan.report.words import grouped, left_out, name_ranges, object_title, seconds_text
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
@@ -29,6 +29,9 @@ _DRAWN_TURNS = (
 _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
 _RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone"}
+
+_AT_REST = {"MissingReplicas": "lacks replicas", "Stuck": "is stuck"}
+"""What is said of workloads of which no pod moves."""
 
 
 def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
@@ -176,7 +179,7 @@ def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 
 def _fate(pod: PodOdds) -> str:
-    words = {"gone": "gone for good", "evicted": "preempted"}
+    words = {"gone": "not replaced", "evicted": "preempted"}
     ends = {words.get(end, end): share.share for end, share in _ends(pod).items()}
     return ", ".join(word if share == 1 else f"{word} {_percent(share)}" for word, share in ends.items())
 
@@ -224,7 +227,7 @@ def _ending(example: RunExample) -> str:
     parts = []
     ends = (
         (example.pending, "stays pending", "stay pending"),
-        (example.gone or (), "is gone for good", "are gone for good"),
+        (example.gone or (), "is not replaced", "are not replaced"),
         (example.blocked or (), "cannot be evicted", "cannot be evicted"),
         (example.evicted, "is evicted", "are evicted"),
     )
@@ -235,13 +238,55 @@ def _ending(example: RunExample) -> str:
 
 
 def _sentence(document: OddsReport) -> str:
-    summary = document.summary
-    runs = f"{count(summary.runs, 'run')} (seed {summary.seed})"
-    if document.workloads and not document.pods:  # of those in which no pod moves, only the incomplete ones are listed
-        return f"{count(len(document.workloads), 'workload')}, {runs}: complete in 0%"
-    if document.pods and all(pod.blocked is not UNSET and pod.blocked.share == 1 for pod in document.pods):
-        return f"{count(summary.pods, 'pod')}, {runs}: blocked in 100%"
-    return f"{count(summary.pods, 'pod')}, {runs}: all placed in {_share(summary.all_placed)}"
+    """Return what does not succeed, with its name and in how many runs, then how many pods are placed in all runs."""
+    runs = count(document.summary.runs, "run")
+    own = [pod for pod in document.pods if pod.caused_by == "change"]
+    others = [pod for pod in document.pods if pod.caused_by == "waiting"]
+    trouble, ends = _trouble(document, own), _numbers(own, f" in all {runs}")
+    first = [text for text in (trouble, ends) if text] or [f"nothing to place in any of {runs}"]
+    sentence = f"{'; '.join(first)} (seed {document.summary.seed})"
+    if not trouble:
+        sentence = f"{sentence[:1].upper()}{sentence[1:]}"
+    return f"{sentence}; pods that waited before: {_numbers(others)}" if others else sentence
+
+
+def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
+    """Return the first that does not succeed in all runs; empty for none."""
+    runs = document.summary.runs
+    for pod in own:
+        if pod.blocked is not UNSET and pod.blocked.runs:
+            return f"{pod.pod} is blocked {_in_runs(pod.blocked.runs, runs)}"
+    for workload in document.workloads:
+        is_counted = bool(document.verdict.counted_of(workload.workload)) or not document.pods
+        if is_counted and workload.complete is not UNSET and workload.complete.runs < runs:
+            because = f": {workload.because.removesuffix('.')}" if workload.because else ""
+            name = object_title(workload.workload)
+            return f"{name} is incomplete {_in_runs(runs - workload.complete.runs, runs)}{because}"
+    waiting = sorted((pod for pod in own if pod.pending.runs), key=lambda pod: -pod.pending.runs)
+    if waiting:
+        more = f", {count(len(waiting) - 1, 'other pod')} as well" if len(waiting) > 1 else ""
+        return f"{waiting[0].pod} stays pending {_in_runs(waiting[0].pending.runs, runs)}{more}"
+    for counted in document.verdict.counted:
+        if words := _AT_REST.get(counted.rule):
+            number = runs if counted.runs is UNSET else counted.runs
+            return f"{object_title(counted.object)} {words} {_in_runs(number, runs)}"
+    return ""
+
+
+def _numbers(pods: Sequence[PodOdds], in_all: str = "") -> str:
+    """Return how many pods are placed in all runs and in some, and how many leave and are not replaced."""
+    left = sum(pod.gone is not UNSET and pod.gone.share == 1 for pod in pods)
+    wanted = len(pods) - left
+    always = sum(pod.placed.share == 1 for pod in pods)
+    sometimes = sum(0 < pod.placed.share < 1 for pod in pods)
+    texts = [f"{always} of {count(wanted, 'pod')} placed{in_all}"] if wanted else []
+    texts += [f"{sometimes} in some"] if sometimes else []
+    texts += [f"{left} not replaced"] if left else []
+    return ", ".join(texts)
+
+
+def _in_runs(number: int, of: int) -> str:
+    return f"in all {count(of, 'run')}" if number == of else f"in {number} of {count(of, 'run')}"
 
 
 def _share(share: Share) -> str:
@@ -264,7 +309,7 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
             "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
         )
         ends = _ends(pod)
-        parts = [f"{'gone for good' if end == 'gone' else end} in {_share(share)}" for end, share in ends.items()]
+        parts = [f"{'not replaced' if end == 'gone' else end} in {_share(share)}" for end, share in ends.items()]
         message = ", ".join(parts) or "placed in 0%"
         always = next((rule for rule, end in _RULES.items() if end in ends and ends[end].share == 1), "")
         rule = always or ("Pending" if pod.placed.share == 0 else "Chance")

@@ -30,7 +30,7 @@ def test_every_format_tells_who_stays_pending(output: str) -> None:
 def test_a_table_tells_shares_with_their_intervals() -> None:
     text = render(document(), "table", ReportOptions())
 
-    assert "3 pods, 200 runs (seed 7): all placed in 0%" in text
+    assert text.startswith("default/web-2 stays pending in all 200 runs; 2 of 3 pods placed in all 200 runs (seed 7)\n")
     assert "ReplicaSet/default/owner: 3 pods, all placed in 0%" in text
     assert "Nodes: n0 50.0%, n1 50.0%" in text
     assert "200 runs have 2 different results, which only differ in nodes" in text
