@@ -209,6 +209,10 @@ def test_the_component_for_gitlab_uses_each_of_its_inputs() -> None:
         ({}, ["place", "--", "a.yaml", "--kubeconfig=b", "*"]),
         ({"AGAINST": "main"}, ["diff", "--fail-on", "regression", "--against-manifests", "git:main", "--", "a.yaml"]),
         ({"FAIL_ON": "gated"}, ["place", "--fail-on", "gated", "--", "a.yaml"]),
+        (
+            {"ARGUMENTS": "-s a.json", "KUSTOMIZATIONS": "base"},
+            ["place", "--kustomize", "base", "-s", "a.json", "--", "a.yaml"],
+        ),
     ],
 )
 def test_the_component_for_gitlab_ends_the_options_before_its_manifests(
@@ -216,7 +220,7 @@ def test_the_component_for_gitlab_ends_the_options_before_its_manifests(
 ) -> None:
     _, job = yaml.safe_load_all((ROOT / "templates" / "kplan.yml").read_text())
     script = [line for line in job["kplan"]["script"] if " pip " not in line]
-    variables = {f"KPLAN_{name}": "" for name in ("AGAINST", "FAIL_ON")} | {
+    variables = {f"KPLAN_{name}": "" for name in ("AGAINST", "ARGUMENTS", "FAIL_ON", "KUSTOMIZATIONS")} | {
         "KPLAN_MANIFESTS": " ".join(called[called.index("--") + 1 :])
     }
     variables |= {f"KPLAN_{name}": value for name, value in given.items()}
