@@ -92,6 +92,21 @@ class QuotaUse(Document, frozen=True, kw_only=True):
     hard: str
 
 
+class LimitChange(Document, frozen=True):
+    """A limit of a NodePool or a ResourceQuota, and the higher one."""
+
+    resource: str
+    old: str
+    to: str
+
+
+class QuotaRaise(Document, frozen=True):
+    """The limits of a quota, NAMESPACE/NAME, with which it takes all pods that are missing in its namespace."""
+
+    quota: str
+    limits: tuple[LimitChange, ...]
+
+
 class RefusedPods(Document, frozen=True, kw_only=True):
     """Why the API server takes no more pods of a workload.
 
@@ -100,8 +115,10 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     by : what refuses them, such as ResourceQuota web/team; empty where it has no name
     uses : where a quota does
     message : of the API server
+    raises : the quotas that have to allow more; empty where none refuses them, or where that is not known
     """
 
     by: str = ""
     uses: tuple[QuotaUse, ...] = ()
     message: str = ""
+    raises: tuple[QuotaRaise, ...] = ()

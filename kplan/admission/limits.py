@@ -32,7 +32,7 @@ from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
-from kplan.facts import QuotaUse, RefusedPods
+from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
 
@@ -290,6 +290,25 @@ class QuotaLedger:
             charged.append((used, new))
         for used, new in charged:
             used.update(new)
+
+    def lacking(self, pods: Iterable[tuple[Pod, int]]) -> Iterator[QuotaRaise]:
+        """Yield what quotas have to allow so that they take so many of each of some pods of a namespace besides."""
+        wanted = [(pod, number, usage_of(pod)) for pod, number in pods]
+        namespaces = sorted({pod.metadata.namespace for pod, *_ in wanted})
+        for namespace in namespaces:
+            for quota, hard, used in self._quotas.get(namespace, ()):
+                sums = dict(used)
+                for pod, number, usage in wanted:
+                    if pod.metadata.namespace == namespace and _matches(quota, pod):
+                        for name in usage.keys() & hard.keys() & used.keys():
+                            sums[name] = sums[name].plus(Quantity(usage[name].nanos * number, usage[name].format))
+                limits = tuple(
+                    LimitChange(name, str(hard[name]), str(Quantity(sums[name].nanos, hard[name].format)))
+                    for name in sorted(sums.keys() & hard.keys())
+                    if sums[name].nanos > max(hard[name].nanos, used[name].nanos)
+                )
+                if limits:
+                    yield QuotaRaise(quota.metadata.key, limits)
 
     def release(self, item: Pod | PersistentVolumeClaim) -> None:
         quotas = [entry for entry in self._quotas.get(item.metadata.namespace, ()) if _matches(entry[0], item)]

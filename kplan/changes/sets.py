@@ -8,7 +8,18 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from kplan.changes import remedy as r
-from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Move, Patch, Pool, Scale, Uncordon
+from kplan.changes.values import (
+    AddNodes,
+    AwaitNodes,
+    Change,
+    LoosenBudget,
+    Move,
+    Patch,
+    Pool,
+    RaiseQuota,
+    Scale,
+    Uncordon,
+)
 from kplan.errors import UsageError
 
 Kind = Literal[
@@ -16,6 +27,7 @@ Kind = Literal[
     "uncordon",
     "moves",
     "budgets",
+    "quotas",
     "pools",
     "nodes",
     "scale",
@@ -26,8 +38,9 @@ Kind = Literal[
     "names",
 ]
 """What may be done: wait for nodes that are being set up, uncordon nodes, move running pods, let disruption budgets
-allow more for that, let an autoscaler add more, add nodes by hand, scale workloads down, and change what pods say:
-requests, conditions on node labels, tolerations, rules about other pods, and names that are misspelt."""
+allow more for that, raise quotas that keep replicas away, let an autoscaler add more, add nodes by hand, scale
+workloads down, and change what pods say: requests, conditions on node labels, tolerations, rules about other pods,
+and names that are misspelt."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANGES = "changes"
@@ -40,6 +53,7 @@ _KIND_OF_CHANGE: Mapping[type, Kind] = {
     AddNodes: "nodes",
     Pool: "pools",
     LoosenBudget: "budgets",
+    RaiseQuota: "quotas",
     Move: "moves",
     Scale: "scale",
 }
@@ -58,6 +72,7 @@ _RANKS: Mapping[type, int] = {
     AwaitNodes: 0,
     Pool: 0,
     LoosenBudget: 0,
+    RaiseQuota: 0,
     Patch: 1,
     Scale: 2,
     Uncordon: 3,
@@ -80,10 +95,10 @@ def disturbance(changes: Iterable[Change]) -> int:
     """Return how much changes disturb, summed; only the order of these numbers matters.
 
     To wait for a node that is being set up counts nothing, a misspelt name or label 1, a node that is uncordoned 1, a
-    pod that is moved 2, a pool or group that may grow 4, a new node 5, a budget that allows more 6, a condition on
-    where pods run that is relaxed 6, a lower request 9: what changes pods, with 1 more for every running pod that is
-    replaced. A workload that runs fewer replicas counts 8, with 2 more for each of them that runs and 6 for each that
-    waits: to give up a pod is never less than to add a node for it.
+    pod that is moved 2, a quota that allows more 4, a pool or group that may grow 4, a new node 5, a budget that
+    allows more 6, a condition on where pods run that is relaxed 6, a lower request 9: what changes pods, with 1 more
+    for every running pod that is replaced. A workload that runs fewer replicas counts 8, with 2 more for each of them
+    that runs and 6 for each that waits: to give up a pod is never less than to add a node for it.
     """
     return sum(change.weight for change in changes)
 
@@ -94,6 +109,7 @@ LEAST: Mapping[Kind, int] = {
     "selectors": 1,
     "uncordon": 1,
     "moves": 2,
+    "quotas": 4,
     "pools": 4,
     "nodes": 5,
     "budgets": 6,

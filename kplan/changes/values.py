@@ -19,7 +19,8 @@ from kplan.api.names import PodKey, WorkloadRef
 from kplan.api.quantity import count, listing
 from kplan.changes.remedy import CorrectName, CorrectSelector, LowerRequest, Remedy, remedy_change
 from kplan.errors import UsageError
-from kplan.facts import Count, Document
+from kplan.facts import Count, Document, LimitChange, QuotaRaise
+from kplan.health.words import quota_command
 from kplan.rules.nodes import short_group_name
 
 MAX_GRACE = 366 * 24 * 3600
@@ -179,6 +180,10 @@ class Stage:
 
     def set_budget(self, budget: str, fields: Mapping[str, Any]) -> None:
         """Change fields of a disruption budget."""
+        raise NotImplementedError
+
+    def set_quota(self, quota: str, hard: Mapping[str, str]) -> None:
+        """Change limits of a ResourceQuota."""
         raise NotImplementedError
 
     def set_pool(self, change: Pool) -> None:
@@ -893,12 +898,35 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
         stage.set_budget(self.budget, msgspec.json.decode(self.to))
 
 
-class LimitChange(Document, frozen=True):
-    """A limit of a NodePool, and the higher one."""
+class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
+    """Let a ResourceQuota, NAMESPACE/NAME, allow more."""
 
-    resource: str
-    old: str
-    to: str
+    quota: str
+    limits: tuple[LimitChange, ...]
+
+    @property
+    def words(self) -> str:
+        """See `ChangeBase`."""
+        return f"raise ResourceQuota {self.quota}: {_raised(self.limits)}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """See `ChangeBase`."""
+        return (quota_command(QuotaRaise(self.quota, self.limits)),)
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """See `ChangeBase`."""
+        return RaiseQuota(self.quota, _lowered(self.limits)).steps
+
+    @property
+    def weight(self) -> int:
+        """See `ChangeBase`."""
+        return 4
+
+    def begin(self, stage: Stage) -> None:
+        """See `ChangeBase`."""
+        stage.set_quota(self.quota, {limit.resource: limit.to for limit in self.limits})
 
 
 class Admitted(Document, frozen=True, omit_defaults=True):
@@ -960,8 +988,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
             verb = "admit" if self.admits.operator == "In" else "no longer exclude"
             values = listing(self.admits.values, most=_MOST_NAMED)
             return f"{verb} {values} for {self.admits.key} in NodePool {self.name}"
-        raised = " and ".join(f"{limit.resource} from {limit.old} to {limit.to}" for limit in self.limits)
-        return f"raise the limit of NodePool {self.name}: {raised}"
+        return f"raise the limit of NodePool {self.name}: {_raised(self.limits)}"
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -991,8 +1018,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
         """See `ChangeBase`; a list of values is set back by hand."""
         if self.size is not None:
             return Pool(self.name, size=replace(self.size, old=self.size.to, to=self.size.old)).steps
-        back = tuple(LimitChange(limit.resource, limit.to, limit.old) for limit in self.limits)
-        return Pool(self.name, back).steps if back else ()
+        return Pool(self.name, _lowered(self.limits)).steps if self.limits else ()
 
     @property
     def weight(self) -> int:
@@ -1037,9 +1063,18 @@ Change = (
     | Move
     | RunCronJob
     | LoosenBudget
+    | RaiseQuota
     | Pool
 )
 """Every change; the tag ``change`` tells them apart in JSON."""
+
+
+def _raised(limits: Sequence[LimitChange]) -> str:
+    return " and ".join(f"{limit.resource} from {limit.old} to {limit.to}" for limit in limits)
+
+
+def _lowered(limits: Sequence[LimitChange]) -> tuple[LimitChange, ...]:
+    return tuple(LimitChange(limit.resource, limit.to, limit.old) for limit in limits)
 
 
 def _manifest_name(manifest: str | Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from kplan.changes.values import Change
 from kplan.documents.base import Report
 from kplan.documents.nodes import NodeChanges
 from kplan.facts import Count, Document
+from kplan.health.workloads import WorkloadHealth
 
 
 class RemedySet(Document, frozen=True, kw_only=True):
@@ -49,6 +50,8 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     Attributes
     ----------
     pods : the pods that are to run
+    workloads : of the cluster, those that do not have all pods that they want for another reason than a missing node,
+        and those that are scaled to zero; absent where pods are named
     remedy : the least set of actions that was found; without actions where nothing helps, or nothing is needed
     alternatives : sets of other kinds of actions
     nodes : what the autoscaler adds by itself, without any action; absent where none is followed
@@ -64,6 +67,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
 
     kind: Literal["RemedyReport"] = "RemedyReport"
     pods: tuple[str, ...]
+    workloads: tuple[WorkloadHealth, ...] | UnsetType = UNSET
     remedy: RemedySet
     alternatives: tuple[RemedySet, ...]
     nodes: NodeChanges | UnsetType = UNSET

@@ -6,21 +6,22 @@ node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import structs
 
+from kplan.admission import Admitter
 from kplan.answers.verdict import counted_warnings
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
-from kplan.api.names import object_name
+from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import PodMeta
 from kplan.cluster.base import Base
 from kplan.documents.base import Report, Verdict
 from kplan.effects.watching import begin
-from kplan.facts import InputWarning, RefusedPods
+from kplan.facts import InputWarning, QuotaRaise, RefusedPods
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
 from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
@@ -47,7 +48,8 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     snapshot = base.objects
     pods = pods_health(snapshot)
     everything = {health.workload: health for health in workloads_health(snapshot, {}, _wanted_nodes(snapshot), pods)}
-    refused = _refused(base, [key for key, health in everything.items() if "misses-pods" in health.states])
+    lacking = {key: health.missing for key, health in everything.items() if "misses-pods" in health.states}
+    refused = _refused(base, lacking)
     if refused:
         nodes = _wanted_nodes(snapshot)
         everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
@@ -79,10 +81,15 @@ def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
     }
 
 
-def _refused(base: Base, lacking: Sequence[str]) -> dict[str, RefusedPods]:
-    """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason."""
+def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
+    """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason.
+
+    Parameters
+    ----------
+    missing : how many pods workloads lack
+    """
     owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
-    lacking = [key for key in lacking if key.partition("/")[0] in _WITH_REPLICAS]
+    lacking = [key for key in missing if key.partition("/")[0] in _WITH_REPLICAS]
     if not lacking:
         return {}
     simulation = begin(base)
@@ -96,18 +103,38 @@ def _refused(base: Base, lacking: Sequence[str]) -> dict[str, RefusedPods]:
         for kind in _WITH_REPLICAS
         for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
     }
-    refused: dict[str, RefusedPods] = {}
+    facts: dict[str, RefusedPods] = {}
+    by_quota: list[tuple[Pod, int]] = []
     for key in lacking:
         owner = simulation.workloads.owner(key)
         if owner is None or not owner.refusal:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
-        because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
-        above = key
+        because = simulation.maker.why_refused(pod)
+        facts[key] = because or RefusedPods(message=owner.refusal)
+        if because is not None and because.uses:
+            by_quota.append((pod, missing[key]))
+    raises = _raises(base, by_quota)
+    refused: dict[str, RefusedPods] = {}
+    for key, because in facts.items():
+        above, namespace = key, WorkloadRef.parse(key).namespace
         while above and above not in refused:
-            refused[above] = because
+            refused[above] = structs.replace(because, raises=raises.get(namespace, ()) if because.uses else ())
             above = owners.get(above, "")
     return refused
+
+
+def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:
+    """Return what quotas have to allow so that they take pods, of which so many are missing, by namespace."""
+    if not missing:
+        return {}
+    admitter = Admitter(base.objects, minor=base.release.number)
+    pods = [(admitter.admit(pod).pod, number) for pod, number in missing]
+    raises: dict[str, tuple[QuotaRaise, ...]] = {}
+    for raised in Admitter(base.objects, minor=base.release.number).quotas.lacking(pods):
+        namespace = PodKey.parse(raised.quota).namespace
+        raises[namespace] = (*raises.get(namespace, ()), raised)
+    return raises
 
 
 def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from msgspec import UNSET
 
 from kplan.api.quantity import listing, readable
-from kplan.facts import RefusedPods
+from kplan.facts import QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
@@ -271,10 +273,31 @@ def refusal_text(refused: RefusedPods) -> str:
     """Return what refuses pods, with the amounts: ``ResourceQuota web/team requests.cpu 5 of 5``."""
     if refused.uses:
         uses = [f"{use.resource} {readable(use.used)} of {readable(use.hard)} used" for use in refused.uses]
-        return f"{refused.by} {listing(uses)}"
+        return f"{refused.by} {listing(uses)}{_raise_text(refused)}"
     if refused.by and refused.message:
         return f"{refused.by} refuses them: {refused.message.rstrip('.')}"
     return f"the API server refuses them: {refused.message.rstrip('.')}"
+
+
+def _raise_text(refused: RefusedPods) -> str:
+    """Return to what the quotas have to be raised: ``; raise it to 8``."""
+    if not refused.raises:
+        return ""
+    texts = []
+    for one in refused.raises:
+        is_told = refused.by == f"ResourceQuota {one.quota}"
+        if is_told and len(one.limits) == len(refused.uses) == 1 and len(refused.raises) == 1:
+            return f"; raise it to {readable(one.limits[0].to)}"
+        own = listing([f"{limit.resource} to {readable(limit.to)}" for limit in one.limits])
+        texts.append(own if is_told else f"{own} in ResourceQuota {one.quota}")
+    return f"; raise {listing(texts)}"
+
+
+def quota_command(raised: QuotaRaise) -> str:
+    namespace, _, name = raised.quota.partition("/")
+    hard = {limit.resource: limit.to for limit in raised.limits}
+    patch = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
+    return f"kubectl patch resourcequota {quote(name)} -n {quote(namespace)} --type merge -p {quote(patch)}"
 
 
 def _not_ready(health: WorkloadHealth) -> str:
@@ -322,7 +345,7 @@ def resume_command(health: WorkloadHealth) -> str:
         return f"kubectl rollout resume {kind.lower()}/{name} -n {namespace}"
     if "progress-deadline" in states:
         return f"kubectl rollout undo {kind.lower()}/{name} -n {namespace}"
-    return ""
+    return " && ".join(map(quota_command, health.refused.raises))
 
 
 def resume_words(health: WorkloadHealth) -> str:
@@ -330,6 +353,8 @@ def resume_words(health: WorkloadHealth) -> str:
     states = health.states
     if "progress-deadline" in states and "paused" not in states:
         return "Back to the revision before"
+    if health.refused.raises and "paused" not in states:
+        return "To raise the quota"
     return "To start it" if "scaled-to-zero" in states else "To resume it"
 
 

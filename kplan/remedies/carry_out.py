@@ -15,12 +15,12 @@ from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
-from kplan.api.names import WorkloadRef
+from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.changed_pools import with_change
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
-from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, Stage
+from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, RaiseQuota, Stage
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import Growth, prices_of
 from kplan.documents.change import StepEvent
@@ -110,11 +110,15 @@ class Playing:
 
     Parameters
     ----------
+    quotas : raised before anything else, so that the pods that they kept away are there
     progress : called with the number of sets that were tried
     """
 
-    def __init__(self, base: Base, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
+    ) -> None:
         self.base = base
+        self.quotas = quotas
         self.n_tried = 0
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
@@ -165,20 +169,29 @@ class Playing:
             self._last = acts, self._play(acts)
         return self._last[1]
 
+    def begin(self, acts: Changes = ()) -> tuple[Base, Simulation]:
+        """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
+        base = self._base_of((*self.quotas, *(act for act in acts if _is_of_cluster(act))))
+        simulation = begin(base)
+        namespaces = {PodKey.parse(raised.quota).namespace for raised in self.quotas}
+        for namespace in namespaces:
+            for owner in simulation.workloads.all(namespace):
+                simulation.enqueue(owner)
+        simulation.run_controllers()
+        return base, simulation
+
     def _play(self, acts: Changes) -> Played:
         self.n_tried += 1
         if self._progress is not None:
             self._progress(self.n_tried)
         ordered = in_order(acts)
-        of_cluster = tuple(act for act in ordered if _is_of_cluster(act))
-        base = self._base_of(of_cluster)
-        simulation = begin(base)
+        base, simulation = self.begin(ordered)
         simulation.retry_pending()
         simulation.run()
         trial = _Trial(base, simulation)
         for act in with_joined_moves(act for act in ordered if isinstance(act, AddNodes) or not _is_of_cluster(act)):
             if isinstance(act, AddNodes):  # they are there from the start, and cordoned until it is their turn
-                trial.uncordon(self._names_of(act, of_cluster))
+                trial.uncordon(self._names_of(act, ordered))
             else:
                 act.begin(trial)
             if trial.refused:
@@ -195,6 +208,7 @@ class Playing:
 
     def _names_of(self, act: AddNodes, acts: Changes) -> list[str]:
         """Return the names of the new nodes of one of some actions."""
+        acts = (*self.quotas, *(other for other in acts if _is_of_cluster(other)))
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
         return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]
@@ -245,7 +259,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_cluster(act: Change) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, AwaitNodes | AddNodes | Pool | LoosenBudget) or (
+    return isinstance(act, AwaitNodes | AddNodes | Pool | LoosenBudget | RaiseQuota) or (
         isinstance(act, Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
 
@@ -376,7 +390,7 @@ def _changed_base(base: Base, act: Change) -> Base:
     return other
 
 
-def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901 - one case a kind, in one place
+def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911 - one case a kind, in one place
     if isinstance(act, AddNodes):  # cordoned until it is their turn
         after = rewritten(snapshot, WhatIfNodes(act.nodes, act.like))[0]
         nodes = (
@@ -392,6 +406,12 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901 - one c
         (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
         spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))
         return with_objects(snapshot, [replace(budget, spec=convert(spec, type(budget.spec)))])
+    if isinstance(act, RaiseQuota):
+        (quota,) = (held for held in snapshot.resource_quotas if held.metadata.key == act.quota)
+        higher = {limit.resource: limit.to for limit in act.limits}
+        spec = replace(quota.spec, hard={**quota.spec.hard, **higher})
+        status = replace(quota.status, hard={**quota.status.hard, **higher}) if quota.status.hard else quota.status
+        return with_objects(snapshot, [replace(quota, spec=spec, status=status)])
     if not isinstance(act, Patch):
         raise TypeError(type(act).__name__)
     target = WorkloadRef.parse(act.object)

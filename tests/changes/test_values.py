@@ -8,11 +8,16 @@ import pytest
 from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.errors import UsageError
+from kplan.facts import LimitChange
 
 WEB = "Deployment/shop/web"
 LOWER = r.LowerRequest(
     change=r.RequestChange(container="c", resource="cpu", old="2", to="1"),
     then=None,
+)
+
+_QUOTA = (
+    'kubectl patch resourcequota team -n shop --type merge -p \'{"spec":{"hard":{"pods":"%d","requests.cpu":"%d"}}}\''
 )
 
 TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
@@ -109,7 +114,13 @@ TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
         ("""kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",),
     ),
     (
-        c.Pool("general", (c.LimitChange("cpu", "4", "8"),)),
+        c.RaiseQuota("shop/team", (LimitChange("pods", "4", "8"), LimitChange("requests.cpu", "2", "4"))),
+        "raise ResourceQuota shop/team: pods from 4 to 8 and requests.cpu from 2 to 4",
+        (_QUOTA % (8, 4),),
+        (_QUOTA % (4, 2),),
+    ),
+    (
+        c.Pool("general", (LimitChange("cpu", "4", "8"),)),
         "raise the limit of NodePool general: cpu from 4 to 8",
         ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"8"}}}'""",),
         ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"4"}}}'""",),
@@ -156,8 +167,8 @@ def test_a_stage_refuses_what_it_has_no_verb_for() -> None:
 
 
 def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
-    first, then = (c.Pool("p", (c.LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
-    assert first.joined(then) == c.Pool("p", (c.LimitChange("cpu", "2", "8"),))
+    first, then = (c.Pool("p", (LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
+    assert first.joined(then) == c.Pool("p", (LimitChange("cpu", "2", "8"),))
 
     small, large = (c.Pool("g", size=c.GroupSize(old, old + 1)) for old in (1, 2))
     assert small.joined(large) == c.Pool("g", size=c.GroupSize(1, 3))

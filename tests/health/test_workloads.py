@@ -58,8 +58,8 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
         (ONE, "web/x: 1 of 1 pod is ready", ""),
         (
             [workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
-            "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used",
-            "",
+            "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",
+            """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'""",
         ),
         (
             [workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],

@@ -17,7 +17,8 @@ from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated
-from kplan.changes.values import Admitted, LimitChange, Pool
+from kplan.changes.values import Admitted, Pool
+from kplan.facts import LimitChange
 
 MOST_TRIED = 40
 """So many pools without their limits, or without one of their requirements, are tried."""

@@ -29,7 +29,7 @@ def remedy(
     namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
     only: str = flag(
         "--only KIND,...",
-        "Take only such actions: uncordon, moves, budgets, pools, nodes, scale, requests, selectors, "
+        "Take only such actions: uncordon, moves, budgets, quotas, pools, nodes, scale, requests, selectors, "
         "tolerations, rules, names; changes for the last five.",
     ),
     avoid: str = flag("--not KIND,...", "Take no such actions."),

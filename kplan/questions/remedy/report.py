@@ -8,10 +8,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
+from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
-from kplan.changes.values import Change, LoosenBudget, Move, Scale, Uncordon
+from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
 from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import node_changes
@@ -19,12 +20,13 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
-from kplan.effects.missing import missing_replicas
-from kplan.effects.watching import begin
+from kplan.effects.missing import missing_replicas, workloads_at_present
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
-from kplan.remedies.carry_out import Goal, Played, Playing, waiting_of
+from kplan.health.words import resume_command
+from kplan.health.workloads import WorkloadHealth
+from kplan.remedies.carry_out import Goal, Played, Playing, waiting_of, workload_of
 from kplan.remedies.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
@@ -38,8 +40,11 @@ _SHARE_OF_ALTERNATIVE = 4
 def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> d.RemedyReport:
     """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
     progress = showing.progress
-    playing = Playing(base, None if progress is None else lambda n: progress(n, None))
-    simulation = begin(base)
+    workloads = () if pods else tuple(filter(_is_held_up, workloads_at_present(base)))
+    raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
+    quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
+    playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
+    simulation = playing.begin()[1]
     start = waiting_of(simulation)
     by_itself = playing.play(())
     anyway = by_itself.waiting
@@ -65,12 +70,14 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     if NEW_NODES in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
+    existing = base.objects.pod_by_key
     missing = missing_replicas(base, list(goal.wanted) if pods else None)
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation, left)
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
-        pods=tuple(sorted(named)),
+        pods=tuple(sorted(pod for pod in named if pod in existing or pod in left)),
+        workloads=UNSET if pods else workloads,
         remedy=described,
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
@@ -78,6 +85,11 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         because={pod: diagnosis.text for pod, diagnosis in diagnoses.items()} or UNSET,
         would_help={pod: helpful for pod, diagnosis in diagnoses.items() if (helpful := _help_of(diagnosis))} or UNSET,
     )
+
+
+def _is_held_up(health: WorkloadHealth) -> bool:
+    """Tell whether a workload has no pods for a reason that is none of scheduling, and that somebody can end."""
+    return health.is_short or bool(resume_command(health))
 
 
 def _diagnoses(simulation: Simulation, left: Sequence[str]) -> dict[str, Diagnosis]:
@@ -143,7 +155,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     acts = in_order(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
-    actions = []
+    actions: list[Change] = [_raised(quota, before) for quota in playing.quotas]
     done: Changes = ()
     for act in with_joined_moves(acts):
         done = (*done, act)
@@ -152,11 +164,11 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(
-        kinds=tuple(dict.fromkeys(map(kind_of, acts))) or tuple(kinds),
+        kinds=tuple(dict.fromkeys(map(kind_of, (*playing.quotas, *acts)))) or tuple(kinds),
         actions=tuple(actions),
         runs=max(solution.runs, 0),
         of=goal.of,
-        disturbance=disturbance(acts),
+        disturbance=disturbance((*playing.quotas, *acts)),
         new_nodes=new_nodes(acts),
         price=None if after_all is None or price is None else round(after_all - price, 9),
         nodes=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
@@ -164,6 +176,15 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         undo=tuple(line for act in acts if isinstance(act, LoosenBudget) for line in act.undoing),
         is_least=solution.is_least,
     )
+
+
+def _raised(quota: RaiseQuota, after: Played) -> Change:
+    """Return the raise of a quota with the workloads of which all new pods run without further actions."""
+    namespace = PodKey.parse(quota.quota).namespace
+    simulation = after.simulation
+    new = {workload_of(simulation, row) for row, pod in simulation.pods.items() if pod.is_new}
+    runs = {key for key in new - after.waiting.keys() if WorkloadRef.parse(key).namespace == namespace}
+    return quota.described(sorted(runs))
 
 
 def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, str]) -> Change:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import count, listing
-from kplan.changes.values import Change, Move, Scale
+from kplan.changes.values import Change, Move, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
+from kplan.health.words import resume_command, resume_words, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
@@ -18,12 +19,14 @@ from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, View
 
 _MOST_NAMED = 5
+_MOST_HELD_UP = 10
 
 
 def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     by_itself = document.nodes
     if by_itself and by_itself.added:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
+    yield from _held_up(document)
     yield from _actions(document.remedy, document)
     if document.verdict.failed:
         yield from _left(document)
@@ -37,6 +40,20 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield from _actions(alternative, document)
     if by_itself:
         yield followed_line(by_itself.autoscaler)
+
+
+def _held_up(document: d.RemedyReport) -> Iterator[Block]:
+    """Yield the workloads that are not held up by nodes, with the command that has one go on; actions raise quotas."""
+    raised = any(isinstance(action, RaiseQuota) for action in document.remedy.actions)
+    workloads = document.workloads or ()
+    for health in workloads[:_MOST_HELD_UP]:
+        command = "" if raised and health.refused.raises else resume_command(health)
+        if len(workloads) > 1 or document.pods:
+            yield line(workload_text(health), is_item=True)
+        if command:
+            yield line(f"{resume_words(health)}: {command}")
+    if len(workloads) > _MOST_HELD_UP:
+        yield line(f"and {count(len(workloads) - _MOST_HELD_UP, 'more workload')}", is_item=True)
 
 
 def _left(document: d.RemedyReport) -> Iterator[Block]:
@@ -73,6 +90,17 @@ def _style(document: d.RemedyReport) -> Style:
 
 
 def _sentence(document: d.RemedyReport) -> str:
+    short = [health for health in document.workloads or () if health.is_short]
+    if short:
+        more = f"; and {count(len(short) - 1, 'more workload')}" if len(short) > 1 else ""
+        pending = f". {_pods_sentence(document)}" if document.pods else ""
+        return f"{workload_text(short[0])}{more}{pending}"
+    if not document.pods and document.workloads:
+        return f"No pod is pending; {workload_text(document.workloads[0])}"
+    return _pods_sentence(document)
+
+
+def _pods_sentence(document: d.RemedyReport) -> str:
     remedy = document.remedy
     if not document.pods:
         return "No pod is pending"

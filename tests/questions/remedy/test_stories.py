@@ -271,12 +271,44 @@ def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
         "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
     }
     objects = [node("a"), node("b", cordoned=True), deployment("web", "2", ("a", "a", ""), replicas=5), quota]
-    report = planner_of(*objects).ask(Remedy())
+    planner = planner_of(*objects)
+    report = planner.ask(Remedy(without=("quotas",)))
 
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
     (warning,) = report.warnings
     assert (warning.code, warning.object) == ("MissingReplicas", "Deployment/default/web")
     assert warning.message.startswith("2 of 5 replicas are missing")
+
+    raised = planner.ask(Remedy())
+    assert [action.text for action in raised.remedy.actions] == [
+        "raise ResourceQuota default/team: pods from 3 to 5",
+        "uncordon b",
+        "add 1 node like a",
+    ]
+    assert (raised.remedy.runs, raised.remedy.of, raised.pods) == (3, 3, ("default/web-abc-2",))
+    shown = render(raised, "table", ReportOptions())
+    assert shown.startswith(
+        "default/web: 2 of 5 replicas are missing: ResourceQuota default/team pods 3 of 3 used; raise"
+    )
+    assert "3 of 3 pods run after 3 actions" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "command"),
+    [
+        ({"paused": True}, "Deployment is paused", "kubectl rollout resume deployment/web -n default"),
+        ({"replicas": 0}, "Deployment is scaled to zero", "kubectl scale deployment web -n default --replicas=1"),
+    ],
+)
+def test_what_somebody_has_stopped_is_told_with_the_command_that_has_it_go_on(
+    change: dict[str, Any], first: str, command: str
+) -> None:
+    objects = deployment("web", "1", ("a",) if "paused" in change else (), replicas=change.get("replicas", 1))
+    objects = [one | {"spec": one["spec"] | change} if one["kind"] == "Deployment" else one for one in objects]
+    shown = " ".join(render(planner_of(node("a"), *objects).ask(Remedy()), "table", ReportOptions()).split())
+
+    assert shown.startswith(f"No pod is pending; default/web: {first}")
+    assert command in shown
 
 
 def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
