@@ -285,11 +285,11 @@ def _raise_text(refused: RefusedPods) -> str:
         return ""
     texts = []
     for one in refused.raises:
-        is_told = refused.by == f"ResourceQuota {one.quota}"
-        if is_told and len(one.limits) == len(refused.uses) == 1 and len(refused.raises) == 1:
+        is_named = refused.by == f"ResourceQuota {one.quota}"
+        if is_named and len(one.limits) == len(refused.uses) == 1 and len(refused.raises) == 1:
             return f"; raise it to {readable(one.limits[0].to)}"
         own = listing([f"{limit.resource} to {readable(limit.to)}" for limit in one.limits])
-        texts.append(own if is_told else f"{own} in ResourceQuota {one.quota}")
+        texts.append(own if is_named else f"{own} in ResourceQuota {one.quota}")
     return f"; raise {listing(texts)}"
 
 
