@@ -106,7 +106,7 @@ def test_a_manifest_goes_to_present_and_to_new_nodes(options: list[str], tmp_pat
     assert document["placements"][2]["newNode"]["instanceType"] == "m7i.2xlarge"
     failing = invoke("place", manifest, *options, *types, "--fail-on", "new-nodes", KPLAN_SNAPSHOT="")
     assert failing.exit_code == 1
-    assert "NewNode: general-new-1" in failing.stdout
+    assert "new-nodes: general-new-1" in failing.stdout
     alone = invoke("place", manifest, *options, "--autoscaler", "none", "-o", "json", KPLAN_SNAPSHOT="")
     assert alone.exit_code == 1
     assert "nodes" not in json.loads(alone.stdout)
