@@ -151,7 +151,7 @@ class CarriedOut:
     is_over: bool = True  #: nothing more is to happen
     is_queue: bool = False  #: without a change: what becomes of the cluster as it is
     is_roomy: bool = False  #: all of them get nodes, whatever is drawn
-    asked: frozenset[str] = frozenset()  #: the same of those that the question is about
+    subject_pods: frozenset[str] = frozenset()  #: the same of those that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
     command: str = "plan"  #: the command that asks this question
     question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question

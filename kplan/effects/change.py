@@ -140,7 +140,9 @@ def carry_out(
             if not is_about_some:
                 return change
             roomy = course.is_roomy and not workloads
-            return dataclasses.replace(change, asked=course.asked, pods=pods, is_roomy=roomy, is_queue=not workloads)
+            return dataclasses.replace(
+                change, subject_pods=course.subject_pods, pods=pods, is_roomy=roomy, is_queue=not workloads
+            )
         simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions)

@@ -49,7 +49,7 @@ class WorkedOff(msgspec.Struct, frozen=True):
         return base.queue_of(self.pods, with_pending=self.with_pending)
 
 
-def asked_of(session: Session, question: QuestionPods) -> frozenset[str]:
+def subject_pods_of(session: Session, question: QuestionPods) -> frozenset[str]:
     """Return NAMESPACE/NAME of the pods that a question about the queue is about, and that kube-scheduler schedules."""
     infos = session.cluster.pods.infos
     queue = in_turn(session, [row for row in question.rows if row not in question.pending_before])
@@ -101,7 +101,7 @@ class QueueCourse:
 
     def __init__(self, simulation: Simulation, question: QuestionPods) -> None:
         self.simulation = simulation
-        self.asked = asked_of(simulation.session, question)  #: the pods that the question is about
+        self.subject_pods = subject_pods_of(simulation.session, question)  #: the pods that the question is about
         self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)
         self.attempts: list[int] = []
         self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled

@@ -141,12 +141,12 @@ class Replacements:
     @cached_property
     def _others(self) -> frozenset[str]:
         """The same, but for what the question is about."""
-        asked = self._change.asked
+        subject_pods = self._change.subject_pods
         if not self._change.is_queue:  # pods of nodes that were not well before would have gone in any case
             gone = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in self._due}
-            return self._with_victims((self._waiters - asked) | gone)
-        own = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in asked}
-        return self._with_victims(self._waiters - asked - own - self._exchanged)
+            return self._with_victims((self._waiters - subject_pods) | gone)
+        own = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in subject_pods}
+        return self._with_victims(self._waiters - subject_pods - own - self._exchanged)
 
     def _with_victims(self, waiters: Collection[str]) -> frozenset[str]:
         pods, n_known = set(waiters), -1

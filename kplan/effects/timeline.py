@@ -119,7 +119,7 @@ def carry_out_in_time(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     retries_pending: bool = False,
-    asked: Collection[str] | None = None,
+    subject_pods: Collection[str] | None = None,
     replaced: Mapping[str, Any] = {},
     removes_nodes: bool = False,
     is_watched: bool = False,
@@ -133,7 +133,7 @@ def carry_out_in_time(
     durations : those of the clock, where they are known
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
-    asked : NAMESPACE/NAME of those that the question is about
+    subject_pods : NAMESPACE/NAME of those that the question is about
     replaced : objects in place of applied ones, by KIND/NAMESPACE/NAME
     removes_nodes : the autoscaler that is followed removes nodes, too
     is_watched : note how many pods wait for a node, and how full the nodes are, over time
@@ -174,7 +174,7 @@ def carry_out_in_time(
             rollout=rollout,
             decisions=noted,
             retries_pending=retries_pending,
-            asked=asked,
+            subject_pods=subject_pods,
             replaced=objects,
             removes_nodes=removes_nodes,
         )
@@ -189,8 +189,8 @@ def carry_out_in_time(
         min_ready=clock.min_ready,
         occupancy=occupancy,
         queue=queue,
-        asked=frozenset(queue).intersection(asked or ()),
-        is_queue=asked is not None and not any(step.workloads for step in steps),
+        subject_pods=frozenset(queue).intersection(subject_pods or ()),
+        is_queue=subject_pods is not None and not any(step.workloads for step in steps),
         again=again,
         retry=lambda objects: once_more(base, objects=objects),
     )

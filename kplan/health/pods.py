@@ -131,8 +131,8 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
     ready = _condition(pod, "Ready")
     changed = None if ready is None else ready[2]
     if metadata.deletion_timestamp is not None:
-        asked = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
-        return "being-deleted", from_micros(round(asked * 1_000_000)) if asked > 0 else None
+        deleted_at = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
+        return "being-deleted", from_micros(round(deleted_at * 1_000_000)) if deleted_at > 0 else None
     if status.phase in _ENDED:
         return "evicted" if status.reason == "Evicted" else _ENDED[status.phase], changed
     if not pod.spec.node_name:

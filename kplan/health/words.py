@@ -198,8 +198,8 @@ def shortage_text(health: WorkloadHealth) -> str:
     """Return how many pods a workload lacks, and why, with what the API server says."""
     kind = health.workload.partition("/")[0]
     texts = [_of_state(state, health, kind) for state in health.states if state in SHORT_STATES]
-    said = f" (the API server: {health.refused.message.rstrip('.')})" if health.refused.uses else ""
-    return f"{'; '.join(texts)}{said}"
+    refusal = f" (the API server: {health.refused.message.rstrip('.')})" if health.refused.uses else ""
+    return f"{'; '.join(texts)}{refusal}"
 
 
 def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  # noqa: C901, PLR0911, PLR0912 - as above

@@ -164,9 +164,9 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
         key = "" if owner is None else object_name(owner.kind, pod.metadata.namespace, owner.name)
-        seen: set[str] = set()
-        while key and key not in seen:
-            seen.add(key)
+        passed: set[str] = set()
+        while key and key not in passed:
+            passed.add(key)
             members.setdefault(key, []).append(pod)
             key = above.get(key, "")
     return members

@@ -59,7 +59,7 @@ def in_time(
     clock: Clock,
     rollout: Rollout = "auto",
     retries_pending: bool = False,
-    asked: Collection[str] | None = None,
+    subject_pods: Collection[str] | None = None,
     is_single: bool = False,
 ) -> Prepared:
     """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
@@ -70,7 +70,7 @@ def in_time(
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in work.leaving(nodes)]
     updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
 
-    missing = () if asked is None or workloads else missing_replicas(base)
+    missing = () if subject_pods is None or workloads else missing_replicas(base)
 
     def run(generator: BranchRandom) -> Ending:
         change = carry_out_in_time(
@@ -80,7 +80,7 @@ def in_time(
             durations=durations,
             rollout=rollout,
             retries_pending=retries_pending,
-            asked=asked,
+            subject_pods=subject_pods,
             draws=generator,
             draws_turns=not is_single,
         )

@@ -30,7 +30,7 @@ def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepar
     missing = missing_replicas(base) if queue.pods is None or queue.with_pending else ()
 
     def happened(course: QueueCourse) -> tuple[Happened, ...]:
-        change = CarriedOut(course.simulation, base, asked=course.asked, is_queue=True)
+        change = CarriedOut(course.simulation, base, subject_pods=course.subject_pods, is_queue=True)
         short = Replacements(base, change).short()
         return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(missing))
 

@@ -95,7 +95,7 @@ def applied_in_time(
     queue : the pending pods, of which the question is about some, or about all
     """
     from kplan.changes.timed import applied
-    from kplan.effects.queue_course import asked_of
+    from kplan.effects.queue_course import subject_pods_of
     from kplan.effects.timeline import carry_out_in_time
 
     base, workloads = subject.applied()
@@ -107,7 +107,9 @@ def applied_in_time(
         rollout=rollout,
         decisions=decisions,
         retries_pending=is_watched,
-        asked=asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else None,
+        subject_pods=subject_pods_of(base.session, queue.pods_of(base))
+        if queue is not None and is_about_some
+        else None,
         removes_nodes=removes_nodes,
         is_watched=is_watched,
     )
@@ -119,15 +121,15 @@ def drawn_in_time(
 ) -> tuple[Base, Drawn]:
     """Return the change with a clock as a question that is drawn many times, and its cluster."""
     from kplan.changes.timed import applied
-    from kplan.effects.queue_course import asked_of
+    from kplan.effects.queue_course import subject_pods_of
     from kplan.odds.of_changes import in_time
 
     base, workloads = subject.applied()
     steps = (applied(workloads),)
     is_about_some = queue is not None and (queue.pods or not workloads)
-    asked = asked_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else None
+    subject_pods = subject_pods_of(base.session, queue.pods_of(base)) if queue is not None and is_about_some else None
     return base, partial(
-        in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=queue is not None, asked=asked
+        in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=queue is not None, subject_pods=subject_pods
     )
 
 

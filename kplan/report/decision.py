@@ -353,8 +353,8 @@ def decision_blocks(
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        is_told = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
-        if not diagnosis or not is_told:
+        is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
+        if not diagnosis or not is_in_diagnosis:
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:

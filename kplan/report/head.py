@@ -77,7 +77,7 @@ def closing_blocks(document: Report) -> Iterator[Block]:
         yield from (line(text, indent=1, is_item=True) for text in warnings)
 
 
-def _told_at_once(document: Report) -> set[tuple[str, str]]:
+def _in_answer(document: Report) -> set[tuple[str, str]]:
     """Return code and object of the warnings about workloads that the answer itself is about."""
     present = getattr(document, "at_present", UNSET)
     workloads = present.workloads if present else getattr(document, "workloads", ())
@@ -90,11 +90,11 @@ def warning_texts(document: Report) -> list[str]:
     A warning about several objects comes once, under the first of them; one about no object has no name before it.
     What the answer begins with is no warning any more.
     """
-    told = _told_at_once(document)
+    in_answer = _in_answer(document)
     objects = grouped(
         ((warning.message, warning.code), warning.object)
         for warning in document.warnings
-        if (warning.code, warning.object) not in told
+        if (warning.code, warning.object) not in in_answer
     )
     return [
         f"{f'{listing(names, most=1)}: ' if names[0] else ''}{message} [{code}]"

@@ -229,7 +229,7 @@ class Devices:
         self._topologies: dict[str, Requirements | None] = {}
 
     def _allocated(self) -> tuple[set[DeviceId], dict[DeviceId, dict[str, int]]]:
-        taken: set[DeviceId] = set()
+        allocated: set[DeviceId] = set()
         shares: dict[DeviceId, dict[str, int]] = {}
         for device, holders in self._catalogue.allocated.items():
             staying = [amounts for claim, amounts in holders if not self._is_freed(claim)]
@@ -241,8 +241,8 @@ class Devices:
                 for amounts in staying:
                     add(shares[device], amounts)
             else:
-                taken.add(device)
-        return taken, shares
+                allocated.add(device)
+        return allocated, shares
 
     def _is_freed(self, claim: ResourceClaim) -> bool:
         """Tell whether all for whom a claim is reserved are pods that move."""
@@ -304,10 +304,10 @@ class Devices:
         held = [Held(place.name, {}, {}) for _ in claims]
         for name in place.types:
             devices = _devices([*pools, *potential[name]])
-            found = self._search_for(name, place, claims, requests, devices=devices, requirements=requirements)
-            if found is None:
+            narrowed_to = self._search_for(name, place, claims, requests, devices=devices, requirements=requirements)
+            if narrowed_to is None:
                 continue
-            results, requirements = found
+            results, requirements = narrowed_to
             for own, allocated in zip(held, results, strict=True):
                 own.devices[name] = allocated
                 own.wanted[name] = self._known.nothing
@@ -367,11 +367,11 @@ class Devices:
         if any(constraint.match_attribute is None for constraint in spec.constraints):
             return "of its constraints only matchAttribute is supported"
         own: list[Request] = []
-        for alternatives, asked in zip(spec.requests, claim.spec.devices.requests, strict=True):
+        for alternatives, request in zip(spec.requests, claim.spec.devices.requests, strict=True):
             wanted = replace(alternatives[0], admin_access=False)
             device_class = self._catalogue.classes.get(wanted.class_name)
             problem = ""
-            if asked.first_available:
+            if request.first_available:
                 problem = "only requests without alternatives are supported"
             elif device_class is None:
                 problem = f"DeviceClass {wanted.class_name} not found"
@@ -386,7 +386,7 @@ class Devices:
                 except (CelCompileError, CelError, CostLimitError) as error:
                     problem = str(error)
             if problem:
-                return f"request {asked.name}: {problem}"
+                return f"request {request.name}: {problem}"
         n_devices = sum(len(one.every) if one.spec.wants_all else one.spec.count for one in own)
         types = {name for one in own for name, devices in one.potential.items() if devices}
         large = {name for name in types if n_devices + sum(len(one.potential[name]) for one in own) > _MOST_DEVICES}
@@ -432,7 +432,7 @@ class Devices:
             else:
                 slots += [Slot(request.claim, number, request.spec)] * request.spec.count
         constraints = [
-            [made for one in claim.spec.devices.constraints if (made := new_constraint(one)) is not None]
+            [constraint for one in claim.spec.devices.constraints if (constraint := new_constraint(one)) is not None]
             for claim in claims
         ]
         picks = Picks(self._state(place, name), constraints)
@@ -454,14 +454,14 @@ class Devices:
                     continue
                 again = index + 1 < len(slots) and slots[index + 1].request == slot.request and slot.choices is None
                 next_start = (position if device.allows_multiple else position + 1) if again else 0
-                found = search(index + 1, next_start, narrowed)
-                if found is not None:
-                    return found
+                narrowed_to = search(index + 1, next_start, narrowed)
+                if narrowed_to is not None:
+                    return narrowed_to
                 picks.give_back(slot.claim, _spec_for(slot.spec, device), pool)
             return None
 
-        found = search(0, 0, requirements)
-        return None if found is None else (picks.results, found)
+        narrowed_to = search(0, 0, requirements)
+        return None if narrowed_to is None else (picks.results, narrowed_to)
 
     def _picked(
         self, picks: Picks, slot: Slot, pool: Pool, device: DeviceInfo, requirements: Requirements

@@ -303,9 +303,9 @@ class Scheduler:
             node = self._existing.nodes[index]
             if node.state.name in self._spared and entrant.uid not in self._exempt:
                 continue
-            taken = node.can_take(entrant, groups, self._shared)
-            if taken is not None:
-                self._existing.take(index, entrant, taken, self._shared)
+            room = node.can_take(entrant, groups, self._shared)
+            if room is not None:
+                self._existing.take(index, entrant, room, self._shared)
                 return None
         self._sort_claims()
         for claim in self._claims:

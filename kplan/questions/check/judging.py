@@ -116,8 +116,8 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
         findings += helped if len(helped) > expect.remediable else []
     if expect.missing is not None:
         short = [health for health in (document.at_present.workloads if document.at_present else ()) if health.is_short]
-        found = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
-        return "workload", len(found), found if len(found) > expect.missing else []
+        findings = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
+        return "workload", len(findings), findings if len(findings) > expect.missing else []
     if expect.ready is not None:
         findings += _unready(document, expect.ready.min)
     if expect.within is not None:

@@ -72,7 +72,7 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from group_blocks(document.groups or (), options)
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
-    workloads = _told_first(document)
+    workloads = _named_workloads(document)
     yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
     if len(groups) == 1 and workloads and _is_single_pod(groups[0]):
         yield decision_heading(groups[0][0].pod.key, groups[0][0])
@@ -92,7 +92,7 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from right_sizing_blocks(document.right_sizing)
 
 
-def _told_first(document: PlacementReport) -> Sequence[WorkloadHealth]:
+def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
     """Return the workloads that the question names, unless all that is to be said is about their pods."""
     workloads = document.workloads or ()
     of_one_pod = [one.states for one in workloads if one.wanted == 1]
@@ -114,7 +114,7 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
 def _answer(document: PlacementReport) -> str | Heading:
     """Return where the only pod or workload goes, or how many pods end in which way."""
     groups = _groups(document)
-    if named := _told_first(document):
+    if named := _named_workloads(document):
         style: Style = "bad" if any(one.states for one in named) else "good"
         return Heading((Span("; ".join(map(workload_text, named)), style),), 0)
     if len(groups) == 1 and not document.unlisted:

@@ -152,9 +152,9 @@ def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[s
     if not present:
         return []
     silent = {node.node for node in present.nodes if node.is_silent}
-    told = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
-    short = [workload_text(health) for health in told if health.is_short]
-    others = [workload_text(health) for health in told if not health.is_short]
+    shown_ones = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
+    short = [workload_text(health) for health in shown_ones if health.is_short]
+    others = [workload_text(health) for health in shown_ones if not health.is_short]
     pods = [pod_text(pod) for pod in present.pods if pod.node not in silent or pod.state == "being-deleted"]
     mild = [node for node in present.nodes if not node.unusable and set(node.states) <= {"cordoned", "full"}]
     nodes = [*(node for node in present.nodes if node not in mild), *([] if is_sentence else mild)]
@@ -255,8 +255,8 @@ def _ends_sentence(document: PlanReport) -> str:
     )
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "gone for good", stay)
-    told = () if is_apart else ("placed",)
-    parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word in told]
+    shown_ones = () if is_apart else ("placed",)
+    parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word in shown_ones]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further
