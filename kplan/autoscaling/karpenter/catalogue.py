@@ -36,7 +36,7 @@ MOST_TYPES = 5_000
 MOST_OFFERINGS = 500
 _MOST_PRICE = 10**9
 _MOST_AMOUNT = 2**62
-_EXPECTED = "a list of instance types, as docs/karpenter.md shows it"
+_EXPECTED = "a list of instance types, as docs/karpenter-settings.md shows it"
 _LIMITS = Limits(max_bytes=256 << 20, max_stream_bytes=128 << 20, max_documents=10, max_depth=50)
 _OFFERING_FIELDS = {
     "price": "Price",
