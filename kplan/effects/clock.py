@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from kplan.changes.timed import is_seconds
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ def durations_for(
 
     Raises UsageError for a number that is no duration.
     """
+    from kplan.changes.timed import is_seconds
     from kplan.simulation.durations import EACH, Durations, Times, learn
 
     for name, durations in (("start", start), ("stop", stop), ("run", run)):

@@ -43,11 +43,10 @@ def change_of(
     even_new : there is one also where all of them are new and no queue is worked off
     tells_luck : tell what depends on draws among equals
     """
-    from kplan.effects.carried_out import Decisions
-    from kplan.effects.change import carry_out
-    from kplan.effects.report import change_report
-
     if clock is not None:
+        from kplan.effects.carried_out import Decisions
+        from kplan.effects.report import change_report
+
         decisions = Decisions.of(showing, subject.origins)
         base, change = applied_in_time(
             subject,
@@ -65,6 +64,10 @@ def change_of(
     update = subject.applied() if queue is not None else subject.update(even_new=even_new)
     if update is None:
         return None
+    from kplan.effects.carried_out import Decisions
+    from kplan.effects.change import carry_out
+    from kplan.effects.report import change_report
+
     base, workloads = update
     decisions = Decisions.of(showing, subject.origins)
     noted = None if showing.nodes is UNSET else decisions
