@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kplan.changes.sets import KINDS
 from tests.cli.commands import invoke
 from tests.sessions import PAGES, run_again
 
@@ -58,6 +59,12 @@ def test_the_manifests_for_dask_are_taken_and_fit(tmp_path: Path) -> None:
     assert pods["summary"]["refused"] == 0
     assert placed.exit_code == 0, placed.stderr
     assert json.loads(placed.stdout)["summary"] | {"pods": 5, "scheduled": 5} == json.loads(placed.stdout)["summary"]
+
+
+def test_every_kind_of_action_of_a_remedy_is_in_the_table() -> None:
+    kinds = re.findall(r"^\| .* \| (`[^|]+`) \| \d", (DOCS / "remedy.md").read_text(), re.MULTILINE)
+
+    assert {kind for row in kinds for kind in re.findall(r"`([a-z]+)`", row)} == {*KINDS}
 
 
 def test_pictures_are_there_and_shown_and_small() -> None:
