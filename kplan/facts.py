@@ -107,6 +107,14 @@ class QuotaRaise(Document, frozen=True):
     limits: tuple[LimitChange, ...]
 
 
+class MissingName(Document, frozen=True):
+    """An object that pods name, and that does not exist; `nearest` exists, and is probably meant, or is empty."""
+
+    kind: Literal["PriorityClass", "RuntimeClass"]
+    name: str
+    nearest: str = ""
+
+
 class RefusedPods(Document, frozen=True, kw_only=True):
     """Why the API server takes no more pods of a workload.
 
@@ -116,9 +124,11 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     uses : where a quota does
     message : of the API server
     raises : the quotas that have to allow more; empty where none refuses them, or where that is not known
+    lacks : what has to exist for the pods, and does not
     """
 
     by: str = ""
     uses: tuple[QuotaUse, ...] = ()
     message: str = ""
     raises: tuple[QuotaRaise, ...] = ()
+    lacks: MissingName | UnsetType = UNSET

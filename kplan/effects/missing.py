@@ -7,9 +7,9 @@ node.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from kplan.admission import Admitter
 from kplan.answers.verdict import counted_warnings
@@ -19,9 +19,10 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import PodMeta
 from kplan.cluster.base import Base
+from kplan.diagnosis.intended import nearest
 from kplan.documents.base import Report, Verdict
 from kplan.effects.watching import begin
-from kplan.facts import InputWarning, QuotaRaise, RefusedPods
+from kplan.facts import InputWarning, MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
 from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
@@ -111,8 +112,9 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
         because = simulation.maker.why_refused(pod)
-        facts[key] = because or RefusedPods(message=owner.refusal)
-        if because is not None and because.uses:
+        because = because or RefusedPods(message=owner.refusal)
+        facts[key] = because if because.by else structs.replace(because, lacks=_lacking(base.objects, pod))
+        if because.uses:
             by_quota.append((pod, missing[key]))
     raises = _raises(base, by_quota)
     refused: dict[str, RefusedPods] = {}
@@ -122,6 +124,19 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
             refused[above] = structs.replace(because, raises=raises.get(namespace, ()) if because.uses else ())
             above = owners.get(above, "")
     return refused
+
+
+def _lacking(snapshot: Snapshot, pod: Pod) -> MissingName | UnsetType:
+    """Return an object that pods name and that the cluster does not have; absent where it has all."""
+    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass"], str | None, Sequence[Any]], ...] = (
+        ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),
+        ("RuntimeClass", pod.spec.runtime_class_name, snapshot.runtime_classes),
+    )
+    for kind, name, objects in named:
+        names = [held.metadata.name for held in objects]
+        if name and name not in names and not name.startswith("system-"):
+            return MissingName(kind, name, nearest(name, names))
+    return UNSET
 
 
 def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:

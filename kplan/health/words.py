@@ -9,7 +9,7 @@ from shlex import quote
 from msgspec import UNSET
 
 from kplan.api.quantity import listing, readable
-from kplan.facts import QuotaRaise, RefusedPods
+from kplan.facts import MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
@@ -274,6 +274,9 @@ def refusal_text(refused: RefusedPods) -> str:
     if refused.uses:
         uses = [f"{use.resource} {readable(use.used)} of {readable(use.hard)} used" for use in refused.uses]
         return f"{refused.by} {listing(uses)}{_raise_text(refused)}"
+    if (lacks := refused.lacks) is not UNSET:
+        meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
+        return f"there is no {lacks.kind} {lacks.name}{meant}"
     if refused.by and refused.message:
         return f"{refused.by} refuses them: {refused.message.rstrip('.')}"
     return f"the API server refuses them: {refused.message.rstrip('.')}"
@@ -345,7 +348,19 @@ def resume_command(health: WorkloadHealth) -> str:
         return f"kubectl rollout resume {kind.lower()}/{name} -n {namespace}"
     if "progress-deadline" in states:
         return f"kubectl rollout undo {kind.lower()}/{name} -n {namespace}"
+    if (lacks := health.refused.lacks) is not UNSET and lacks.nearest:
+        return _naming_command(kind, namespace, name, lacks)
     return " && ".join(map(quota_command, health.refused.raises))
+
+
+_FIELDS: Mapping[str, str] = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeClassName"}
+
+
+def _naming_command(kind: str, namespace: str, name: str, lacks: MissingName) -> str:
+    """Return the command with which pods name what exists; what is to be created is not known well enough for one."""
+    spec = {_FIELDS[lacks.kind]: lacks.nearest}
+    patch = json.dumps({"spec": {"template": {"spec": spec}}}, separators=(",", ":"))
+    return f"kubectl patch {kind.lower()} {quote(name)} -n {quote(namespace)} -p {quote(patch)}"
 
 
 def resume_words(health: WorkloadHealth) -> str:
@@ -355,6 +370,8 @@ def resume_words(health: WorkloadHealth) -> str:
         return "Back to the revision before"
     if health.refused.raises and "paused" not in states:
         return "To raise the quota"
+    if health.refused.lacks is not UNSET and "paused" not in states:
+        return "To correct the name"
     return "To start it" if "scaled-to-zero" in states else "To resume it"
 
 

@@ -62,6 +62,21 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
             """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'""",
         ),
         (
+            [
+                workload(
+                    "ReplicaSet",
+                    {
+                        "replicas": 2,
+                        "template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "priorityClassName": "hihg"}},
+                    },
+                ),
+                pod("x-1", "ReplicaSet"),
+                head("PriorityClass", name="high") | {"value": 100},
+            ],
+            "web/x: 1 of 2 replicas is missing: there is no PriorityClass hihg (did you mean high?)",
+            """kubectl patch replicaset x -n web -p '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'""",
+        ),
+        (
             [workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],
             "web/x: 2 of 3 replicas are missing and wait for x-0, which is not ready (OrderedReady): container app",
             "",

@@ -8,7 +8,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
-from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
@@ -43,6 +42,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     workloads = () if pods else tuple(filter(_is_held_up, workloads_at_present(base)))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
+    refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
     simulation = playing.begin()[1]
     start = waiting_of(simulation)
@@ -59,7 +59,8 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     for others in _other_kinds(best.acts, kinds):
         if goal.of and best.acts:
             other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE, by_hand=by_hand).run()
-            if other.acts and other.runs == best.runs and set(other.acts) not in known:
+            undone = any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
+            if other.acts and other.runs == best.runs and set(other.acts) not in known and not undone:
                 known.append(set(other.acts))
                 alternatives.append(_described(playing, goal, other, others))
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
@@ -155,7 +156,8 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     acts = in_order(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
-    actions: list[Change] = [_raised(quota, before) for quota in playing.quotas]
+    actions: list[Change] = [quota.described() for quota in playing.quotas[:-1]]
+    actions += [_raised(quota, before) for quota in playing.quotas[-1:]]
     done: Changes = ()
     for act in with_joined_moves(acts):
         done = (*done, act)
@@ -179,12 +181,10 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
 
 
 def _raised(quota: RaiseQuota, after: Played) -> Change:
-    """Return the raise of a quota with the workloads of which all new pods run without further actions."""
-    namespace = PodKey.parse(quota.quota).namespace
+    """Return the last raise of a quota with the workloads of which all new pods run without further actions."""
     simulation = after.simulation
     new = {workload_of(simulation, row) for row, pod in simulation.pods.items() if pod.is_new}
-    runs = {key for key in new - after.waiting.keys() if WorkloadRef.parse(key).namespace == namespace}
-    return quota.described(sorted(runs))
+    return quota.described(sorted(new - after.waiting.keys()))
 
 
 def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, str]) -> Change:
