@@ -389,7 +389,7 @@ class _Course:
 def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
     """Add nodes with the daemon pods that they start with."""
     session.listers = session.listers.fork()
-    session.grow([new.node for new in adds])
+    session.grow([new.node for new in adds], [obj for new in adds for obj in new.objects])
     for new in adds:
         place = session.cluster.nodes.row_of[new.node.metadata.name]
         for pod in new.daemons:

@@ -40,7 +40,7 @@ def home_of(new: NewNode) -> str:
 
 
 def joining(new: NewNode) -> Joining:
-    return Joining(new.node, new.daemons, home_of(new))
+    return Joining(new.node, new.daemons, home_of(new), new.objects)
 
 
 class NodesInTime:

@@ -60,14 +60,14 @@ class Listers:
         return forked
 
     def store(self, objects: Iterable[msgspec.Struct]) -> None:
-        """Replace claims and volumes by what they are now; only for a fork.
+        """Replace claims, volumes and what nodes publish by what they are now; only for a fork.
 
         Resource claims that controllers created since the snapshot belong to it from now on.
         """
         newer = by_kind_and_name([*self.device_claims, *objects])
         self.device_claims = []
         self.catalogues = {}
-        for attribute in ("persistent_volumes", "resource_claims"):
+        for attribute in ("persistent_volumes", "resource_claims", "resource_slices", "csi_nodes"):
             own = newer.get(attribute, {})
             there: tuple[Any, ...] = getattr(self.snapshot, attribute)
             names = [(obj.metadata.namespace, obj.metadata.name) for obj in there]
@@ -76,7 +76,8 @@ class Listers:
                 held = (*(own.get(name, obj) for name, obj in zip(names, there, strict=True)), *fresh)
                 changes: dict[str, Any] = {attribute: held}
                 self.snapshot = dataclasses.replace(self.snapshot, **changes)
-        self.__dict__.pop("persistent_volumes", None)
+        for attribute in ("persistent_volumes", "csi_nodes"):
+            self.__dict__.pop(attribute, None)
         self.persistent_volume_claims |= newer.get("persistent_volume_claims", {})
 
     def catalogue(self, kind: Callable[..., T], *inputs: object) -> T:

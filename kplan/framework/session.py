@@ -266,8 +266,8 @@ class Session:
         """Return the claims and volumes that plugins have reserved, as they are once everything reserved is bound."""
         return [obj for reserved in self._reserved for obj in reserved.objects]
 
-    def grow(self, nodes: Sequence[Node]) -> frozenset[str]:
-        """Add nodes, on which no pod runs yet.
+    def grow(self, nodes: Sequence[Node], objects: Iterable[msgspec.Struct] = ()) -> frozenset[str]:
+        """Add nodes, on which no pod runs yet, with the ResourceSlices and CSINodes among some objects.
 
         What plugins have reserved is written to the listers, as the API server would have it by then, and all plugins
         start anew.
@@ -277,7 +277,7 @@ class Session:
         unnamed : identities of pods whose reservation no object records; it is forgotten
         """
         reserved = self._reserved
-        self.listers.store(self.reserved_objects())
+        self.listers.store([*self.reserved_objects(), *objects])
         self.earlier += self.cluster.log
         self.cluster = self.cluster.grown(self.cluster.nodes.grown(nodes))
         self.n_joined += len(nodes)

@@ -37,11 +37,12 @@ class Joining(msgspec.Struct, frozen=True):
     node: Node  #: as it is once it is ready
     pods: tuple[Pod, ...] = ()  #: the pods that it starts with, bound to it; those of known daemon sets are made anew
     because: str = ""  #: why it joins
+    objects: tuple[msgspec.Struct, ...] = ()  #: what comes with it, such as its ResourceSlices
 
 
 def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
     session, nodes = simulation.session, [one.node for one in joining]
-    for identity in sorted(session.grow(nodes)):
+    for identity in sorted(session.grow(nodes, [obj for one in joining for obj in one.objects])):
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
     for one in joining:

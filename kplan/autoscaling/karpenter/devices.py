@@ -8,7 +8,7 @@ Upstream: scheduling/dynamicresources, controllers/provisioning/dra.go, provisio
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -47,28 +47,54 @@ _POTENTIAL = "\0"
 ClaimKey = tuple[str, str]
 
 
-def potential_slices(instance_type: str, resources: DynamicResources) -> Iterator[ResourceSlice]:
+def _potential_slices(instance_type: str, resources: DynamicResources) -> Iterator[ResourceSlice]:
     """Yield the slices that a node of an instance type will publish; their namespace is the type."""
-    bound = _bound(resources.attribute_bindings)
-    for number, template in enumerate(resources.resource_slices):
+    for number, spec in enumerate(_slice_specs(resources, _POTENTIAL)):
+        pool = ResourcePool(name=_POTENTIAL + spec.pool.name, resource_slice_count=1)
+        yield ResourceSlice(
+            metadata=ObjectMeta(name=f"{_POTENTIAL}{instance_type}{_POTENTIAL}{number:06}", namespace=instance_type),
+            spec=replace(spec, pool=pool, all_nodes=True),
+        )
+
+
+def published_slices(node: str, resources: DynamicResources) -> list[ResourceSlice]:
+    """Return the slices that a node publishes; the name of each pool of its own tells nodes apart."""
+    specs = list(_slice_specs(resources, f"{node}-"))
+    counts = Counter((spec.driver, spec.pool.name) for spec in specs)
+    return [
+        ResourceSlice(
+            metadata=ObjectMeta(name=f"{node}-{number}"),
+            spec=replace(
+                spec,
+                node_name=node,
+                pool=ResourcePool(
+                    name=f"{spec.pool.name}-{node}", resource_slice_count=counts[spec.driver, spec.pool.name]
+                ),
+            ),
+        )
+        for number, spec in enumerate(specs)
+    ]
+
+
+def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[ResourceSliceSpec]:
+    """Yield what an instance type says of slices; values that only the node will know begin with the stand-in."""
+    bound = _bound(resources.attribute_bindings, stand_in)
+    for template in resources.resource_slices:
         devices = tuple(
             replace(device, attributes=bound[template.driver, template.pool, device.name] | device.attributes)
             for device in template.devices
         )
-        pool = ResourcePool(name=_POTENTIAL + template.pool, resource_slice_count=1)
-        yield ResourceSlice(
-            metadata=ObjectMeta(name=f"{_POTENTIAL}{instance_type}{_POTENTIAL}{number:06}", namespace=instance_type),
-            spec=ResourceSliceSpec(
-                driver=template.driver,
-                pool=pool,
-                all_nodes=True,
-                devices=devices,
-                shared_counters=template.shared_counters,
-            ),
+        yield ResourceSliceSpec(
+            driver=template.driver,
+            pool=ResourcePool(name=template.pool),
+            devices=devices,
+            shared_counters=template.shared_counters,
         )
 
 
-def _bound(bindings: Iterable[AttributeBinding]) -> defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]]:
+def _bound(
+    bindings: Iterable[AttributeBinding], stand_in: str
+) -> defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]]:
     """Return, for each device, a value that stands for the one that bound devices will share."""
     groups: dict[str, list[set[tuple[str, str, str]]]] = {}
     for binding in bindings:
@@ -82,7 +108,7 @@ def _bound(bindings: Iterable[AttributeBinding]) -> defaultdict[tuple[str, str, 
     for attribute, known in groups.items():
         for number, group in enumerate(known):
             for device in group:
-                bound[device][attribute] = DeviceAttribute(string_value=f"{_POTENTIAL}{number}")
+                bound[device][attribute] = DeviceAttribute(string_value=f"{stand_in}{number}")
     return bound
 
 
@@ -90,7 +116,7 @@ class DeviceCatalogue:
     """All devices, published and potential; nobody changes it."""
 
     def __init__(self, snapshot: Snapshot, types: Mapping[str, DynamicResources]) -> None:
-        potential = [one for name, own in types.items() for one in potential_slices(name, own)]
+        potential = [one for name, own in types.items() for one in _potential_slices(name, own)]
         # Karpenter does not look at taints of devices.
         slices = [_untainted(one) for one in (*snapshot.resource_slices, *potential)]
         self.selection = Selection(lists=False)

@@ -154,6 +154,7 @@ class InstanceType(msgspec.Struct, frozen=True):
     capacity: Amounts
     overhead: Amounts
     is_capacity_overlaid: bool = False
+    dynamic_resources: DynamicResources = DynamicResources()
 
     @property
     def allocatable(self) -> Amounts:
@@ -198,6 +199,7 @@ def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
         offerings=entry.offerings,
         capacity=amounts_of({PODS: _DEFAULT_PODS, **entry.resources}),
         overhead=overhead.total,
+        dynamic_resources=entry.dynamic_resources,
     )
 
 

@@ -23,6 +23,7 @@ from kplan.api.time import from_micros
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import InFlight
+from kplan.autoscaling.karpenter.devices import published_slices
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_TYPE,
@@ -266,10 +267,11 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
     choice = _choice(planned)
     instance_type, offering = choice if choice is not None else (None, None)
     node = _node(planned, name, instance_type, offering)
+    slices = [] if instance_type is None else published_slices(name, instance_type.dynamic_resources)
     return NewNode(
         node=node,
         daemons=tuple(_daemons(node, daemon_sets)),
-        objects=(_claim_of(planned, node, now),),
+        objects=(_claim_of(planned, node, now), *slices),
         pool=planned.template.name,
         instance_type="" if instance_type is None else instance_type.name,
         zone="" if offering is None else offering.zone,

@@ -144,27 +144,54 @@ def test_what_goes_wrong_is_a_warning() -> None:
     assert report.unhelped["default/web"] == {"g": ("in backoff after failed scale-up",)}
 
 
-def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
-    driver = "gpu.example.com"
+DRIVER = "gpu.example.com"
+SLICES = [{"driver": DRIVER, "pool": {"name": "node"}, "devices": [{"name": "one"}, {"name": "two"}]}]
+
+
+def users_of_devices() -> list[Object]:
+    """Return three pods with a device each, and a node without devices."""
     device_class = head("DeviceClass", name="gpu") | {
-        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]}
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
     }
-    claims, users = [], []
+    objects = [node("n"), device_class]
     for number in range(3):
         request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-        claims.append(
-            head("ResourceClaim", name=f"c{number}", namespace="default")
-            | {"spec": {"devices": {"requests": [request]}}}
-        )
+        claim = head("ResourceClaim", name=f"c{number}", namespace="default")
         user = pod(f"p{number}", "100m", owner=f"w{number}")
         user["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": f"c{number}"}]
         user["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
-        users.append(user)
-    slices = [{"driver": driver, "pool": {"name": "node"}, "devices": [{"name": "one"}, {"name": "two"}]}]
-    owners = [replica_set(f"w{number}") for number in range(3)]
-    objects = [node("n"), device_class, *owners, *claims, *users]
+        objects += [claim | {"spec": {"devices": {"requests": [request]}}}, replica_set(f"w{number}"), user]
+    return objects
 
-    with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=slices)], *objects)
+
+def users_of_volumes() -> list[Object]:
+    """Return three pods with a volume each, and a node that is cordoned."""
+    storage = head("StorageClass", name="fast") | {
+        "provisioner": DRIVER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    wanted = {
+        "storageClassName": "fast",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    objects = [node("n") | {"spec": {"unschedulable": True}}, storage]
+    for number in range(3):
+        user = pod(f"p{number}", "100m", owner=f"w{number}")
+        user["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"v{number}"}}]
+        claim = head("PersistentVolumeClaim", name=f"v{number}", namespace="default") | {"spec": wanted}
+        objects += [claim, replica_set(f"w{number}"), user]
+    return objects
+
+
+def csi_node(count: int) -> Object:
+    return {"spec": {"drivers": [{"name": DRIVER, "nodeID": "x", "allocatable": {"count": count}}]}}
+
+
+def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
+    objects = users_of_devices()
+
+    with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=SLICES)], *objects)
     without = ask([group("gpus")], *objects)
 
     assert [added.group for added in with_devices.adds] == ["gpus", "gpus"]
@@ -173,29 +200,6 @@ def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
 
 
 def test_a_group_has_the_limits_of_volumes_that_its_csi_node_says() -> None:
-    storage = head("StorageClass", name="fast") | {
-        "provisioner": "csi.example.com",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    claims, users = [], []
-    for number in range(3):
-        claims.append(
-            head("PersistentVolumeClaim", name=f"v{number}", namespace="default")
-            | {
-                "spec": {
-                    "storageClassName": "fast",
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "1Gi"}},
-                }
-            }
-        )
-        user = pod(f"p{number}", "100m", owner=f"w{number}")
-        user["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"v{number}"}}]
-        users.append(user)
-    full = node("n") | {"spec": {"unschedulable": True}}
-    owners = [replica_set(f"w{number}") for number in range(3)]
-    csi_node = {"spec": {"drivers": [{"name": "csi.example.com", "nodeID": "x", "allocatable": {"count": 2}}]}}
-
-    report = ask([group("g", csiNode=csi_node)], full, storage, *owners, *claims, *users)
+    report = ask([group("g", csiNode=csi_node(2))], *users_of_volumes())
 
     assert len(report.adds) == 2
