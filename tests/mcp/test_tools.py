@@ -33,12 +33,12 @@ def evil() -> kplan.Planner:
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("plan", {}, "7 pods"),
+        ("plan", {}, "pods that waited before: 3 placed, 1 moved, 3 left pending"),
         ("explain", {"names": ["ml/llm-eval"]}, "ml/llm-eval"),
         ("drain_each", {"question": {"kind": "DrainQuestion", "nodes": ["spot-a-1"]}}, "Any one node"),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "addNodes": ["1=general-a-1"]}, "pods"),
         ("pods", {"manifests": [HUGE]}, "1 pods"),
-        ("check", {}, "checks fail"),
+        ("check", {}, "6 of 9 checks do not hold"),
         ("check", {"checks": [{"name": "room", "question": {"kind": "PlanQuestion"}, "expect": {"pending": 9}}]}, "1"),
     ],
 )

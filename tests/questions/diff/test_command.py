@@ -275,7 +275,7 @@ def test_what_cannot_be_compared_is_told(args: list[str], message: str) -> None:
 
 
 def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
-    words = " ".join(invoke("diff", "--help").stdout.split())
+    words = " ".join(invoke("diff", "--help-all").stdout.split())
 
     assert "Exit with 1 if one of these happens: regression, warning; or none." in words
     assert "pdb-violation" not in words
