@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kplan.cli.answer import ask as prepare
-from kplan.cli.answer import emit, formats_of, write_out
+from kplan.cli.answer import emit, formats_of, showing_of, write_out
 from kplan.cli.asking import SweepFlags
 from kplan.cli.common import AutoscalerFlags, CommonFlags
 from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
@@ -49,11 +50,11 @@ def ask(
     formats = formats_of(output)
     from kplan.answers.verdict import parse_fail_on
     from kplan.documents.base import Report
-    from kplan.questions.base import Showing
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions
 
     fail_on = parse_fail_on(output.fail_on) if output.fail_on else None
+    showing = replace(showing_of(output, fail_on), ask_all=sweeping.ask_all)
     questions = read_questions(questions_file)
     if len(questions) > 1:
         _check_formats(formats, output)
@@ -64,7 +65,7 @@ def ask(
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []
         for question in questions:
-            answers.append(question.answer(planner, Showing(fail_on=fail_on, ask_all=sweeping.ask_all)))
+            answers.append(question.answer(planner, showing))
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
         _print_list(answers, output)
