@@ -203,7 +203,7 @@ class GateChange(Document, frozen=True, kw_only=True):
 
 
 class RemoveGates(RemedyBase, frozen=True, kw_only=True, tag="remove-gates"):
-    """Remove scheduling gates, so that the pod is scheduled."""
+    """Have whoever set scheduling gates remove them, so that the pod is scheduled."""
 
     change: GateChange
 
@@ -570,7 +570,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case Await(change=c):
             return f"{_awaited(c)}{f': {remedy.command}' if remedy.command else ''}"
         case RemoveGates(change=c):
-            return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
+            gates = "scheduling gate" if len(c.gates) == 1 else "scheduling gates"
+            return f"have whoever set {gates} {listing(c.gates)} remove {'it' if len(c.gates) == 1 else 'them'}"
         case Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
         case RepairNode(change=c) if c.resource:

@@ -97,7 +97,7 @@ def test_groups_are_neighbours_from_the_same_object() -> None:
             {"schedulingGates": [{"name": "quota"}]},
             [
                 "the scheduler ignores it until its scheduling gate quota is removed",
-                "What would help: remove scheduling gate quota",
+                "What would help: have whoever set scheduling gate quota remove it",
             ],
         ),
         (
