@@ -27,7 +27,7 @@ class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     options : command-line flags of the cluster-autoscaler, without their dashes
     prices : for its price expander: ``instanceTypes`` (instance type -> price of a node), and ``cpu``, ``memoryGiB``
         and ``gpu`` (price of one) for other nodes and for pods; None if unknown
-    max_sizes : group -> its most size, in place of what the groups say
+    max_sizes : group -> its maximum size, in place of what the groups say
     content : what the file holds, once it is read; None before
     """
 

@@ -948,7 +948,7 @@ class Admitted(Document, frozen=True, omit_defaults=True):
 
 
 class GroupSize(Document, frozen=True, omit_defaults=True):
-    """A larger most size of a node group.
+    """A larger maximum size of a node group.
 
     Attributes
     ----------
@@ -983,7 +983,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
         """See `ChangeBase`."""
         if self.size is not None:
             size = self.size
-            return f"raise the most size of node group {short_group_name(self.name)} from {size.old} to {size.to}"
+            return f"raise the maximum size of node group {short_group_name(self.name)} from {size.old} to {size.to}"
         if self.admits is not None:
             verb = "admit" if self.admits.operator == "In" else "no longer exclude"
             values = listing(self.admits.values, most=_MOST_NAMED)
@@ -1011,7 +1011,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
                 group = quote(self.name)
                 flags = f"--auto-scaling-group-name {group} --max-size {size.to}"
                 return (f"aws autoscaling update-auto-scaling-group {flags}",)
-        return (f"# set the most size of node group {quote(self.name)} to {size.to} (now {size.old})",)
+        return (f"# set the maximum size of node group {quote(self.name)} to {size.to} (now {size.old})",)
 
     @property
     def undoing(self) -> tuple[str, ...]:

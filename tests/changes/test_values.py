@@ -127,7 +127,7 @@ TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
     ),
     (
         c.Pool("workers", size=c.GroupSize(1, 3, "aws")),
-        "raise the most size of node group workers from 1 to 3",
+        "raise the maximum size of node group workers from 1 to 3",
         ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 3",),
         ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 1",),
     ),

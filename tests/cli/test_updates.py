@@ -273,7 +273,7 @@ def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_m
 def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:
     first = place(tmp_path, manifest("StatefulSet/data/postgres", replicas=1), command="plan").stdout.splitlines()[0]
 
-    assert first.startswith("1 scaled: 2 pods gone for good; ")
+    assert first.startswith("1 scaled: 2 pods not replaced; ")
 
 
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:

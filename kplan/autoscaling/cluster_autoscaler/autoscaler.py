@@ -268,7 +268,7 @@ class ClusterAutoscalerEngine:
         return self._looked(replace(cluster, now=now), remembered, loops=(0,))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
-        """Yield the groups that would help more pods if they could grow further, with the most size that does it."""
+        """Yield the groups that would help more pods if they could grow further, with the maximum size that does it."""
         groups, nodes = self._setup.groups, cluster.snapshot.node_by_name
         n_waiting = len(self.provision(cluster).unhelped)
         tried = sorted((group for group in groups if group.room < n_waiting), key=lambda group: group.room)

@@ -152,7 +152,7 @@ def _taints(text: str) -> Iterator[Taint]:
 
 
 UNKNOWN_MOST = 1_000
-"""The most size of a group whose size is unknown."""
+"""The maximum size of a group whose size is unknown."""
 
 _NAME = "name the groups with --node-groups"
 _GIVE = "give its sizes with --node-groups; kplan snapshot groups prints a file to begin with"

@@ -190,7 +190,7 @@ def _names(name: str, pool: Pool) -> bool:
 
 
 def sizes_by_flag(values: Iterable[str]) -> Mapping[str, tuple[int, int]]:
-    """Return the least and most size of each group of ``--nodes=MIN:MAX:NAME``."""
+    """Return the minimum and maximum size of each group of ``--nodes=MIN:MAX:NAME``."""
     sizes: dict[str, tuple[int, int]] = {}
     for value in values:
         least, _, rest = value.partition(":")

@@ -197,17 +197,20 @@ def _headroom(document: HeadroomReport) -> Judgement:
     for workload in document.workloads:
         wanted = workload.wanted if isinstance(workload.wanted, int) else document.wanted
         if wanted is not None and workload.fits < wanted:
-            message = "" if workload.stop is None else workload.stop.message
-            findings.append(_no_room(workload, f"{workload.fits} of {wanted}", message))
+            stop = workload.stop
+            why = "" if stop is None else (stop.diagnosis or stop.message).removesuffix(".")
+            findings.append(_no_room(workload, wanted, why))
     is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
     return "pool" if is_of_pools else "workload", len(document.workloads), findings
 
 
-def _no_room(workload: WorkloadHeadroom, fits: str, message: str) -> Finding:
+def _no_room(workload: WorkloadHeadroom, wanted: int, why: str) -> Finding:
     if isinstance(workload.pool, str):
-        pod = workload.workload.removeprefix("Pod/")
-        return Finding(name=workload.pool, message=f"no room for another pod as large as {pod}. {message}".strip())
-    return Finding(name=workload.workload, message=f"{fits}. {message}".strip())
+        what = f"no room for another pod as large as {workload.workload.removeprefix('Pod/')}"
+        return Finding(name=workload.pool, message=f"{what}: {why}" if why else what)
+    now = workload.running
+    what = f"reaches {now + workload.fits} of {now + wanted}"
+    return Finding(name=workload.workload, message=f"{what}: {why}" if why else what)
 
 
 def _budgets(document: BudgetsReport) -> Judgement:

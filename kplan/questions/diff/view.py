@@ -356,7 +356,7 @@ _FACTS = {
     "mayGo": "drainable",
     "allPlaced": "all placed",
     "evicted": "evicted",
-    "gone": "gone for good",
+    "gone": "not replaced",
     "position": "turn in the queue",
     "place": "place in the queue",
     NODE: "what becomes of it",

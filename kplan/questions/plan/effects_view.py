@@ -33,7 +33,7 @@ _STYLES: Mapping[Action, Style] = {
 _LEGEND: Mapping[Action, str] = {
     Action.PLACED: "+ placed",
     Action.MOVED: "~ moved to another node",
-    Action.EVICTED: "- gone for good",
+    Action.EVICTED: "- leaves, not replaced",
     Action.PENDING: "! stays pending",
 }
 _PENDING: Mapping[str, str] = {"Unschedulable": "fits nowhere", "Gated": "gated", "Error": "cannot be scheduled"}
@@ -228,7 +228,7 @@ _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as 
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
-    Action.EVICTED: "gone for good",
+    Action.EVICTED: "not replaced",
     Action.PENDING: "left pending",
 }
 
@@ -368,7 +368,7 @@ def _ends(
     numbers = (
         (sum(not obstacle.never_ends for obstacle in document.obstacles), "blocked"),
         (sum(obstacle.never_ends for obstacle in document.obstacles), "never gone"),
-        (counts[Action.EVICTED], "gone for good"),
+        (counts[Action.EVICTED], "not replaced"),
         (sum(change.by is not None for change in changes), "preempted"),
     )
     ends += [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
@@ -481,7 +481,7 @@ def forced_text(forced: Forced) -> str:
     """Return what the missing flags would change."""
     ends = [f"{count(forced.placed, 'pod')} would move"] if forced.placed else []
     for pods, words in (
-        (forced.gone, "would be gone for good"),
+        (forced.gone, "would not be replaced"),
         (forced.pending, "would stay pending"),
         (forced.blocked, "could not be evicted even so"),
     ):

@@ -254,7 +254,7 @@ def _ends_sentence(document: PlanReport) -> str:
         else (summary.placed, summary.moved, summary.evicted, summary.pending)
     )
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
-    words = ("placed", "moved", "gone for good", stay)
+    words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)
     parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word in shown_ones]
     if summary.pdb_violations:

@@ -127,10 +127,10 @@ def _summary(remedy: d.RemedySet) -> str:
 
 
 def _certainty(document: d.RemedyReport) -> str:
-    tried = count(document.tried, "set")
+    tried = f"{count(document.tried, 'set')} of actions tried"
     if document.remedy.is_least:
-        return f"No set of such actions that disturbs less does as much. {tried} of actions tried, each as a whole."
-    return f"{tried} of actions tried, each as a whole; there may be one that disturbs less."
+        return f"{tried}: none that disturbs fewer pods does as much."
+    return f"{tried}; another one may disturb fewer pods."
 
 
 def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:

@@ -75,7 +75,7 @@ def _drain_text(step: RunbookStep, most: int | None) -> str:
         names = listing(step.waits, most=most or len(step.waits))
         parts.append(f"{count(len(step.waits), 'pod')} {verb} until it is uncordoned, without a place: {names}")
     if step.gone:
-        parts.append(f"gone for good: {listing(step.gone, most=most or len(step.gone))}")
+        parts.append(f"not replaced: {listing(step.gone, most=most or len(step.gone))}")
     if step.away:
         parts.append(f"not ready meanwhile: {listing(step.away, most=most or len(step.away))}")
     took = f" ({seconds_text(step.seconds)})" if step.seconds is not UNSET else ""

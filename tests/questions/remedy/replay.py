@@ -59,7 +59,7 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
             return changed(planner, [With.of(merged(obj, msgspec.json.decode(patch))), Settle()])
         case ["#", "add", number, _, "like", like]:
             return changed(planner, [parse_add_nodes(f"{number}={like}"), Settle()])
-        case ["#", "set", "the", "most", "size", "of", "node", "group", name, "to", size, "(now", _]:
+        case ["#", "set", "the", "maximum", "size", "of", "node", "group", name, "to", size, "(now", _]:
             groups = [dict(group) for group in planner.autoscaler.node_groups]
             (group,) = (group for group in groups if group["name"] == name)
             group["maxSize"] = int(size)

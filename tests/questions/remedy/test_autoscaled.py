@@ -159,7 +159,7 @@ def test_a_group_that_is_only_named_like_one_of_cluster_api_is_no_object() -> No
     report = remedy(planner, "pools")
 
     (action,) = report.remedy.actions
-    assert action.commands == ("# set the most size of node group MachineDeployment/workers to 2 (now 1)",)
+    assert action.commands == ("# set the maximum size of node group MachineDeployment/workers to 2 (now 1)",)
 
 
 def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> None:
