@@ -80,6 +80,32 @@ class Service(ApiObject, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
+class ServiceCIDRSpec(KubeStruct, frozen=True):
+    """The ranges of a ServiceCIDR."""
+
+    cidrs: tuple[str, ...] = ()
+
+
+class ServiceCIDRCondition(KubeStruct, frozen=True):
+    """Whether services get addresses of these ranges."""
+
+    type: str = ""
+    status: str = ""
+
+
+class ServiceCIDRStatus(KubeStruct, frozen=True):
+    """What the control plane says of a ServiceCIDR."""
+
+    conditions: tuple[ServiceCIDRCondition, ...] = ()
+
+
+class ServiceCIDR(ApiObject, frozen=True):
+    """Ranges of which services have their addresses."""
+
+    spec: ServiceCIDRSpec = ServiceCIDRSpec()
+    status: ServiceCIDRStatus = ServiceCIDRStatus()
+
+
 #: Of `kplan.api.pod`: what most readers of the core group want, too.
 __all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplate", "PodTemplateSpec"]
 

@@ -75,6 +75,7 @@ KINDS: tuple[Kind, ...] = (
     _read("v1", core.Namespace, is_namespaced=False),
     _read("v1", core.ConfigMap, names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")),
     _read("v1", core.Service),
+    _read("networking.k8s.io/v1", core.ServiceCIDR, is_namespaced=False, others=("v1beta1",)),
     _read("v1", core.ReplicationController),
     _read("v1", core.PodTemplate),
     _read("apps/v1", workloads.ReplicaSet),

@@ -49,6 +49,7 @@ class Snapshot:
     namespaces: tuple[core.Namespace, ...] = ()
     config_maps: tuple[core.ConfigMap, ...] = ()
     services: tuple[core.Service, ...] = ()
+    service_cidrs: tuple[core.ServiceCIDR, ...] = ()
     replication_controllers: tuple[core.ReplicationController, ...] = ()
     pod_templates: tuple[core.PodTemplate, ...] = ()
     replica_sets: tuple[workloads.ReplicaSet, ...] = ()

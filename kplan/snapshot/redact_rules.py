@@ -449,6 +449,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (ServiceSpec, "cluster_ips"): lambda words, addresses: tuple(
         filter(None, (_address(words, one) for one in addresses))
     ),
+    (core.ServiceCIDRSpec, "cidrs"): _drop,
     (ServiceSpec, "external_ips"): _drop,
     (ServiceSpec, "external_name"): _drop,
     (ServiceSpec, "load_balancer_class"): _named("LoadBalancerClass"),

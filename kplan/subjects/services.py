@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
 import msgspec
@@ -25,6 +27,9 @@ class Services:
         self._snapshot = snapshot
         self._addresses: dict[str, str] = {}
         self._node_ports: dict[int, str] = {}
+        self._ranges = tuple(_ranges(snapshot))
+        # A server that serves ServiceCIDRs has at least one, so without any nothing is known of them.
+        self._knows_ranges = any(each.spec.cidrs for each in snapshot.service_cidrs)
         for service in snapshot.services:
             self._take(service)
 
@@ -52,18 +57,36 @@ class Services:
         return msgspec.structs.replace(written, spec=msgspec.convert(after, ServiceSpec)), errors
 
     def _taken(self, service: Service) -> Iterator[FieldError]:
-        """Yield an error for the first address or node port that another service has (`allocIPs`, `initNodePorts`)."""
+        """Yield an error for the first address or node port that is not to be had (`allocIPs`, `initNodePorts`)."""
         name, addresses = _name(service), service.spec.cluster_ips or (service.spec.cluster_ip,)
         for address in addresses:
-            if self._addresses.get(address, name) != name:
-                words = f"failed to allocate IP {address}: provided IP is already allocated"
-                yield invalid("spec.clusterIPs", list(addresses), words)
-                return
+            owner = self._addresses.get(address)
+            if owner is None and self._is_outside(address):
+                words = "the provided network does not match the current range"
+            elif owner not in (None, name):
+                words = "provided IP is already allocated"
+            else:
+                continue
+            yield invalid("spec.clusterIPs", list(addresses), f"failed to allocate IP {address}: {words}")
+            return
         for index, port in enumerate(service.spec.ports):
             if self._node_ports.get(port.node_port, name) != name:
                 at = f"spec.ports[{index}].nodePort"
                 yield invalid(at, port.node_port, "provided port is already allocated")
                 return
+
+    def _is_outside(self, address: str) -> bool:
+        """Tell whether no ServiceCIDR has an address (`MetaAllocator.getAllocator`, `PrefixContainsIP`)."""
+        if not self._knows_ranges or address in ("", HEADLESS):
+            return False
+        try:
+            ip = ip_address(address)
+        except ValueError:
+            return False
+        return not any(
+            ip in each and ip != each.network_address and (ip.version == 6 or ip != each.broadcast_address)
+            for each in self._ranges
+        )
 
     def _take(self, service: Service) -> None:
         name = _name(service)
@@ -79,6 +102,16 @@ class Services:
         for port in service.spec.ports:
             if self._node_ports.get(port.node_port) == name:
                 del self._node_ports[port.node_port]
+
+
+def _ranges(snapshot: Snapshot) -> Iterator[IPv4Network | IPv6Network]:
+    """Yield the ranges of which services get addresses now: those that are ready and stay."""
+    for cidr in snapshot.service_cidrs:
+        # Like the API server, take one without the condition for ready.
+        is_ready = all(each.status == "True" for each in cidr.status.conditions if each.type == "Ready")
+        for written in cidr.spec.cidrs if is_ready and not cidr.metadata.deletion_timestamp else ():
+            with suppress(ValueError):
+                yield ip_network(written, strict=False)
 
 
 def _addresses(service: Service) -> set[str]:

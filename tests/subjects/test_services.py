@@ -1,6 +1,8 @@
 import json
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.snapshot.own_file import save_snapshot
 from kplan.snapshot.redact import redact_snapshot
@@ -58,6 +60,56 @@ def test_no_two_services_have_one_address_or_one_node_port() -> None:
     }
     assert refused([], service("web", **own), service("api", **own)) == {"api": taken}
     assert refused([service("a", clusterIP="None")], service("b", clusterIP="None")) == {}
+
+
+def cidr(name: str, *cidrs: str, ready: str = "True", **metadata: Any) -> Object:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return head("ServiceCIDR", "networking.k8s.io/v1", name=name, **metadata) | {
+        "spec": {"cidrs": list(cidrs)},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "is_outside"),
+    [
+        ("10.96.0.1", False),
+        ("10.96.0.0", True),  # the network's
+        ("10.96.0.255", True),  # for broadcasts
+        ("10.97.0.1", True),
+        ("fd00::1", False),
+        ("fd00::", True),
+        ("fd00::ffff", False),
+        ("10.98.0.1", True),  # of a range that is not ready
+        ("10.99.0.1", True),  # of a range that is being deleted
+        ("None", False),
+        ("", False),
+    ],
+)
+def test_services_have_addresses_of_the_ranges_of_the_cluster(address: str, is_outside: bool) -> None:
+    cluster = [
+        cidr("kubernetes", "10.96.0.0/24", "fd00::/112"),
+        cidr("new", "10.98.0.0/24", ready="False"),
+        cidr("old", "10.99.0.0/24", deletionTimestamp="2026-01-01T00:00:00Z"),
+    ]
+    words = f"failed to allocate IP {address}: the provided network does not match the current range"
+    expected = {"api": f'spec.clusterIPs: Invalid value: ["{address}"]: {words}'} if is_outside else {}
+
+    assert refused(cluster, service("api", clusterIP=address)) == expected
+
+
+def test_a_service_keeps_an_address_whose_range_is_gone() -> None:
+    assert (
+        refused([WEB, cidr("kubernetes", "10.96.0.0/24")], service("web", clusterIP="10.0.0.1", type="NodePort")) == {}
+    )
+
+
+def test_ranges_that_are_not_known_refuse_nothing() -> None:
+    cluster = redact_snapshot(kplan.load_snapshot([head("Node", name="n"), cidr("kubernetes", "10.96.0.0/24")]))
+
+    assert "10.96" not in str(cluster.service_cidrs)
+    for snapshot in (cluster, kplan.load_snapshot([head("Node", name="n")])):
+        assert not kplan.Planner(snapshot).roll_out([service("api", clusterIP="10.0.0.1")]).warnings
 
 
 def test_a_node_port_that_a_service_gives_up_is_free() -> None:
