@@ -707,7 +707,11 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
     @property
     def steps(self) -> tuple[str, ...]:
         """See `ChangeBase`."""
-        lines = [f"# add {count(self.nodes, 'node')} like {quote(self.like)}"]
+        lines = [
+            f"before=$({_READY_NODES})",
+            f"# add {count(self.nodes, 'node')} like {quote(self.like)}",
+            f"until [ $({_READY_NODES}) -ge $((before + {self.nodes})) ]; do sleep 5; done",
+        ]
         if self.devices:
             lines.append(f"# {_BRINGS.format('it publishes' if self.nodes == 1 else 'they publish')}")
         return tuple(lines)
@@ -722,6 +726,7 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
         stage.add_nodes(self.nodes, self.like)
 
 
+_READY_NODES = "kubectl get nodes --no-headers | grep -cw Ready"
 _BRINGS = "the pods claim devices, so wait until {} ResourceSlices like those of the other node"
 
 

@@ -9,6 +9,7 @@ from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.errors import UsageError
 from kplan.facts import LimitChange
+from tests.commands import adding
 
 WEB = "Deployment/shop/web"
 LOWER = r.LowerRequest(
@@ -72,12 +73,12 @@ TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
         ("kubectl taint node a k=v:NoExecute-",),
     ),
     (c.Conditions({"a": {"DiskPressure": "True"}}), "a posts DiskPressure=True", ("# a posts DiskPressure=True",), ()),
-    (c.AddNodes(2, "a"), "add 2 nodes like a", ("# add 2 nodes like a",), ()),
+    (c.AddNodes(2, "a"), "add 2 nodes like a", adding(2, "a"), ()),
     (
         c.AddNodes(1, "a", devices=True),
         "add 1 node like a with its devices",
         (
-            "# add 1 node like a",
+            *adding(1, "a"),
             "# the pods claim devices, so wait until it publishes ResourceSlices like those of the other node",
         ),
         (),

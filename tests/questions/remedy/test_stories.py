@@ -8,6 +8,7 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy.question import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.commands import adding
 from tests.objects import head
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
@@ -129,7 +130,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a new node disturbs less than a budget that is loosened": (
         [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable=1)],
         "moves budgets nodes",
-        ["# add 1 node like g1"],
+        [*adding(1, "g1")],
     ),
     "two jobs need two moves, though a budget allows only one pod at a time": (
         [
@@ -165,7 +166,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("n", "3", ("",)),
         ],
         "tolerations nodes",
-        ["# add 2 nodes like a"],
+        [*adding(2, "a")],
     ),
     "a volume of a zone: the pod that is not bound to it moves": (
         [
@@ -181,7 +182,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a node is added rather than that a rollout that gets stuck tolerates a taint": (
         [node("a"), tainted(node("b"), "dedicated", "ml"), deployment("web", "3", ("a", ""))],
         "",
-        ["# add 1 node like a"],
+        [*adding(1, "a")],
     ),
     "pods that keep apart get the cordoned node": (
         [node("a"), node("b"), node("c", cordoned=True), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
@@ -191,7 +192,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "pods that keep apart get a node before the running ones are replaced": (
         [node("a"), node("b"), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
         "",
-        ["# add 1 node like a"],
+        [*adding(1, "a")],
     ),
     "another workload runs fewer replicas where nothing else may be done": (
         [node("a"), node("b"), deployment("batch", "2", ("a", "a", "b", "b")), deployment("web", "2", ("",))],
@@ -228,7 +229,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a port of the host is taken": (
         [node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))],
         "",
-        ["# add 1 node like a"],
+        [*adding(1, "a")],
     ),
     "a zone is missing for the spread": (
         [
@@ -247,7 +248,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "one node is enough for two workloads": (
         [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
         "",
-        ["# add 1 node like a"],
+        [*adding(1, "a")],
     ),
 }
 

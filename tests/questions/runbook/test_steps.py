@@ -15,6 +15,7 @@ from kplan.questions.runbook.question import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
+from tests.commands import adding
 from tests.objects import head
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
@@ -45,6 +46,8 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
                 planner = changed(planner, [With.of(budget(name, **spec))])
             case ["#", "add", number, _, "like", like]:
                 planner = changed(planner, [parse_add_nodes(f"{number}={like}")])
+            case ["until" | "before=$(kubectl", *_]:
+                continue
             case ["kubectl", "drain", name, "--ignore-daemonsets"]:
                 change = drain(planner, [name])
                 assert not change.blocked
@@ -112,7 +115,7 @@ def test_nodes_are_added_where_pods_find_no_place() -> None:
     assert {node.name for node in report.stuck} == {"a"}, "every node of the shape that is needed is cordoned"
 
     report = runbook(node("a"), node("b"), deployment("web", "3", ("a", "b")), nodes=("a",))
-    assert [step.commands for step in report.steps if step.action == "add-nodes"] == [("# add 1 node like b",)]
+    assert [step.commands for step in report.steps if step.action == "add-nodes"] == [adding(1, "b")]
 
 
 def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
