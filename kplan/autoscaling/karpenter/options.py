@@ -158,6 +158,9 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         are
     static : run the controllers of pools with replicas, too
     supported_node_classes : GROUP/KIND of the node classes of the running provider; empty: as the cluster tells
+    unsupported_topology_keys : keys that the provider's nodes never have as storage classes that allow only some
+        topologies name them; pods that need a volume of such a class are left alone
+    unsupported_provisioners : drivers of which the provider's nodes have none; pods with their volumes are left alone
     """
 
     preference_policy: Literal["Respect", "Ignore"] = "Respect"
@@ -169,6 +172,8 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     derive_conditions: bool = True
     static: bool = False
     supported_node_classes: tuple[str, ...] = ()
+    unsupported_topology_keys: frozenset[str] = frozenset()
+    unsupported_provisioners: frozenset[str] = frozenset()
 
     def is_on(self, gate: str) -> bool:
         return self.feature_gates.get(gate, GATES[gate])

@@ -98,7 +98,7 @@ class Prepared:
         well_known = well_known_of(entries)
         self.known = Vocabulary(well_known)
         self.restrictions = Restrictions(well_known, filter(None, groups))
-        self.facts = PodFacts(Storage(snapshot, self.known), release)
+        self.facts = PodFacts(Storage(snapshot, self.known, options), release)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)

@@ -11,6 +11,7 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.labels import HOSTNAME
 from kplan.api.storage import StorageClass
+from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
 from kplan.snapshot.model import Snapshot
@@ -24,8 +25,9 @@ _EBS = "kubernetes.io/aws-ebs"
 class Storage:
     """The claims, volumes and classes of a cluster."""
 
-    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary) -> None:
+    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, options: Options) -> None:
         self._vocabulary = vocabulary
+        self._options = options
         self._claims = {claim.metadata.key: claim for claim in snapshot.persistent_volume_claims}
         self._volumes = {volume.metadata.name: volume for volume in snapshot.persistent_volumes}
         self._classes = {entry.metadata.name: entry for entry in snapshot.storage_classes}
@@ -36,7 +38,7 @@ class Storage:
             if claim is None:
                 missing = not_found("persistentvolumeclaims", name)
                 return [f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"]
-            for problem in self._claim_problems(claim):
+            for problem in (*self._claim_problems(claim), *self._provisioner_problems(claim)):
                 return [problem]
         return []
 
@@ -49,32 +51,51 @@ class Storage:
 
     def _claim_problems(self, claim: PersistentVolumeClaim) -> Iterator[str]:
         key, volume = claim.metadata.key, claim.spec.volume_name
-        storage_class = claim.spec.storage_class_name or ""
         if claim.metadata.deletion_timestamp is not None:
             yield f"persistentvolumeclaim is being deleted (PersistentVolumeClaim={key})"
         if claim.status.phase == "Lost":
             named = f"(PersistentVolume={volume}, PersistentVolumeClaim={key})"
             yield f"persistentvolumeclaim bound to non-existent persistentvolume {named}"
-        if volume:
-            named = f"(PersistentVolume={volume}, PersistentVolumeClaim={key}, StorageClass={storage_class})"
-            present = self._volumes.get(volume)
-            if present is None:
-                yield f"failed to validate pvc, {not_found('persistentvolumes', volume)} {named}"
-            elif present.metadata.deletion_timestamp is not None:
-                yield f"failed to validate pvc, persistentvolume is being deleted {named}"
-            if ANNOTATION_BIND_COMPLETED not in claim.metadata.annotations:
-                named = f"(PersistentVolume={volume}, PersistentVolumeClaim={claim.metadata.name}"
-                why = "pvc is considered unbound because it does not contain annotation"
-                yield f"{why} {named}, annotation={ANNOTATION_BIND_COMPLETED})"
-            return
-        named = f"(PersistentVolumeClaim={key}, StorageClass={storage_class})"
-        if not storage_class:
-            yield f"unbound pvc must define a storage class {named}"
-        elif storage_class not in self._classes:
-            missing = not_found("storageclasses.storage.k8s.io", storage_class)
-            yield f"failed to validate pvc, failed to get storage class, {missing} {named}"
-        elif self._classes[storage_class].volume_binding_mode == "Immediate":
-            yield f"failed to validate pvc, pvc with immediate volume binding mode must be bound {named}"
+        yield from self._problems_of_bound(claim) if volume else self._problems_of_unbound(claim)
+
+    def _problems_of_bound(self, claim: PersistentVolumeClaim) -> Iterator[str]:
+        key, volume = claim.metadata.key, claim.spec.volume_name
+        storage_class = claim.spec.storage_class_name or ""
+        named = f"(PersistentVolume={volume}, PersistentVolumeClaim={key}, StorageClass={storage_class})"
+        present = self._volumes.get(volume)
+        if present is None:
+            yield f"failed to validate pvc, {not_found('persistentvolumes', volume)} {named}"
+        elif present.metadata.deletion_timestamp is not None:
+            yield f"failed to validate pvc, persistentvolume is being deleted {named}"
+        if ANNOTATION_BIND_COMPLETED not in claim.metadata.annotations:
+            named = f"(PersistentVolume={volume}, PersistentVolumeClaim={claim.metadata.name}"
+            why = "pvc is considered unbound because it does not contain annotation"
+            yield f"{why} {named}, annotation={ANNOTATION_BIND_COMPLETED})"
+
+    def _problems_of_unbound(self, claim: PersistentVolumeClaim) -> Iterator[str]:
+        name = claim.spec.storage_class_name or ""
+        storage_class = self._classes.get(name)
+        named = f"PersistentVolumeClaim={claim.metadata.key}, StorageClass={name}"
+        if not name:
+            yield f"unbound pvc must define a storage class ({named})"
+        elif storage_class is None:
+            missing = not_found("storageclasses.storage.k8s.io", name)
+            yield f"failed to validate pvc, failed to get storage class, {missing} ({named})"
+        elif storage_class.volume_binding_mode == "Immediate":
+            yield f"failed to validate pvc, pvc with immediate volume binding mode must be bound ({named})"
+        else:
+            for term in storage_class.allowed_topologies:
+                for wanted in term.match_label_expressions:
+                    if wanted.key in self._options.unsupported_topology_keys:
+                        why = "failed to validate pvc, storage class uses unsupported topology key"
+                        yield f"{why} ({named}, TopologyKey={wanted.key})"
+
+    def _provisioner_problems(self, claim: PersistentVolumeClaim) -> Iterator[str]:
+        driver = self._driver(claim)
+        if driver and driver in self._options.unsupported_provisioners:
+            named = f"Provisioner={driver}, StorageClass={claim.spec.storage_class_name or ''}"
+            why = "failed to validate pvc, provisioner is not supported"
+            yield f"{why} (PersistentVolumeClaim={claim.metadata.key}, {named})"
 
     def alternatives(self, pod: Pod) -> tuple[Requirements, ...] | None:
         """Return the requirements of a pod's volumes, of which one must be met; none where all nodes reach them.

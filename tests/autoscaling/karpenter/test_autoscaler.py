@@ -385,3 +385,42 @@ def test_a_node_beyond_its_lifetime_is_warned_of() -> None:
 def test_an_option_that_karpenter_does_not_have_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(kplan.UsageError, match=message):
         report(node_pool(), **options)
+
+
+UNSUPPORTED_KEY = (
+    "failed to validate pvc, storage class uses unsupported topology key "
+    "(PersistentVolumeClaim=default/v, StorageClass=fast, TopologyKey=topology.kubernetes.io/zone)"
+)
+UNSUPPORTED_PROVISIONER = (
+    "failed to validate pvc, provisioner is not supported "
+    "(PersistentVolumeClaim=default/v, Provisioner=csi.example.com, StorageClass=fast)"
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "provisioners", "why"),
+    [
+        ([], [], ""),
+        (["other.example.com/zone"], ["other.example.com"], ""),
+        (["topology.kubernetes.io/zone"], ["csi.example.com"], UNSUPPORTED_KEY),
+        ([], ["csi.example.com"], UNSUPPORTED_PROVISIONER),
+    ],
+)
+def test_pods_with_volumes_that_the_provider_does_not_support_get_no_node(
+    keys: list[str], provisioners: list[str], why: str
+) -> None:
+    terms = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
+    storage = head("StorageClass", name="fast") | {
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": terms,
+    }
+    claim = head("PersistentVolumeClaim", name="v", namespace="default") | {"spec": {"storageClassName": "fast"}}
+    user = pod("web", "1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}])
+
+    found = report(
+        node_pool(), storage, claim, user, unsupportedTopologyKeys=keys, unsupportedProvisioners=provisioners
+    )
+
+    assert [added.zone for added in found.adds] == ([] if why else ["b"])
+    assert found.unhelped == ({"default/web": {"": (why,)}} if why else {})
