@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count
+from kplan.api.quantity import count, listing
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import PodPlacement
 from kplan.framework.results import Outcome
@@ -61,11 +61,12 @@ def _sentence(document: HeadroomReport) -> str:
             has = "has" if n_short == 1 else "have"
             return f"{more} of each workload: no, {n_short} of {len(workloads)} {has} room for fewer"
         return f"{more} of each workload: yes, of each of {len(workloads)}"
-    full = sum(not workload.fits for workload in workloads)
+    full = [workload.workload for workload in workloads if not workload.fits]
     if not full:
         has = "it has" if len(workloads) == 1 else "each has"
         return f"{count(len(workloads), 'workload')}: {has} room for more replicas"
-    return f"{count(len(workloads), 'workload')}: {full} without room for one more replica"
+    has = "has" if len(full) == 1 else "have"
+    return f"{listing(full)} {has} no room for one more replica: {len(full)} of {count(len(workloads), 'workload')}"
 
 
 def _row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:

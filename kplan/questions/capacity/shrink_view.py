@@ -68,7 +68,8 @@ def _sentence(document: ShrinkReport) -> str:
     if not document.freed:
         return f"None of {nodes} can go" + (f": {waits}" if waits else "")
     also = f"; {waits}, before and after" if waits else ""
-    return f"{len(document.freed)} of {nodes} can go, drained one after another{also}"
+    names = listing([node.name for node in document.freed])
+    return f"{names} can go, drained one after another: {len(document.freed)} of {nodes}{also}"
 
 
 def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:

@@ -246,14 +246,16 @@ def test_nodes_that_are_not_needed_in_every_format(tmp_path: Path) -> None:
 def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
     text = invoke("capacity", "--shrink", "--add-nodes", "2=general-a-1").stdout
 
-    waits = "; 2 pods wait for a place, before and after\n"
-    assert text.startswith(f"2 of 15 nodes can go, drained one after another{waits}")
+    waits = "2 pods wait for a place, before and after "
+    assert " ".join(text.split()).startswith(
+        f"spot-b-1, spot-a-1 can go, drained one after another: 2 of 15 nodes; {waits}"
+    )
     assert "Together they free 15800m cpu, 60Gi memory." in text
     assert "13 nodes stay" in text
     assert "a disruption budget does not allow it, such as " in text
     assert "Another order might free more." in text
     wide = invoke("capacity", "--shrink", "-o", "wide").stdout
-    assert wide.startswith(f"1 of 13 nodes can go, drained one after another{waits}")
+    assert " ".join(wide.split()).startswith(f"spot-b-1 can go, drained one after another: 1 of 13 nodes; {waits}")
     assert "Cannot evict pod as it" in wide
     assert "general-a-1" not in invoke("capacity", "--shrink", "--exclude-nodes", "general-a-1", "-o", "json").stdout
 
