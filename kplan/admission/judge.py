@@ -59,6 +59,8 @@ from kplan.admission.validation.policies import (
     pod_group_errors,
     priority_class_errors,
     quota_errors,
+    runtime_class_errors,
+    storage_class_errors,
 )
 from kplan.admission.validation.services import service_errors
 from kplan.admission.validation.volumes import claim_errors
@@ -422,6 +424,8 @@ _UNDEFAULTED: dict[str, Check] = {
     "LimitRange": limit_range_errors,
     "PodGroup": pod_group_errors,
     "Service": service_errors,
+    "StorageClass": storage_class_errors,
+    "RuntimeClass": runtime_class_errors,
 }
 """Kinds whose checks know the defaults that matter to them."""
 

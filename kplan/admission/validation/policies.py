@@ -1,4 +1,4 @@
-"""Budgets, priority classes, quotas, limit ranges, pod groups and autoscalers."""
+"""Budgets, classes of priorities, storage and runtimes, quotas, limit ranges, pod groups and autoscalers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from kplan.admission.validation.checks import (
     Check,
     Errors,
     Object,
+    at_most_bytes,
     at_most_items,
+    dns_label,
     dns_subdomain,
+    duplicate,
     field,
+    filled,
     forbidden,
+    formed,
     go_struct,
     in_list,
     invalid,
     items,
+    label_errors,
     metadata,
     must,
     needed,
@@ -36,9 +42,12 @@ from kplan.admission.validation.pod_fields import (
     amount_errors,
     can_overcommit,
     container_name_errors,
+    resource_errors,
     standard_name_errors,
+    toleration_errors,
 )
 from kplan.admission.validation.pods import above_all_errors, share_errors
+from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
 
 _SYSTEM = "system-"
@@ -83,6 +92,68 @@ def _value_errors(obj: Object, _: str) -> Errors:
 
 priority_class_errors = rules(
     metadata(is_namespaced=False), _value_errors, field("preemptionPolicy", stated("Never", "PreemptLowerPriority"))
+)
+
+_MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
+
+
+def _parameter_errors(parameters: dict[str, str], path: str) -> Errors:
+    if len(parameters) > _MOST_PARAMETERS:
+        yield from at_most_bytes(_MOST_PARAMETERS)(" " * len(parameters), path)
+        return
+    if "" in parameters:
+        yield invalid(path, "", "field can not be empty.")
+    yield from at_most_bytes(_MOST_PARAMETER_BYTES)("".join(text for pair in parameters.items() for text in pair), path)
+
+
+def _allowed_topology_errors(terms: list[Object], path: str) -> Errors:
+    # Upstream compares each term with as many empty ones as there are terms, too.
+    former: list[dict[str, set[str]]] = [{} for _ in terms]
+    for index, term in enumerate(terms):
+        at, keys = f"{path}[{index}].matchLabelExpressions", dict[str, set[str]]()
+        for place, wanted in enumerate(term.get("matchLabelExpressions", ())):
+            key, values = wanted.get("key", ""), wanted.get("values", [])
+            yield from needed("values", in_list(unique()))(wanted, f"{at}[{place}]")
+            yield from formed(label_key_problems)(key, f"{at}[{place}].key")
+            if key in keys:
+                yield duplicate(f"{at}[{place}].key", key)
+            keys[key] = set(values)
+        yield from (duplicate(at, "") for other in former if other == keys)
+        former.append(keys)
+
+
+storage_class_errors = rules(
+    metadata(is_namespaced=False),
+    needed("provisioner", lambda name, path: formed(label_key_problems)(name.lower(), path)),
+    field("parameters", _parameter_errors),
+    filled("reclaimPolicy", one_of("Delete", "Retain")),
+    field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
+    field("allowedTopologies", _allowed_topology_errors),
+)
+
+
+def _overhead_errors(overhead: Object, path: str) -> Errors:
+    return resource_errors({"limits": overhead.get("podFixed", {})}, path, container_name_errors)
+
+
+def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
+    seen = set[tuple[str, ...]]()
+    for index, each in enumerate(tolerations):
+        key = tuple(each.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            shown = go_struct(each, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
+            yield duplicate(f"{path}[{index}]", shown)
+        seen.add(key)
+
+
+runtime_class_errors = rules(
+    metadata(is_namespaced=False),
+    needed("handler", formed(dns_label)),
+    field("overhead", _overhead_errors),
+    field(
+        "scheduling",
+        rules(field("nodeSelector", label_errors), field("tolerations", toleration_errors, _repeated_errors)),
+    ),
 )
 
 

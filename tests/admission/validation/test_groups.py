@@ -1,10 +1,13 @@
-"""What an API server refuses in PodGroups."""
+"""What an API server refuses in PodGroups and in classes."""
 
 from typing import Any
 
 import pytest
 
+from kplan.admission.decoding import kind_named
+from kplan.admission.judge import judge
 from kplan.admission.validation.policies import pod_group_errors
+from tests.objects import head
 
 
 def errors(**spec: Any) -> list[str]:
@@ -46,3 +49,51 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
 def test_a_group_as_users_write_it_is_right() -> None:
     assert errors(schedulingConstraints={"topology": [{"key": "example.com/rack"}]}, disruptionMode="PodGroup") == []
     assert errors(schedulingPolicy={"basic": {}}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "fields", "messages"),
+    [
+        ("StorageClass", "storage.k8s.io/v1", {"provisioner": "Disk.example.com/fast"}, []),
+        ("StorageClass", "storage.k8s.io/v1", {}, ["provisioner: Required value"]),
+        (
+            "StorageClass",
+            "storage.k8s.io/v1",
+            {
+                "provisioner": "a",
+                "parameters": {"": "x"},
+                "reclaimPolicy": "Recycle",
+                "volumeBindingMode": "Late",
+                "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}] * 2,
+            },
+            [
+                'parameters: Invalid value: "": field can not be empty.',
+                'reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"',
+                'volumeBindingMode: Unsupported value: "Late": supported values: "Immediate", "WaitForFirstConsumer"',
+                'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
+            ],
+        ),
+        ("RuntimeClass", "node.k8s.io/v1", {"handler": "runsc", "overhead": {"podFixed": {"cpu": "1"}}}, []),
+        ("RuntimeClass", "node.k8s.io/v1", {}, ["handler: Required value"]),
+        (
+            "RuntimeClass",
+            "node.k8s.io/v1",
+            {"handler": "runsc", "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}] * 2}},
+            [
+                (
+                    "scheduling.tolerations[1]: Duplicate value: "
+                    '{"Key":"gpu","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'
+                )
+            ],
+        ),
+    ],
+)
+def test_classes_are_judged_by_their_fields(
+    kind: str, version: str, fields: dict[str, Any], messages: list[str]
+) -> None:
+    known = kind_named(version, kind)
+    assert known is not None
+
+    judged = judge(head(kind, name="a") | fields, known, kind, "default")
+
+    assert list(map(str, judged.errors)) == messages
