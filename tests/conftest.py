@@ -9,9 +9,10 @@ import typer.main
 from hypothesis import HealthCheck, settings
 
 from kplan.snapshot import load
+from tests.recorded import examples
 
 #: What a test says is true or false; how long a busy machine takes to draw examples is neither.
-settings.register_profile("kplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("kplan", examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kplan")
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hypothesis import settings
+
 T = TypeVar("T")
 
 IS_WHOLE = bool(os.environ.get("KPLAN_ALL_RECORDED"))
@@ -22,3 +24,8 @@ def read_lines(path: Path, one_of: int = 1) -> list[Any]:
 def sample(records: Sequence[T], one_of: int, first: int = 0) -> Sequence[T]:
     """Return one of so many records, or all in CI; other tests may take others as their first."""
     return records if IS_WHOLE else records[first % one_of :: one_of]
+
+
+def examples(most: int) -> settings:
+    """Return settings that draw so many examples in CI, and a third of them by default."""
+    return settings(max_examples=most if IS_WHOLE else -(-most // 3))

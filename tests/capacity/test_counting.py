@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
@@ -13,6 +13,7 @@ from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from tests.effects.test_queue_plan import node, pod
+from tests.recorded import examples
 
 Object = dict[str, Any]
 WEB = {"matchLabels": {"app": "web"}}
@@ -189,7 +190,7 @@ def crowded(cpus: list[int], running: list[int]) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot(objects))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=5),
     st.lists(st.integers(0, 4), max_size=6),

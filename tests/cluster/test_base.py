@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, pod
+from tests.recorded import examples
 from tests.scenarios import key, pending, planner, replica, scenarios
 
 Question = Callable[[kplan.Planner], Any]
@@ -52,7 +53,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
     ]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(area=st.sampled_from(AREAS), data=st.data())
 def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.DataObject) -> None:
     scenario = data.draw(st.sampled_from(scenarios(area)[:8]), label="scenario")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
 from kplan.snapshot.model import Snapshot
 from tests.engine.crowds import APPS, POD_POOL, RESOURCES, read
+from tests.recorded import examples
 
 NAMES = [f"n{number}" for number in range(5)]
 PHASES = ("Running", "Pending", "Succeeded")
@@ -78,7 +79,7 @@ def seen(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(NODES, NODES, st.sets(st.sampled_from(NAMES)), PODS, PODS, st.sets(st.integers(0, 14)), st.booleans())
 def test_what_is_taken_over_is_what_would_be_built(
     nodes: dict[str, Node],

@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.engine import resource_scoring
 from kplan.engine.resource_scoring import AllocatedFloats
 from tests.engine.crowds import PODS, STEPS, built, change
+from tests.recorded import examples
 
 RESOURCES = ("cpu", "memory")
 
 
 @pytest.mark.parametrize("most_followed", [0, 1, 32])
 @pytest.mark.parametrize("scale", [None, 100])
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(1, 4), STEPS, st.lists(STEPS, max_size=4), PODS)
 def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_nodes, steps, more, pod):
     cluster = built(n_nodes, steps)

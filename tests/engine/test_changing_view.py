@@ -1,7 +1,7 @@
 """A view that changes step by step answers as one that adds everything up each time."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Node, Pod
@@ -12,6 +12,7 @@ from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import ChangingView, NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
+from tests.recorded import examples
 
 WEB = PodMatch(((None, selector_from_map({"app": "web"})),))
 
@@ -54,7 +55,7 @@ def net(delta):
     return {key: sign for key, sign in total.items() if sign}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_steps_add_up_to_what_a_plain_delta_says(data):
     apps = data.draw(st.lists(st.lists(st.sampled_from(["web", "db"]), max_size=5), min_size=1, max_size=4))
@@ -87,7 +88,7 @@ def test_steps_add_up_to_what_a_plain_delta_says(data):
     assert net(view.delta) == net(plain.delta)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_a_narrowed_view_answers_as_the_whole_one_does_there(data):
     apps = data.draw(st.lists(st.lists(st.sampled_from(["web", "db"]), max_size=4), min_size=1, max_size=4))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, STEPS, built, change, is_meant, node_table, read, recounted
+from tests.recorded import examples
 
 
 def counted(cluster, match):
@@ -20,7 +21,7 @@ def counted(cluster, match):
     return [sum(is_meant(match, infos[pod]) for pod in here) for here in cluster.pods_on]
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.integers(1, 4), STEPS)
 def test_sums_equal_recounting(n_nodes, steps):
     cluster = built(n_nodes, steps)
@@ -28,7 +29,7 @@ def test_sums_equal_recounting(n_nodes, steps):
     assert read(cluster) == recounted(cluster)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(1, 4), STEPS, STEPS)
 def test_no_node_has_less_free_than_is_said(n_nodes, steps, more):
     cluster = built(n_nodes, steps)
@@ -40,7 +41,7 @@ def test_no_node_has_less_free_than_is_said(n_nodes, steps, more):
         assert cluster.least_free("pods") <= (cluster.nodes.allowed_pods - cluster.pod_count).min()
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(STEPS, PODS, st.integers(0, 2))
 def test_to_bind_and_to_unbind_is_to_do_nothing(steps, info, row):
     cluster = built(3, steps)
@@ -56,7 +57,7 @@ def test_to_bind_and_to_unbind_is_to_do_nothing(steps, info, row):
     assert {at: taken for at, taken in cluster.used_ports.items() if at != row} == ports
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(STEPS, STEPS, MATCHES)
 def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
     cluster = built(3, steps)
@@ -84,7 +85,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
     assert read(cluster) == read(twin)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(STEPS, STEPS, MATCHES, st.sampled_from([0, 2, 1000]))
 def test_match_counts_equal_counting_whether_followed_or_counted_anew(steps, more, match, most_followed):
     cluster = built(3, steps)
@@ -98,7 +99,7 @@ def test_match_counts_equal_counting_whether_followed_or_counted_anew(steps, mor
         assert cluster.match_counts(match).tolist() == counted(cluster, match)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(STEPS, STEPS)
 def test_changed_rows_are_those_of_the_log_since_then(steps, more):
     cluster = built(4, steps)
@@ -141,7 +142,7 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
     assert cluster.pods_on[0] == [0, 3]
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(STEPS, STEPS, st.sampled_from([0, 2, 3]))
 def test_pods_leave_a_crowded_node_as_they_leave_any_other(steps, more, crowded):
     with pytest.MonkeyPatch.context() as patch:
@@ -186,7 +187,7 @@ def test_a_cluster_is_built_with_its_pods_on_their_nodes_and_an_empty_log():
     assert cluster.pod_count.dtype == np.int64
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(PODS, st.sampled_from(["n0", "n1", "n2", "gone", ""])), max_size=12), MATCHES)
 def test_building_at_once_is_binding_one_by_one(placed, match):
     infos = [PodInfo(replace(info.pod, spec=replace(info.pod.spec, node_name=name or None))) for info, name in placed]
@@ -211,7 +212,7 @@ def test_building_at_once_is_binding_one_by_one(placed, match):
     assert len(cluster.pods.requests("cpu")) == len(cluster.pods.nonzero_cpu) == len(infos) + 1
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(STEPS, PODS, st.sets(st.integers(0, 2), min_size=1), MATCHES)
 def test_replicas_added_together_are_as_if_added_one_by_one(steps, info, rows, match):
     together, apart = built(3, steps), built(3, steps)
@@ -231,7 +232,7 @@ def test_replicas_added_together_are_as_if_added_one_by_one(steps, info, rows, m
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(STEPS, st.sets(st.integers(0, 3), max_size=3), MATCHES)
 def test_a_narrowed_cluster_is_one_that_never_had_the_other_nodes(steps, gone, match):
     cluster = built(4, steps)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Node, Pod
@@ -13,6 +13,7 @@ from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
+from tests.recorded import examples
 
 MATCH = PodMatch(((frozenset(("default",)), selector_from_map({"app": "x"})),))
 ZONES = ("a", "b", None, "a", "b")
@@ -61,7 +62,7 @@ def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
 
 
 @pytest.mark.parametrize("most_followed", [0, 2, 1000])
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_counts_follow_the_cluster(most_followed, data):
     counted_nodes = np.asarray(data.draw(st.lists(st.booleans(), min_size=5, max_size=5)))

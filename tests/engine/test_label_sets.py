@@ -1,12 +1,13 @@
 """Selectors asked about distinct sets of labels say what they say of each set."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.labels import NOTHING, Requirement, selector_of
 from kplan.engine import pod_table
 from kplan.engine.pod_table import LabelSets
+from tests.recorded import examples
 
 KEYS = ("app", "tier", "n")
 VALUES = ("a", "b", "", "3", "12")
@@ -24,7 +25,7 @@ def requirements(draw):
 SELECTORS = st.one_of(st.just(NOTHING), st.lists(requirements(), max_size=3).map(selector_of))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.lists(LABELS, max_size=8), st.lists(LABELS, max_size=8), SELECTORS, st.integers(0, 3))
 def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selector, most_one_by_one):
     with pytest.MonkeyPatch.context() as patch:

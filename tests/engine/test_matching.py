@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.affinity import CompiledNodeSelector, CompiledTerm, FieldRequirement
@@ -21,6 +21,7 @@ from kplan.engine.node_table import MAX_DERIVED, NodeTable
 from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo, WeightedAffinityTerm, affinity_terms
 from tests.engine.crowds import POD_POOL, PODS
 from tests.engine.test_label_sets import LABELS, SELECTORS
+from tests.recorded import examples
 
 
 def table():
@@ -142,7 +143,7 @@ def test_a_group_whose_last_holder_left_keeps_its_place():
     assert index.group_id(TermKind.REQUIRED_AFFINITY, WEB, 0) == 1
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=8), st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=4)
 )
@@ -165,7 +166,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(pods, more):
     assert [each for each in read(twin) if each[3]] == [each for each in before if each[3]]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(PODS, SELECTORS), max_size=6), st.lists(SELECTORS, max_size=3), LABELS)
 def test_groups_are_found_by_the_labels_that_their_selectors_want(held, more, labels):
     def meant(index):
@@ -191,7 +192,7 @@ def test_groups_are_found_by_the_labels_that_their_selectors_want(held, more, la
         assert positions == sorted(set(positions))
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(POD_LISTS, POD_LISTS)
 def test_the_terms_of_a_code_are_those_of_the_pod(pods: list[Pod], more: list[Pod]) -> None:
     terms = TermSets()

@@ -2,13 +2,14 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.engine import node_table
 from kplan.engine.node_table import ABSENT, NodeTable
+from tests.recorded import examples
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -57,7 +58,7 @@ def by_name(made):
     return sorted(made, key=lambda each: each["metadata"]["name"])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(nodes())
 def test_columns_say_what_the_nodes_say_in_the_order_of_their_names(made):
     table, ordered = table_of(made), by_name(made)
@@ -75,7 +76,7 @@ def test_columns_say_what_the_nodes_say_in_the_order_of_their_names(made):
     assert table.resources == {name for each in offered for name in each} - {"pods", "unheard-of"}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(nodes(), st.sampled_from([ZONE, "disk", "nowhere"]))
 def test_a_label_column_gives_every_node_its_value_back(made, key):
     table, ordered = table_of(made), by_name(made)
@@ -92,7 +93,7 @@ def test_a_label_column_gives_every_node_its_value_back(made, key):
     assert table.label(key) is column
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(nodes())
 def test_taint_sets_are_shared_by_nodes_that_have_the_same(made):
     table, ordered = table_of(made), by_name(made)
@@ -116,7 +117,7 @@ def zone_by_zone(made):
     return taken
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(nodes())
 def test_the_zone_order_takes_a_node_of_each_zone_in_turn(made):
     table = table_of(made)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.labels import selector_from_map
@@ -12,6 +12,7 @@ from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import PodTable
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS
 from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
+from tests.recorded import examples
 
 CROWD = st.lists(PODS, max_size=12)
 
@@ -50,7 +51,7 @@ def plainly(infos):
     }
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(CROWD, CROWD, st.booleans())
 def test_columns_say_what_the_pods_say_however_they_grow(infos, more, is_read_between):
     table = table_of(infos)
@@ -63,7 +64,7 @@ def test_columns_say_what_the_pods_say_however_they_grow(infos, more, is_read_be
     assert table.term_sets[0] is NO_TERMS
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(CROWD, CROWD, MATCHES)
 def test_matching_equals_asking_pod_by_pod(infos, more, match):
     table = table_of(infos)
@@ -81,7 +82,7 @@ def test_matching_equals_asking_pod_by_pod(infos, more, match):
     assert table.matching_rows(match, backwards).tolist() == wanted[::-1]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(CROWD, st.frozensets(st.sampled_from([*NAMESPACES, "nobody"])))
 def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
     found = table_of(infos).in_namespaces(namespaces)
@@ -89,7 +90,7 @@ def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
     assert found.tolist() == [info.namespace in namespaces for info in infos]
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(CROWD, CROWD, MATCHES, st.booleans())
 def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match, is_read_before):
     table = table_of(infos)
@@ -111,7 +112,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match, is
     assert twin.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *more]]
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.lists(PODS, min_size=1, max_size=4), st.integers(60, 300))
 def test_a_table_grows_beyond_its_first_capacity(few, n_pods):
     infos = [few[number % len(few)] for number in range(n_pods)]
@@ -119,7 +120,7 @@ def test_a_table_grows_beyond_its_first_capacity(few, n_pods):
     assert columns(table_of(infos)) == plainly(infos)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(CROWD, CROWD, MATCHES, st.integers(0, 6), st.integers(0, 4))
 def test_pods_are_found_by_their_labels_however_many_are_sorted(infos, more, match, most_unsorted, pods_a_set):
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,7 @@
 """A view shows each node as it would be if its own pods were others, and all other nodes as they are."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Node
@@ -10,6 +10,7 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import ChangingView, NodeView, PodDelta
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, RESOURCES, STEPS, built, is_meant
+from tests.recorded import examples
 
 
 def changed_worlds(draw):
@@ -65,7 +66,7 @@ def triples(changes):
     return leaving, coming
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.data(), st.lists(MATCHES, min_size=1, max_size=2))
 def test_sums_of_a_view_equal_those_of_really_changed_clusters(data, matches):
     cluster, rows, changes = changed_worlds(data.draw)
@@ -78,7 +79,7 @@ def test_sums_of_a_view_equal_those_of_really_changed_clusters(data, matches):
         assert sorted(view.pods_at(position)) == sorted({*cluster.pods_on[row]} - {*gone} | {*come})
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.data(), st.lists(MATCHES, min_size=1, max_size=2))
 def test_sums_of_a_changing_view_equal_those_of_really_changed_clusters(data, matches):
     cluster, rows, changes = changed_worlds(data.draw)
@@ -105,7 +106,7 @@ def test_sums_of_a_changing_view_equal_those_of_really_changed_clusters(data, ma
     assert answers(view, matches) == really(cluster, rows, away, matches)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data(), MATCHES)
 def test_one_position_alone_looks_as_it_does_in_the_whole_view(data, match):
     cluster, rows, changes = changed_worlds(data.draw)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.engine.verdicts import Code, Reason, Verdicts
@@ -18,6 +18,7 @@ from kplan.framework.diagnosis import (
     reserve_error,
 )
 from kplan.framework.interface import Status
+from tests.recorded import examples
 
 LEFT_OUT = absent_status(frozenset({"B", "A"}))
 
@@ -113,7 +114,7 @@ def outcomes(draw):
     )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(outcomes())
 def test_counts_and_codes_equal_asking_node_by_node(made):
     statuses = {row: made.status(row) for row in range(made.n_nodes)}
@@ -127,7 +128,7 @@ def test_counts_and_codes_equal_asking_node_by_node(made):
         assert made.rows_with_code(code).tolist() == [row for row, status in told.items() if status.code is code]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(outcomes())
 def test_every_node_is_feasible_or_unseen_or_told_about_or_dropped_in_silence(made):
     absent = set(made.absent_rows().tolist())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan import load_snapshot
@@ -16,6 +16,7 @@ from kplan.framework.plugin_cache import ShapeEntry, changed_rows, is_uniform
 from kplan.framework.results import Outcome
 from tests.framework.fakes import SCHEDULER, plugin, pod, rows_of, session
 from tests.plugins.neighbours import neighbourhoods, pods
+from tests.recorded import examples
 
 ROOMS = np.asarray([1, 2, 1, 3, 0, 2])
 """How many pods each node of the tests takes."""
@@ -84,7 +85,7 @@ def asked(made, entry, rows):
 STEPS = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(st.lists(STEPS, min_size=2, max_size=4), st.data(), st.sampled_from([0, 1, 4, 100]))
 def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, data, share):
     pods = [pod(), *(pod(f"p{number}") for number in range(40))]
@@ -104,7 +105,7 @@ def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, d
             assert asked(made, kept, rows) == asked(made, ShapeEntry(), rows)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(0, 5), max_size=12), st.sets(st.integers(0, 5), min_size=1))
 def test_a_shape_that_occurs_once_is_told_the_same_as_one_whose_answers_are_kept(binds, rows):
     everyone = plugins()
@@ -268,7 +269,7 @@ def told(result):
     )
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(
     neighbourhoods(),
     st.lists(st.tuples(st.one_of(pods(), pods(is_spread=True)), requests), min_size=2, max_size=6),

@@ -1,7 +1,7 @@
 """Replicas that are placed without a cycle each land where their cycles would put them, one after another."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Pod
@@ -13,6 +13,7 @@ from kplan.framework.session import place_replicas
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import load_snapshot
 from tests.objects import head
+from tests.recorded import examples
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -78,7 +79,7 @@ def course_of_cycles(session, info, limit):
     return [row for _, row in course]
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     NODES,
     st.lists(st.tuples(st.integers(0, 8), st.sampled_from(["web", "other"])), max_size=10),

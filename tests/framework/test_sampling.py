@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.framework.session import Sampling, num_feasible_nodes_to_find
+from tests.recorded import examples
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_how_many_feasible_nodes_are_enough(percentage, n_nodes, expected):
     assert num_feasible_nodes_to_find(percentage, n_nodes) == expected
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.data(), st.integers(0, 20), st.integers(1, 6))
 def test_the_search_is_one_node_after_another_until_one_too_many_is_found(data, start, limit):
     n_nodes = data.draw(st.integers(0, 8))

@@ -1,7 +1,7 @@
 """A plain answer tells what depends on draws, and pays nothing where none can matter."""
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import kplan
@@ -10,6 +10,7 @@ from kplan.odds.runs import PENDING
 from kplan.questions import Plan
 from kplan.questions.preempt.question import Preempt
 from tests.preemption.scenes import node, pod
+from tests.recorded import examples
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -73,7 +74,7 @@ def test_a_long_answer_gets_fewer_draws() -> None:
     assert luck["runs"] == 800 // 92
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.integers(1, 6), min_size=3, max_size=8),
     st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.booleans()), min_size=2, max_size=4),

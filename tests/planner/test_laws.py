@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.capacity.counting import Template
@@ -15,7 +15,7 @@ from kplan.cluster import in_order
 from kplan.documents.plan import Action
 from kplan.framework import plugin_cache
 from kplan.rules.pod_info import PodInfo
-from tests.recorded import IS_WHOLE
+from tests.recorded import IS_WHOLE, examples
 from tests.scenarios import key, pending, planner, replica, scenarios
 
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
@@ -43,7 +43,7 @@ def drawn(area: str, data: st.DataObject) -> tuple[dict[str, Any], list[dict[str
     return scenario, [replica(originals[number], i) for i, number in enumerate(numbers)]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(area=st.sampled_from(PLAIN), data=st.data())
 def test_a_plan_equals_placing_one_by_one_on_snapshots_that_hold_the_earlier_decisions(
     area: str, data: st.DataObject
@@ -59,7 +59,7 @@ def test_a_plan_equals_placing_one_by_one_on_snapshots_that_hold_the_earlier_dec
             objects = [bound(obj, alone.node) if obj is pod else obj for obj in objects]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(area=st.sampled_from([*PLAIN, "mixed", "volumes", "config"]), data=st.data(), n=st.integers(1, 12))
 def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
     area: str, data: st.DataObject, n: int
@@ -84,7 +84,7 @@ def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
         assert found.stop.rejection_summary == plan.placements[len(fitting)].rejection_summary
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(area=st.sampled_from(ALL), data=st.data())
 def test_a_queue_that_is_worked_off_stays_so(area: str, data: st.DataObject) -> None:
     scenario, pods = drawn(area, data)
@@ -110,7 +110,7 @@ def test_a_queue_that_is_worked_off_stays_so(area: str, data: st.DataObject) -> 
     )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(area=st.sampled_from(ALL), data=st.data(), settle=st.booleans())
 def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.DataObject, settle: bool) -> None:
     scenario, pods = drawn(area, data)

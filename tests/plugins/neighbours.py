@@ -1,11 +1,11 @@
 """Small clusters in which it matters who runs where: labelled pods in namespaces, nodes in topology domains."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.framework.interface import PreScoreResult
 from tests.oracle.scheduler_world import World as PlainWorld
+from tests.recorded import examples
 
 from .asking import Asked, filtered
 
@@ -13,7 +13,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
 # Drawing a whole cluster takes milliseconds, so fewer of them than usual.
-few = settings(deadline=None, max_examples=60)
+few = examples(60)
 
 
 def node(name, zone=None, *, taints=(), **labels):

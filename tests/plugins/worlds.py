@@ -1,7 +1,6 @@
 """Small clusters made of JSON objects, a plugin asked about one, and random ones."""
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from kplan.api.core import Pod
@@ -10,6 +9,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Nominator, PreScoreResult
 from kplan.rules.pod_info import PodInfo
 from tests.oracle.scheduler_world import NodeInfo
+from tests.recorded import examples
 
 from .asking import Asked, changes, filtered
 
@@ -67,7 +67,7 @@ def scored(plugin, cycle, view):
 # --- random worlds ----------------------------------------------------------------------------------------------------
 
 # Drawing a whole cluster takes milliseconds, so fewer of them than usual.
-few = settings(deadline=None, max_examples=25)
+few = examples(25)
 
 KEYS = ("zone", "disk", "rank")
 VALUES = ("a", "b", "1", "7", "12", "x7")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Node, Pod
@@ -25,8 +25,9 @@ from kplan.snapshot.model import Snapshot
 from tests.framework import fakes
 from tests.oracle import preemption as oracle
 from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod
+from tests.recorded import examples
 
-few = settings(deadline=None, max_examples=60)
+few = examples(60)
 ZONE = "zone"
 NODES = ("a", "b", "c")
 

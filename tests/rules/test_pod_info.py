@@ -1,7 +1,7 @@
 """What is derived from a pod, and when two pods say the same."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Pod
@@ -13,6 +13,7 @@ from kplan.rules.resources import (
     pod_resources,
     rounded_requests,
 )
+from tests.recorded import examples
 
 
 def shape(*volumes, name="pod"):
@@ -156,7 +157,7 @@ def pods(draw):
     return convert({"metadata": {"name": "p"}, "spec": spec, "status": status}, Pod)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.lists(pods(), max_size=6))
 def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     infos = [PodInfo(pod) for pod in listed]
@@ -169,7 +170,7 @@ def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     assert [info.resources for info in infos] == expected
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(pods())
 def test_what_a_pod_asks_for_before_it_runs_is_read_off_where_its_status_is_silent(pod):
     scored = rounded_requests(

@@ -4,7 +4,7 @@ import copy
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Pod
@@ -24,6 +24,7 @@ from kplan.rules.resources import (
     rounded_requests,
 )
 from tests.oracle.scheduler_world import Needs, in_units, total_requests
+from tests.recorded import examples
 
 AMOUNTS = {
     "cpu": ["100m", "1", "0.5", "1m"],
@@ -67,7 +68,7 @@ def decoded(pod):
     return convert(copy.deepcopy(pod), Pod)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(PODS, st.booleans(), st.booleans())
 def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
     exact = pod_requests(decoded(pod), use_status=use_status, use_pod_level=use_pod_level)
@@ -75,7 +76,7 @@ def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
     assert rounded_requests(exact) == in_units(total_requests(pod, pod_level=use_pod_level))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(PODS)
 def test_what_a_pod_takes_equals_the_oracle(pod):
     taken = pod_resources(decoded(pod))

@@ -4,7 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
@@ -12,6 +12,7 @@ from kplan.effects.change import ChangePlan
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 from kplan.simulation.failures import Failures
+from tests.recorded import examples
 from tests.simulation.clusters import Object, budget, deployment, node, running
 
 NODES = ["n0", "n1", "n2"]
@@ -48,7 +49,7 @@ def _course(plan: ChangePlan) -> tuple[Any, ...]:
     return plan.steps, plan.after, plan.simulation.violations, plan.simulation.rounds
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(
     before=st.tuples(*map(_workload, NAMES)),
     after=st.tuples(*map(_workload, NAMES)),

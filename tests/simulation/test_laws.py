@@ -5,17 +5,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from kplan.effects.change import ChangePlan
 from kplan.effects.drains import NODE_NOT_REACHED
+from tests.recorded import examples
 from tests.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2", "n3"]
-_QUICK = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+_QUICK = examples(40)
 _amounts = st.one_of(st.integers(0, 3), st.sampled_from(["0%", "25%", "50%", "100%"]))
 
 

@@ -4,13 +4,14 @@ import copy
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import kplan
 from kplan.effects.change import ChangePlan
 from kplan.simulation.owners import Owner
 from tests.objects import head
+from tests.recorded import examples
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 from tests.simulation.test_adoption import orphan, replica_set
 from tests.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
@@ -93,7 +94,7 @@ def _scale_of(objects: list[Object], workload: str) -> tuple[int, int] | None:
     return None
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(
     objects=_clusters(),
     manifests=_manifests(),

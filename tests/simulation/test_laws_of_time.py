@@ -3,16 +3,17 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import TimelinePlan
+from tests.recorded import examples
 from tests.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2", "n3"]
-_QUICK = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+_QUICK = examples(30)
 _seconds = st.integers(0, 20)
 _KEY = "Deployment/default/web"
 

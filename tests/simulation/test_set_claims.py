@@ -1,13 +1,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.change import ChangePlan
 from tests.objects import head
+from tests.recorded import examples
 from tests.simulation.clusters import Object, node, stateful_set
 
 NODES = ["n0", "n1", "n2"]
@@ -301,7 +302,7 @@ def test_words_about_a_refused_pod_of_a_set_have_its_name() -> None:
     assert words == ['pods "db-1" is forbidden: minimum cpu usage per Container is 800m, but request is 500m']
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(
     before=st.integers(0, 4),
     after=st.integers(0, 5),

@@ -3,12 +3,13 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.framework.results import Outcome
 from kplan.subjects.workload_pods import Replay, run_in_order
 from tests.preemption.scenes import node, planner, pod
+from tests.recorded import examples
 
 CROWDED = [
     node("a", cpu="4"),
@@ -120,7 +121,7 @@ def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():
     assert not asking.session.nominator
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(0, 4), max_size=8), st.booleans())
 def test_any_decision_can_be_brought_back_in_any_order(indices, settle):
     keys = ["small", "vip", "late", "waiting"]

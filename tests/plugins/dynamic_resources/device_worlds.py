@@ -1,17 +1,16 @@
 """Small clusters with devices, and pods that claim them."""
 
-from hypothesis import settings
-
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.rules.pod_info import PodInfo
 from tests.plugins.asking import Asked
+from tests.recorded import examples
 
 DRIVER = "gpu.example.com"
 
 # These worlds take a millisecond each.
-many = settings(deadline=None, max_examples=300)
+many = examples(300)
 
 
 def node(name, *, allocatable=None, **labels):

@@ -4,7 +4,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -23,6 +23,7 @@ from kplan.report.registry import render
 from tests.cli.commands import invoke
 from tests.objects import head
 from tests.questions.remedy.replay import replayed
+from tests.recorded import examples
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -300,7 +301,7 @@ def clusters(draw: st.DrawFn) -> list[Any]:
     return objects
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(12)
 @given(clusters())
 def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list[Any]) -> None:
     planner = planner_of(*objects)

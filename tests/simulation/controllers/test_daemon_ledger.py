@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.simulation.controllers import daemon_set
@@ -16,6 +16,7 @@ from kplan.simulation.controllers.daemon_set import (
     WantedDaemonSet,
 )
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from tests.recorded import examples
 from tests.simulation.controllers.plain_daemon_set import actions
 
 NODES = [f"n{number}" for number in range(6)]
@@ -71,7 +72,7 @@ def both(
 
 
 @pytest.mark.parametrize("burst", [1, 2, 250])
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8), STEPS)
 def test_it_says_what_looking_at_every_node_says(
     burst: int,
@@ -109,7 +110,7 @@ def _compare(
         both(wanted, nodes, pods, ledger)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8))
 def test_a_rollout_takes_the_same_course(
     wanted: WantedDaemonSet, nodes: dict[str, Eligibility], first: list[tuple[str, str, str, bool]]
