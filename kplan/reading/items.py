@@ -486,6 +486,7 @@ def _no_list(value: Any) -> Problem:
 
 
 _WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
+_IF_VALUES = "of a Helm values file, give what helm template CHART -f FILE prints"
 
 
 def _is_list(api_version: str, kind: str) -> bool:
@@ -501,5 +502,6 @@ def _has_kind(api_version: Any, kind: Any, place: Item, problems: list[Problem])
         return True
     field, value = ("kind", kind) if not isinstance(kind, str) or not kind else ("apiVersion", api_version)
     message = f"expected a string, got {decode.describe(value)}" if value not in (None, "") else "missing"
-    problems.append(place.locate(Problem(message, json_path=f"$.{field}", hint=_WHAT_AN_OBJECT_IS)))
+    hint = _WHAT_AN_OBJECT_IS if api_version or kind else f"{_WHAT_AN_OBJECT_IS}; {_IF_VALUES}"
+    problems.append(place.locate(Problem(message, json_path=f"$.{field}", hint=hint)))
     return False

@@ -330,3 +330,13 @@ def test_duplicate_keys_in_many_objects_are_found_in_one_pass(tmp_path: Path) ->
 
     assert "metadata.name is written twice" in invoke("place", path).stdout
     assert time.process_time() - started < 5
+
+
+def test_a_helm_values_file_is_called_one(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("replicaCount: 2\nimage:\n  repository: nginx\n")
+
+    result = invoke("plan", str(values), "-s", "demo")
+
+    assert result.exit_code == 2
+    assert "of a Helm values file, give what helm template" in " ".join(result.stderr.split())
