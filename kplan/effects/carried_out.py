@@ -230,6 +230,16 @@ class CarriedOut:
 
         Such as a stateful set that waits for a pod of it to be ready, or to be gone from a lost node.
         """
+        short = [
+            workload
+            for workload in self.workloads
+            if self.is_over
+            and workload.kind in SCALED
+            and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
+            and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
+        ]
+        if not short:
+            return []
         lost, before = self.simulation.lost_nodes - self.origin.at_rest.lost_nodes, self.origin.at_rest
         # Pods that would have gone in any case, and that nothing ends.
         gone = () if self.is_queue else self.simulation.node_lifecycle.due
@@ -237,12 +247,8 @@ class CarriedOut:
         due = Counter(map(self.simulation.workload_of, pods))
         return [
             workload.key
-            for workload in self.workloads
-            if self.is_over
-            and workload.kind in SCALED
-            and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
-            and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
-            and _lacking(self.simulation, workload.key, lost) - due[workload.key] > _lacking(before, workload.key)
+            for workload in short
+            if _lacking(self.simulation, workload.key, lost) - due[workload.key] > _lacking(before, workload.key)
         ]
 
     @property

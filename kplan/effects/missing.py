@@ -6,7 +6,7 @@ node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, UnsetType, structs
@@ -47,27 +47,26 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     only : KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls
     """
     snapshot = base.objects
-    pods = pods_health(snapshot)
-    everything = {health.workload: health for health in workloads_health(snapshot, {}, _wanted_nodes(snapshot), pods)}
+    nodes = _wanted_nodes(snapshot)
+    pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
+    everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
     lacking = {key: health.missing for key, health in everything.items() if "misses-pods" in health.states}
     refused = _refused(base, lacking)
     if refused:
-        nodes = _wanted_nodes(snapshot)
         everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
     controlled = {object_name(kind, *name) for kind, *name in controllers_of_workloads(snapshot)}
     chosen = everything.keys() - controlled if only is None else only
     return tuple(health for key, health in everything.items() if key in chosen)
 
 
-def at_present(base: Base) -> AtPresent | None:
-    """Return what is not well in the cluster; None where all is."""
-    snapshot = base.objects
-    workloads = [health for health in workloads_at_present(base) if not health.has_what_it_wants]
-    own = {pod.metadata.key for pod in snapshot.pods if controller_of(pod.metadata) is None}
+def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPresent | None:
+    """Return what is not well in a cluster whose workloads are as given; None where all is."""
+    workloads = [health for health in workloads if not health.has_what_it_wants]
+    own = [pod for pod in snapshot.pods if controller_of(pod.metadata) is None]
     present = AtPresent(
         nodes=tuple(node for node in nodes_health(snapshot).values() if node.states or node.unusable),
         workloads=tuple(sorted(workloads, key=lambda health: not health.is_short)),
-        pods=tuple(pod for key, pod in pods_health(snapshot).items() if key in own and not pod.is_well),
+        pods=tuple(pod for pod in pods_health(snapshot, own).values() if not pod.is_well),
     )
     return present if present.nodes or present.workloads or present.pods else None
 
@@ -161,9 +160,14 @@ def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[I
     """
     if only is not None and not only:
         return ()
+    return short_workloads(workloads_at_present(base, only))
+
+
+def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, ...]:
+    """Return a warning for each of some workloads that has too few pods, and whose controller makes no more."""
     return tuple(
         InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health))
-        for health in workloads_at_present(base, only)
+        for health in workloads
         if health.is_short and "misses-pods" not in health.states
     )
 

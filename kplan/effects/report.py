@@ -29,7 +29,14 @@ from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.carried_out import CarriedOut, Decisions
-from kplan.effects.missing import MISSING_REPLICAS, at_present, missing_replicas, piled_up
+from kplan.effects.missing import (
+    MISSING_REPLICAS,
+    at_present,
+    missing_replicas,
+    piled_up,
+    short_workloads,
+    workloads_at_present,
+)
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_course import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
@@ -102,10 +109,13 @@ def change_report(
     node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
+    unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
+    present = workloads_at_present(base) if _is_about_all(base, change, command) else None
     warnings = (
         *with_whole_groups(context.warnings),
         *change_warnings(change),
-        *_missing(base, change, command),
+        *(missing_replicas(base, unchanged) if present is None else short_workloads(present)),
+        *(() if present is None else piled_up(base.objects)),
         *grown,
     )
     question = change.pods or base.pending()
@@ -150,17 +160,8 @@ def change_report(
         timeline=change.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
-        at_present=(at_present(base) or UNSET) if _is_about_all(base, change, command) else UNSET,
+        at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
     )
-
-
-def _missing(base: Base, change: CarriedOut, command: str) -> Iterator[InputWarning]:
-    """Yield warnings about replicas that were missing before: of all workloads where the question is about all."""
-    if _is_about_all(base, change, command):
-        yield from missing_replicas(base)
-        yield from piled_up(base.objects)
-    else:
-        yield from missing_replicas(base, {one.update.key for one in change.applied if one.change is Change.NONE})
 
 
 def _is_about_all(base: Base, change: CarriedOut, command: str) -> bool:

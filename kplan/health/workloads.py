@@ -117,7 +117,7 @@ def workloads_health(
     snapshot: Snapshot,
     refused: Mapping[str, RefusedPods],
     wanted_nodes: Mapping[str, Sequence[str]],
-    pods: Mapping[str, PodHealth] | None = None,
+    of: Mapping[str, PodHealth],
 ) -> Iterator[WorkloadHealth]:
     """Yield what each workload is, whether another one controls it or not.
 
@@ -125,9 +125,8 @@ def workloads_health(
     ----------
     refused : workloads whose pods the API server refuses, by KIND/NAMESPACE/NAME
     wanted_nodes : the nodes on which a DaemonSet wants a pod
-    pods : what each pod is, where that is known already
+    of : what each pod is that has a controller
     """
-    of = pods if pods is not None else pods_health(snapshot)
     members = _members(snapshot)
     scalers = {
         object_name(target.kind, scaler.metadata.namespace, target.name): scaler
@@ -143,10 +142,10 @@ def workloads_health(
             yield _scaled(health, scalers.get(key))
 
 
-def pods_health(snapshot: Snapshot) -> dict[str, PodHealth]:
-    """Return what each pod of a snapshot is, by NAMESPACE/NAME."""
+def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[str, PodHealth]:
+    """Return what pods of a snapshot are, by NAMESPACE/NAME: all, or the given ones."""
     nodes, now = nodes_health(snapshot), moment(snapshot)
-    return {pod.metadata.key: pod_health(pod, nodes, now) for pod in snapshot.pods}
+    return {pod.metadata.key: pod_health(pod, nodes, now) for pod in (snapshot.pods if pods is None else pods)}
 
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
