@@ -111,7 +111,7 @@ _INCOMPATIBLE: Mapping[str, frozenset[str]] = {
 EXAMPLES = """
 kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
 kplan capacity --headroom  # how many more replicas of each workload fit
-kplan capacity web.yaml --exclude-nodes n1  # how many fit without a node
+kplan capacity web.yaml --exclude-nodes spot-a-1  # how many fit without a node
 """
 
 
