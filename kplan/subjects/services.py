@@ -29,7 +29,7 @@ class Services:
         self._node_ports: dict[int, str] = {}
         self._ranges = tuple(_ranges(snapshot))
         # A server that serves ServiceCIDRs has at least one, so without any nothing is known of them.
-        self._knows_ranges = any(each.spec.cidrs for each in snapshot.service_cidrs)
+        self._knows_ranges = any(service_cidr.spec.cidrs for service_cidr in snapshot.service_cidrs)
         for service in snapshot.services:
             self._take(service)
 
@@ -84,8 +84,8 @@ class Services:
         except ValueError:
             return False
         return not any(
-            ip in each and ip != each.network_address and (ip.version == 6 or ip != each.broadcast_address)
-            for each in self._ranges
+            ip in network and ip != network.network_address and (ip.version == 6 or ip != network.broadcast_address)
+            for network in self._ranges
         )
 
     def _take(self, service: Service) -> None:
@@ -108,7 +108,7 @@ def _ranges(snapshot: Snapshot) -> Iterator[IPv4Network | IPv6Network]:
     """Yield the ranges of which services get addresses now: those that are ready and stay."""
     for cidr in snapshot.service_cidrs:
         # Like the API server, take one without the condition for ready.
-        is_ready = all(each.status == "True" for each in cidr.status.conditions if each.type == "Ready")
+        is_ready = all(condition.status == "True" for condition in cidr.status.conditions if condition.type == "Ready")
         for written in cidr.spec.cidrs if is_ready and not cidr.metadata.deletion_timestamp else ():
             with suppress(ValueError):
                 yield ip_network(written, strict=False)

@@ -137,13 +137,13 @@ def _overhead_errors(overhead: Object, path: str) -> Errors:
 
 
 def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
-    seen = set[tuple[str, ...]]()
-    for index, each in enumerate(tolerations):
-        key = tuple(each.get(name, "") for name in ("key", "operator", "value", "effect"))
-        if key in seen:
-            shown = go_struct(each, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
+    earlier = set[tuple[str, ...]]()
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if key in earlier:
+            shown = go_struct(toleration, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
             yield duplicate(f"{path}[{index}]", shown)
-        seen.add(key)
+        earlier.add(key)
 
 
 runtime_class_errors = rules(
