@@ -33,7 +33,7 @@ def evil() -> kplan.Planner:
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("plan", {}, "pods that waited before: 3 placed, 1 moved, 3 left pending"),
+        ("plan", {}, "ml/llm-eval stays pending (and 2 other pods too)"),
         ("explain", {"names": ["ml/llm-eval"]}, "ml/llm-eval"),
         ("drain_each", {"question": {"kind": "DrainQuestion", "nodes": ["spot-a-1"]}}, "Any one node"),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "addNodes": ["1=general-a-1"]}, "pods"),

@@ -242,7 +242,8 @@ def is_change(document: PlanReport) -> bool:
 
 def change_sentence(document: PlanReport) -> str:
     """Return in one sentence what stands in the way, what becomes of the workloads in question, and of other pods."""
-    trouble, numbers = _trouble(document), _numbers_sentence(document)
+    trouble = waits_text(document) if is_queue(document) else _trouble(document)
+    numbers = _numbers_sentence(document)
     return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
 
 
@@ -266,6 +267,28 @@ def _trouble(document: PlanReport) -> str:
     if stuck is not None and stuck.change is not Change.NONE and stuck.because:
         return f"{workload_title(stuck)} is {_stuck(stuck)}: {stuck.because.removesuffix('.')}"
     return ""
+
+
+def is_queue(document: PlanReport) -> bool:
+    """Return whether a plan is about the pods that wait in the cluster, because no manifest adds or changes any."""
+    if document.command != "plan" or document.obstacles:
+        return False
+    changed = any(workload.change is not Change.NONE or _is_subject(workload) for workload in document.workloads)
+    return not changed and all(change.caused_by == "waiting" or change.from_node for change in document.changes)
+
+
+def waits_text(document: PlanReport) -> str:
+    """Return which pods stay pending, the first with its reason; empty for none, and where groups are told instead."""
+    pending = [change for change in document.changes if change.action is Action.PENDING]
+    if not pending or document.groups:
+        return ""
+    reasons = ("" if change.attempt is None else why_nowhere(document.placements[change.attempt]) for change in pending)
+    first, why = next(((change, why) for change, why in zip(pending, reasons, strict=True) if why), (pending[0], ""))
+    like = [change for change in pending if change.owner == first.owner] if first.owner is not None else [first]
+    who = first.pod if len(like) == 1 or first.owner is None else f"{len(like)} pods of {first.owner.title}"
+    others = len(pending) - len(like)
+    more = f" (and {count(others, 'other pod')} too)" if others else ""
+    return f"{who} {'stays' if len(like) == 1 else 'stay'} pending{more}{f': {why}' if why else ''}"
 
 
 def _blocks(document: PlanReport) -> str:
@@ -327,7 +350,7 @@ def _queue_sentence(document: PlanReport, others: Counter[Action]) -> str:
         change.action is Action.PENDING for change in document.changes
     )
     stay = f"{still} {'stays' if still == 1 else 'stay'} pending"
-    if others:
+    if others and not is_queue(document):
         ends = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
         beside = beside_text(document)
         beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""

@@ -30,7 +30,9 @@ from kplan.questions.plan.effects_view import (
     changes_blocks,
     is_change,
     is_daemon,
+    is_queue,
     obstacles_blocks,
+    waits_text,
     workload_of,
     workloads_blocks,
 )
@@ -246,7 +248,7 @@ def _ends_sentence(document: PlanReport) -> str:
         return f"Nothing to do: no pod is pending{wants}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
-    is_apart = bool(own) and len(own) < len(document.changes) and not further
+    is_apart = bool(own) and len(own) < len(document.changes) and not further and not is_queue(document)
     actions = Counter(change.action for change in own)
     numbers = (
         (actions[Action.PLACED], actions[Action.MOVED], actions[Action.EVICTED], actions[Action.PENDING])
@@ -261,7 +263,9 @@ def _ends_sentence(document: PlanReport) -> str:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further
     beside = beside_text(document) if is_apart else ""
-    return f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
+    waits = waits_text(document) if is_queue(document) else ""
+    numbers_text = f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
+    return f"{waits}; {numbers_text}" if waits else numbers_text
 
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:

@@ -31,7 +31,8 @@ def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
 
     assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("1 pod: 1 moved; pods that waited before: 3 placed, 1 moved, 3 left pending; ")
+    assert found.stdout.startswith("ml/llm-eval stays pending (and 2 other pods too): none of 13 nodes is large enough")
+    assert "; 8 pods: 3 placed, 2 moved, 3 stay pending; " in " ".join(found.stdout.split())
     assert "  ~  batch/report-daily-4swkz   general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
     assert "Utilisation, before -> after: cpu 58% -> 62%" in found.stdout
     assert "Largest request that still fits: 1450m cpu" in found.stdout
