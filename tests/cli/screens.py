@@ -23,7 +23,7 @@ _HIDDEN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI", "KPLAN_SNAPSHOT"
 
 
 #: Commands that are to be pasted stay whole: a terminal folds them, and gives them back in one piece.
-_TO_PASTE = re.compile(r" +kubectl ")
+_TO_PASTE = re.compile(r" +(kubectl |before=\$\(kubectl |until \[ \$\(kubectl )")
 
 
 class Screen(NamedTuple):

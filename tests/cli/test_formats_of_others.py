@@ -153,9 +153,16 @@ def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path)
 def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
     found = invoke("drain", "general-a-1", "-o", "github").stdout.splitlines()
 
-    blocked, pending = sorted(each for each in found if each.startswith("::error"))
-    assert blocked.startswith("::error title=kplan%3A Deployment shop/search (Blocked)::shop/search-")
-    assert "batch/archive" in pending
+    errors = [line.partition("::")[2] for line in found if line.startswith("::error")]
+    titles = [error.removeprefix("error title=kplan%3A ").partition("::")[0] for error in errors]
+    assert titles == [
+        "batch/report-hourly-tklxq (PdbViolation)",
+        "batch/archive-kkjlc (Unschedulable)",
+        "batch/archive-t7gfs (Unschedulable)",
+        "Deployment shop/search (Blocked)",
+    ]
+    blocked = errors[-1]
+    assert blocked.partition("::")[2].startswith("shop/search-")
     assert (
         "cannot be evicted from general-a-1: Cannot evict pod as it would violate the pod's disruption budget."
         in blocked

@@ -61,13 +61,13 @@ def test_a_crash_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     class Crashed:
         exit_code, stdout, stderr = 1, "", "internal error: ZeroDivisionError"
 
-    monkeypatch.setattr(inputs, "invoke", lambda *_: Crashed)
+    monkeypatch.setattr(inputs, "invoke", lambda *_, **__: Crashed)
 
     assert "internal error" in inputs.finding("x", tmp_path)
 
 
 def test_an_input_that_takes_too_long_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(*_: Any) -> None:
+    def endless(*_: Any, **__: Any) -> None:
         while True:
             sum(range(1000))
 
