@@ -102,12 +102,13 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
         object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
         for kind in _WITH_REPLICAS
         for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
+        if obj.spec.template is not None
     }
     facts: dict[str, RefusedPods] = {}
     by_quota: list[tuple[Pod, int]] = []
     for key in lacking:
         owner = simulation.workloads.owner(key)
-        if owner is None or not owner.refusal:
+        if owner is None or not owner.refusal or key not in specs:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
         because = simulation.maker.why_refused(pod)

@@ -34,7 +34,7 @@ STARTING_SECONDS = 15 * 60.0
 _ENDED = ("Succeeded", "Failed")
 _STARTUP_TAINT = re.compile(
     r"(startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io/.+"
-    r"|.+/(.+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
+    r"|[^/]+/([^/]+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
 )
 _OF_CONDITIONS: Mapping[str, NodeState] = {
     "DiskPressure": "disk-pressure",

@@ -6,9 +6,9 @@ https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
+from kplan.api.time import seconds
 from kplan.report.view import CaseReport, Metric
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def _of_any(document: Report) -> Iterator[Metric]:
         yield Metric("warnings", "Warnings of the report.", 1, {**of, "code": warning.code})
     yield Metric("snapshot_nodes", "Nodes of the cluster that was asked about.", document.snapshot.nodes, of)
     yield Metric("snapshot_pods", "Pods of the cluster that was asked about.", document.snapshot.pods, of)
-    seconds = datetime.fromisoformat(document.generated_at).timestamp()
-    yield Metric("generated_timestamp_seconds", "When the report was made.", seconds, of)
+    if (made := seconds(document.generated_at)) is not None:
+        yield Metric("generated_timestamp_seconds", "When the report was made.", made, of)
 
 
 def _text(metrics: Iterable[Metric]) -> str:
