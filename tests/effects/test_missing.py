@@ -60,3 +60,10 @@ def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
     planner = kplan.Planner(snapshot(run(1, "a"), run(2)))
 
     assert "RunsPileUp" in [warning["code"] for warning in planner.plan_queue().to_dict()["warnings"]]
+
+
+def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
+    controller = head("ReplicationController", name="rc", namespace="default", uid="r") | {"spec": {"replicas": 2}}
+    document = kplan.Planner(kplan.load_snapshot([node("a"), controller])).plan_queue().to_dict()
+
+    assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")
