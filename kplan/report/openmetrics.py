@@ -43,8 +43,8 @@ def _of_any(document: Report) -> Iterator[Metric]:
         yield Metric("warnings", "Warnings of the report.", 1, {**of, "code": warning.code})
     yield Metric("snapshot_nodes", "Nodes of the cluster that was asked about.", document.snapshot.nodes, of)
     yield Metric("snapshot_pods", "Pods of the cluster that was asked about.", document.snapshot.pods, of)
-    if (made := seconds(document.generated_at)) is not None:
-        yield Metric("generated_timestamp_seconds", "When the report was made.", made, of)
+    if (generated := seconds(document.generated_at)) is not None:
+        yield Metric("generated_timestamp_seconds", "When the report was made.", generated, of)
 
 
 def _text(metrics: Iterable[Metric]) -> str:
