@@ -44,7 +44,7 @@ def serve(planner: Base, seconds: float) -> None:
     from kplan.mcp.calls import Calls
 
     # Cached properties: what is wrong with the planner's settings is told now, and calls open none of their files.
-    planner.session, planner.followed  # noqa: B018
+    planner.session, planner.followed  # noqa: B018 - asked for what they read and refuse
     calls = Calls(planner, seconds)
     server = server_of(calls)
 

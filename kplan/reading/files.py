@@ -153,7 +153,7 @@ def _size(stream: IO[bytes], limits: Limits) -> int | None:
 
 def is_archive(path: Path) -> bool:
     # A path cannot tell of a name that is too long.
-    return path.name.lower().endswith(_ARCHIVES) and os.path.isfile(path)  # noqa: PTH113
+    return path.name.lower().endswith(_ARCHIVES) and os.path.isfile(path)  # noqa: PTH113 - as said above
 
 
 def is_object_file(name: str) -> bool:
