@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kplan import questions
-    from kplan.answers.placement import Placement
-    from kplan.answers.plan import Plan
     from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
     from kplan.changes.values import DrainOptions
     from kplan.config import load_scheduler_config
+    from kplan.course.answers.placement import Placement
+    from kplan.course.answers.plan import Plan
     from kplan.errors import (
         ApiError,
         ConfigError,
@@ -85,8 +85,8 @@ _HOMES = {
     "ClusterAutoscaler": "kplan.autoscaling.settings",
     "Karpenter": "kplan.autoscaling.settings",
     "Planner": "kplan.planner.planner",
-    "Plan": "kplan.answers.plan",
-    "Placement": "kplan.answers.placement",
+    "Plan": "kplan.course.answers.plan",
+    "Placement": "kplan.course.answers.placement",
     "sweep": "kplan.sweeps",
     "questions": "kplan.questions",
 }

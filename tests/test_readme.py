@@ -6,7 +6,7 @@ from typing import Any
 
 import typer.main
 
-from kplan.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON
+from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON
 from kplan.program.main import app
 from kplan.report.options import OutputFormat
 

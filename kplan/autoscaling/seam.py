@@ -18,7 +18,6 @@ from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
     from kplan.changes.values import Pool
-    from kplan.simulation.nodes import RemovalTimes
 
 
 class PreparedCluster(msgspec.Struct, frozen=True):
@@ -43,6 +42,31 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     price: float | None = None  #: of one such node, in the unit in which prices were set; None if unknown
     pods: tuple[str, ...] = ()  #: the pods that it is added for, NAMESPACE/NAME
     options: tuple[str, ...] = ()  #: what else it may become: instance types, or node groups that tie
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """How a client that empties nodes waits; in seconds."""
+
+    first: float  #: before the first eviction
+    retry: float = 5.0  #: after a refused eviction
+    poll: float = 1.0  #: between two looks whether an evicted pod is gone
+    evicting: float = math.inf  #: after which refused evictions are not tried again, and the node is given up
+
+
+KUBECTL = Patience(first=0.15)
+"""It takes a moment until it has cordoned the nodes and listed the pods of one."""
+
+
+class RemovalTimes(msgspec.Struct, frozen=True):
+    """What an autoscaler waits for while it removes a node; in seconds."""
+
+    poll: float = 10.0  #: between two looks for nodes to remove
+    validation: float = 0.0  #: from the decision to save nodes to its second check, after which it is carried out
+    delay: float = 0.0  #: from the taint that keeps pods away to the first eviction
+    patience: Patience = KUBECTL  #: how evictions are tried again
+    timeout: float = math.inf  #: after which a node that cannot be emptied stays
+    least: float = 0.0  #: a drain takes so long at least
+    after: float = 0.0  #: from an empty node to one that is gone
 
 
 class Namer:

@@ -26,11 +26,12 @@ from kplan.autoscaling.seam import Namer
 from kplan.capacity.counting import Fit, Template, fill, fill_from, is_local
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
+from kplan.course.simulation.owners import DaemonSetState, ForeignState
+from kplan.course.watching import at_rest
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_member
 from kplan.framework.session import Session
-from kplan.simulation.owners import DaemonSetState, ForeignState
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import runs_on
 
@@ -212,7 +213,7 @@ class NewNodes:
 def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
     """Yield for each daemon set a template that selects its nodes, and a pod as it runs there."""
     infos = base.session.cluster.pods.infos
-    workloads = base.at_rest.workloads
+    workloads = at_rest(base).workloads
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
         if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != DAEMON_SET:

@@ -17,12 +17,14 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.admission.limits import QuotaLedger, Rejection
-from kplan.answers.placement import Placement
-from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.core import Pod, PodCondition
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import Growth, as_waiting, join_nodes
+from kplan.cluster.incoming import with_objects
+from kplan.cluster.workload_pods import nominates, settle
+from kplan.course.answers.placement import Placement
+from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
+from kplan.course.in_order import Growth, as_waiting, join_nodes
 from kplan.diagnosis.replicas import ALONE
 from kplan.documents.placement import GroupPlan, Origin
 from kplan.engine.arrays import RowArray
@@ -35,8 +37,6 @@ from kplan.framework.results import CycleState, Outcome, PluginError, Status
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session, local_filters, place_replicas
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.incoming import with_objects
-from kplan.subjects.workload_pods import nominates, settle
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Fit(msgspec.Struct):
     placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     counts: list[int] = []  #: number of placed replicas of each template
     evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
-    #: the decision about the first replica that does not fit, live (see `kplan.subjects.workload_pods`); None when all
+    #: the decision about the first replica that does not fit, live (see `kplan.cluster.workload_pods`); None when all
     #: fit
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica

@@ -11,9 +11,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kplan.answers.placement import NodesShown, last_placement
-from kplan.answers.utilisation import pool_label
-from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
@@ -21,9 +18,16 @@ from kplan.api.workloads import Deployment
 from kplan.capacity.counting import Template, fill_from
 from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import next_replicas, own_workloads, templates_of
-from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import place_in_order
+from kplan.cluster.incoming import IncomingPod, with_objects
+from kplan.course.answers.placement import NodesShown, last_placement
+from kplan.course.answers.utilisation import pool_label
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
+from kplan.course.asking import AskAll, answers
+from kplan.course.in_order import place_in_order
+from kplan.course.simulation.controllers.observed import scaled
+from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.watching import at_rest
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Origin
@@ -31,9 +35,6 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
 from kplan.reading.arguments import DEFAULT_HEADROOM
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.controllers.observed import scaled
-from kplan.simulation.pod_creation import PodMaker
-from kplan.subjects.incoming import IncomingPod, with_objects
 from kplan.workloads.contents import Manifests, live_replicas
 
 
@@ -246,7 +247,7 @@ def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Con
 
 def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | IncomingPod]]:
     """Return the next pods of workloads, with what quotas say to all of them together, and a base with their claims."""
-    maker = PodMaker(base.objects, base.at_rest.session.listers.fork(), base.release.number)
+    maker = PodMaker(base.objects, at_rest(base).session.listers.fork(), base.release.number)
     with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
     pods: list[Pod | IncomingPod] = []
     for key, number in wanted:

@@ -13,20 +13,29 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
-from kplan.answers.answer import Answer
-from kplan.answers.cluster_map import cluster_map
-from kplan.answers.new_nodes import before_growth
-from kplan.answers.pickled_as_question import PickledAsQuestion
-from kplan.answers.placement import NodesShown, Placement, last_placement
-from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.api.labels import ZONE
 from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_placement, stopped_plan
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import Growth, growth_of, node_changes
 from kplan.cluster.unmodelled import in_whole_groups
+from kplan.cluster.workload_pods import no_node
+from kplan.course.answers.answer import Answer
+from kplan.course.answers.cluster_map import cluster_map
+from kplan.course.answers.new_nodes import before_growth
+from kplan.course.answers.pickled_as_question import PickledAsQuestion
+from kplan.course.answers.placement import NodesShown, Placement, last_placement
+from kplan.course.answers.verdict import (
+    DEFAULT_FAIL_ON,
+    GATED,
+    NEW_NODES,
+    NONE,
+    PREEMPTION,
+    UNSCHEDULABLE,
+    counted_warnings,
+)
+from kplan.course.in_order import Growth, growth_of, node_changes
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.capacity import (
     Addition,
@@ -49,7 +58,6 @@ from kplan.framework.session import Session
 from kplan.reading.arguments import listed
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.workload_pods import no_node
 from kplan.workloads.contents import Manifests
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Source

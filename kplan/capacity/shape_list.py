@@ -31,10 +31,10 @@ from kplan.api.labels import HOSTNAME
 from kplan.api.meta import KubeStruct
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
+from kplan.cluster.workload_pods import did_you_mean
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.rules.resources import CPU, MEMORY, PODS
-from kplan.subjects.workload_pods import did_you_mean
 
 MAX_LISTED = 50
 """A list may hold this many shapes."""

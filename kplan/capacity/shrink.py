@@ -17,28 +17,28 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.utilisation import allocatable, amounts, requested, usage
-from kplan.answers.verdict import NONE, opening
 from kplan.api.core import Node, PodStatus
 from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import prices_of, ref_of
+from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
+from kplan.course.answers.verdict import NONE, opening
+from kplan.course.in_order import prices_of, ref_of
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.loop import Simulation
+from kplan.course.watching import begin
 from kplan.documents.base import Condition
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent
 from kplan.documents.nodes import NodePrices
 from kplan.documents.plan import Usage
-from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
-from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.draining import Drain
-from kplan.simulation.loop import Simulation
 
 _MOST_WAITING = 20
 """So many different waiting pods are tried on each node."""

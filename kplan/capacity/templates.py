@@ -27,19 +27,20 @@ from kplan.api.quantity import value
 from kplan.api.workloads import StatefulSet
 from kplan.capacity.counting import FIRST_COPY, Template
 from kplan.cluster.base import Base
+from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
+from kplan.course.simulation.controllers.observed import Create
+from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.watching import at_rest
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
-from kplan.simulation.controllers.observed import Create
-from kplan.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.simulation.jobs import JobState
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
-from kplan.simulation.pod_creation import PodMaker
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.workloads.contents import Manifests
 from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_claims
 
@@ -300,7 +301,7 @@ def _renumbered(pod: Pod, number: int) -> Pod:
 
 def own_workloads(base: Base) -> dict[str, int]:
     """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
-    workloads = base.at_rest.workloads
+    workloads = at_rest(base).workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
     running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.objects.cron_jobs}
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
@@ -348,7 +349,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     revision = _revision(owner)
     if revision is None:
         raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="name its manifest")
-    simulation = base.at_rest
+    simulation = at_rest(base)
     maker = PodMaker(snapshot, simulation.session.listers.fork(), base.release.number)
     numbers = (pod.index for pod in owner.pods.values() if pod.index is not None)
     index = max(numbers, default=-1) + 1 if isinstance(owner, StatefulSetState) else None
@@ -385,7 +386,7 @@ def _owner(base: Base, key: str) -> Owner:
         if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
             ref = WorkloadRef("Job", namespace, name, api_version="batch/v1")
             return JobState(ref, {"": cron.spec.job_template.spec.template})
-    state = base.at_rest.workloads.find(key)
+    state = at_rest(base).workloads.find(key)
     if state is None:
         raise NotFoundError(f"the snapshot has no workload {key}")
     return state if isinstance(state, Owner) else _maker(state)

@@ -32,12 +32,12 @@ from kplan.cli.what_if import ChangedClusterFlags, requested_changes
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base, PodLike
     from kplan.config.model import SchedulerConfiguration
+    from kplan.course.asking import Showing
+    from kplan.course.subject import Subject
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
-    from kplan.effects.subject import Subject
     from kplan.framework.interface import Extender
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
@@ -112,12 +112,12 @@ def ask(
     )
     planner.gives_digest = not _OUTLINE_FORMATS.issuperset(formats_of(flags.output))
     if changes:
-        from kplan.effects.what_if import changed
+        from kplan.course.what_if import changed
 
         planner = changed(planner, changes)
     if following is not None and planner.autoscaler is None:
         planner.autoscaler = following.settings_for(planner.objects)
-    from kplan.effects.subject import Subject, loaded_subject
+    from kplan.course.subject import Subject, loaded_subject
 
     process.finish_loading()
     subject = Subject(planner)
@@ -148,13 +148,13 @@ def ask(
 
 def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
-    from kplan.subjects.workload_pods import object_named
+    from kplan.cluster.workload_pods import object_named
 
     named = object_named(name, namespace, planner.objects)
     if named.kind == "Pod":
         return planner, [named.key]
     from kplan.capacity.templates import next_pod
-    from kplan.subjects.workload_pods import living_pods
+    from kplan.cluster.workload_pods import living_pods
 
     pods = living_pods(planner.objects, *named)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
@@ -210,7 +210,7 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     """Return the conditions of ``--fail-on``, by default the command's; raises UsageError for an unknown one."""
-    from kplan.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
+    from kplan.course.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
 
@@ -222,7 +222,7 @@ def showing_for(flags: CommonFlags, command: str) -> Showing:
 
 def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Showing:
     """Return how answers are shown in the output formats; raises UsageError as `formats_of`."""
-    from kplan.cluster.asking import Showing
+    from kplan.course.asking import Showing
 
     formats = formats_of(output)
     return Showing(

@@ -80,7 +80,7 @@ def _is_name(argument: str, namespace: str) -> bool:
 
 
 def _kind(text: str) -> str:
-    from kplan.subjects.workload_pods import kind_named
+    from kplan.cluster.workload_pods import kind_named
 
     return kind_named(text)
 
@@ -153,7 +153,7 @@ class NodeChoiceFlags:
         NotFoundError
             When there is no such node.
         """
-        from kplan.subjects.workload_pods import no_node
+        from kplan.cluster.workload_pods import no_node
 
         known = sorted(snapshot.node_by_name)
         chosen: list[str] = []

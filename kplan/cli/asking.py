@@ -17,10 +17,10 @@ from kplan.cli.phases import busy, counted
 from kplan.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base
+    from kplan.course.asking import Showing
+    from kplan.course.subject import Subject
     from kplan.documents.base import Report
-    from kplan.effects.subject import Subject
 T = TypeVar("T")
 R = TypeVar("R", bound="Report")
 _MOST = 512

@@ -12,7 +12,7 @@ from kplan.cli.options import flag, options, repeated, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.effects.clock import Clock
+    from kplan.course.clock import Clock
 
 _WHICH = "[WORKLOAD=]DURATION"
 _LONGEST = 366 * 24 * 3600.0
@@ -69,7 +69,7 @@ class TimelineFlags:
 
     def clock(self) -> Clock | None:
         """Return the clock; None for none. Raises UsageError for what is no duration, workload or number of pods."""
-        from kplan.effects.clock import Clock
+        from kplan.course.clock import Clock
 
         if not self.has_clock:
             return None

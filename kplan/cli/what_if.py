@@ -107,6 +107,6 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     if not changes:
         return snapshot
     from kplan.cluster.base import Base
-    from kplan.effects.what_if import changed
+    from kplan.course.what_if import changed
 
     return changed(Base(snapshot), changes).snapshot

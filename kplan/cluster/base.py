@@ -17,7 +17,9 @@ import numpy as np
 from kplan.admission.decoding import GatedField, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.api.time import from_micros, to_micros
+from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
+from kplan.cluster.workload_pods import QuestionPods, has_ended, no_pod, workloads_called
 from kplan.config.loading import default_configuration, read_again
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release, chosen_release, nearest, parse_version, with_gates
@@ -39,16 +41,12 @@ from kplan.reading.arguments import PlannerSettings, checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo
 from kplan.snapshot.load import as_snapshot, decode_pod
 from kplan.snapshot.model import Snapshot, missing_warning
-from kplan.subjects.incoming import IncomingPod, with_objects
-from kplan.subjects.workload_pods import QuestionPods, has_ended, no_pod, workloads_called
 
 if TYPE_CHECKING:
     from random import Random
 
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
-    from kplan.simulation.any_node import AnyNode
-    from kplan.simulation.loop import Simulation
 _TERMINATED = ("Succeeded", "Failed")
 
 _BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
@@ -188,6 +186,7 @@ Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 
 S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 Progress = Callable[[int, int | None], None]
 """Called with the number of decisions or steps so far, and the number of all if it is known."""
@@ -262,6 +261,7 @@ class Base:
         self._now = now
         if now is not None:
             self.now  # noqa: B018 - checks the time
+        self._derived: dict[Callable[[Base], Any], Any] = {}
         #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
         self.shares_with: Base | None = None
 
@@ -296,20 +296,16 @@ class Base:
         self.shares_with = None
         return session
 
-    @cached_property
-    def at_rest(self) -> Simulation:
-        """The simulation before anything moves; questions fork it and never run it."""
-        from kplan.simulation.start import start
+    def derived(self, derive: Callable[[Base], T]) -> T:
+        """Return what a function derives from the cluster, which is done once for all questions."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        known: T = self._derived[derive]
+        return known
 
-        return start(self.session_for(self.objects), self.objects)
-
-    @cached_property
-    def any_node(self) -> AnyNode | None:
-        """Where pods fit while nothing has moved; None where some wait, for which the nodes of others may matter."""
-        from kplan.simulation.any_node import AnyNode
-
-        simulation = self.at_rest
-        return None if simulation.unplaced else AnyNode(simulation.session.fork())
+    def derive(self, derive: Callable[[Base], T], known: T) -> None:
+        """Have `derived` return something that is known already."""
+        self._derived[derive] = known
 
     def session_for(self, snapshot: Snapshot) -> Session:
         """Return a new fork of the session whose listers read the objects of `snapshot`."""

@@ -8,12 +8,12 @@ from functools import cached_property
 import msgspec
 
 from kplan.changes.remedy import Remedy
+from kplan.cluster.workload_pods import QuestionPods, Replay
 from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.subjects.workload_pods import QuestionPods, Replay
 
 MOST_WITH_REMEDIES = 50
 """Remedies are tried for this many of the different pods of a plan that have no node, the first ones."""

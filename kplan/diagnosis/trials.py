@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.changes import remedy as r
+from kplan.cluster.incoming import with_objects
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.details import Detail
@@ -26,7 +27,6 @@ from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption.default_preemption import preemptors
 from kplan.preemption.dry_run import Budgets
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.incoming import with_objects
 
 MOST_TRIALS = 32
 """At most this many decisions about one pod."""

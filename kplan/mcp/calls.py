@@ -27,6 +27,7 @@ import anyio
 import kplan
 from kplan.catalogue import TOOLS, VIEWS
 from kplan.cluster.base import Base
+from kplan.course.watching import at_rest
 from kplan.errors import KplanError, UsageError
 from kplan.mcp.arguments import type_of
 from kplan.mcp.tools import Answer, call, refusal
@@ -165,7 +166,7 @@ def _prepare(planner: Base) -> None:
     for kind in VIEWS:
         view_of(kind)
     with contextlib.suppress(KplanError):  # those that need it say what is wrong
-        planner.at_rest  # noqa: B018 - a cached property
+        at_rest(planner)
     gc.freeze()
 
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
-from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.changes.values import DrainOptions
+from kplan.course.answers.pickled_as_question import PickledAsQuestion
+from kplan.course.clock import Seconds, SecondsOf
 from kplan.documents.base import Condition
-from kplan.effects.clock import Seconds, SecondsOf
 from kplan.questions.base import RolloutMode
 from kplan.reading.arguments import Number, Positive, Runs, Seed, checked_by
 

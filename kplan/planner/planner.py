@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from kplan.answers.placement import Placement
-from kplan.answers.plan import Plan
 from kplan.changes.values import DrainOptions
-from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.in_order import place_in_order
+from kplan.course.answers.placement import Placement
+from kplan.course.answers.plan import Plan
+from kplan.course.asking import Count, answers
+from kplan.course.in_order import place_in_order
 from kplan.errors import UsageError
 from kplan.planner.parameters import checked
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED, listed
@@ -23,7 +23,12 @@ from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SE
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
-    from kplan.cluster.asking import AskAll, Asks
+    from kplan.course.asking import AskAll, Asks
+    from kplan.course.change import ChangePlan
+    from kplan.course.odds.report import Odds
+    from kplan.course.simulation.applying import Rollout
+    from kplan.course.timeline import TimelinePlan
+    from kplan.course.wave_run import WaveRun
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
@@ -31,15 +36,10 @@ if TYPE_CHECKING:
     from kplan.documents.nodes_report import NodesReport
     from kplan.documents.placement import PlacementReport
     from kplan.documents.remedies import RemedyReport
-    from kplan.effects.change import ChangePlan
-    from kplan.effects.timeline import TimelinePlan
-    from kplan.effects.wave_run import WaveRun
-    from kplan.odds.report import Odds
     from kplan.questions.base import Question
     from kplan.questions.check.question import Check
     from kplan.questions.many_runs.question import Drawable
     from kplan.questions.pods.created import StoredPod
-    from kplan.simulation.applying import Rollout
     from kplan.workloads.manifests import Manifest, Strictness
     from kplan.workloads.sources import Source
 
@@ -210,7 +210,7 @@ class Planner(Base):
         plan = place_in_order(self, several, settle_preemption=settle_preemption)
         if plan.is_roomy:
             return plan
-        from kplan.odds.luck import with_luck_in_order
+        from kplan.course.odds.luck import with_luck_in_order
 
         return with_luck_in_order(self, plan, several, settle_preemption=settle_preemption)
 
@@ -232,10 +232,10 @@ class Planner(Base):
         recreate : controllers create evicted pods again, which are then queued
         max_rounds : the run ends after this many rounds over the remaining pods
         """
-        from kplan.effects.change import carry_out
-        from kplan.effects.queue_course import WorkedOff
-        from kplan.odds.luck import with_luck
-        from kplan.odds.of_queues import in_queue
+        from kplan.course.change import carry_out
+        from kplan.course.odds.luck import with_luck
+        from kplan.course.odds.of_queues import in_queue
+        from kplan.course.queue_course import WorkedOff
 
         queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
         return with_luck(carry_out(self, (), queue=queue), partial(in_queue, queue=queue))
@@ -254,7 +254,7 @@ class Planner(Base):
         NotFoundError, UsageError
             When a pod or group is not in the snapshot, or a pod runs already.
         """
-        from kplan.effects.wave_run import run_waves
+        from kplan.course.wave_run import run_waves
 
         return run_waves(self, waves)
 
@@ -282,7 +282,7 @@ class Planner(Base):
         ManifestError
             With all problems of the manifests.
         """
-        from kplan.effects.change import roll_out
+        from kplan.course.change import roll_out
 
         return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
 
@@ -322,7 +322,7 @@ class Planner(Base):
         UsageError
             For times, durations and fields that make no sense.
         """
-        from kplan.effects.timeline import timeline
+        from kplan.course.timeline import timeline
 
         return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
 
@@ -354,9 +354,9 @@ class Planner(Base):
         UsageError
             For two ways to empty nodes.
         """
-        from kplan.effects.drains import drain
-        from kplan.odds.luck import with_luck
-        from kplan.odds.of_changes import drained
+        from kplan.course.drains import drain
+        from kplan.course.odds.luck import with_luck
+        from kplan.course.odds.of_changes import drained
         from kplan.questions.drain.question import how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
@@ -438,7 +438,7 @@ class Planner(Base):
         SnapshotError
             When a file cannot be used.
         """
-        from kplan.effects.what_if import changed_as
+        from kplan.course.what_if import changed_as
 
         return changed_as(
             self,
@@ -482,7 +482,7 @@ class Planner(Base):
         NotFoundError, UsageError
             As for `place`, and when the number of runs is less than 1 or too large.
         """
-        from kplan.effects.subject import Subject
+        from kplan.course.subject import Subject
         from kplan.questions.base import Question, Showing
         from kplan.questions.many_runs.question import ManyRuns
         from kplan.questions.place.question import Place

@@ -48,7 +48,7 @@ def ask(
     sweeping.check()
     following.check()
     formats = formats_of(output)
-    from kplan.answers.verdict import parse_fail_on
+    from kplan.course.answers.verdict import parse_fail_on
     from kplan.documents.base import Report
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions

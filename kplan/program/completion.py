@@ -23,9 +23,9 @@ from typing import Annotated, Any, get_args
 import msgspec
 import typer
 
-from kplan.answers.verdict import CONDITIONS
 from kplan.changes.sets import Kind
 from kplan.cli.options import argument
+from kplan.course.answers.verdict import CONDITIONS
 from kplan.documents.schemas import SCHEMA_KINDS
 from kplan.program.names import known_names
 from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS

@@ -9,13 +9,13 @@ import msgspec
 from msgspec import inspect
 
 from kplan.catalogue import QUESTIONS
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.reading.arguments import Number
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.subject import Subject
     from kplan.documents.base import Head
-    from kplan.effects.subject import Subject
 
 __all__ = [
     "PLAIN",
@@ -71,7 +71,7 @@ class Question(
         return self.answer_about(self.subject(base), showing)
 
     def subject(self, base: Base) -> Subject:
-        from kplan.effects.subject import Subject
+        from kplan.course.subject import Subject
 
         return Subject(base)
 
@@ -106,7 +106,7 @@ class AboutPods(Question, frozen=True):
 
     def subject(self, base: Base) -> Subject:
         """Return the pods, and a cluster that holds the other objects of the manifests."""
-        from kplan.effects.subject import subject_of
+        from kplan.course.subject import subject_of
 
         return subject_of(
             base,

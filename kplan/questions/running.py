@@ -10,8 +10,8 @@ from kplan.cli.flags import TieRule
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.asking import Showing
-    from kplan.effects.subject import Subject
+    from kplan.course.asking import Showing
+    from kplan.course.subject import Subject
     from kplan.questions.many_runs.question import Drawable
 
 

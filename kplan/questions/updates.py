@@ -10,15 +10,15 @@ from msgspec import UNSET
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kplan.cluster.asking import Showing
     from kplan.cluster.base import Base
+    from kplan.course.asking import Showing
+    from kplan.course.carried_out import Decisions
+    from kplan.course.clock import Clock
+    from kplan.course.odds.runs import Drawn
+    from kplan.course.queue_course import WorkedOff
+    from kplan.course.subject import Subject
+    from kplan.course.timeline import TimelinePlan
     from kplan.documents.plan import PlanReport
-    from kplan.effects.carried_out import Decisions
-    from kplan.effects.clock import Clock
-    from kplan.effects.queue_course import WorkedOff
-    from kplan.effects.subject import Subject
-    from kplan.effects.timeline import TimelinePlan
-    from kplan.odds.runs import Drawn
     from kplan.questions.base import RolloutMode
     from kplan.workloads.manifests import WrittenWorkload
 
@@ -44,8 +44,8 @@ def change_of(
     tells_luck : tell what depends on draws among equals
     """
     if clock is not None:
-        from kplan.effects.carried_out import Decisions
-        from kplan.effects.report import change_report
+        from kplan.course.carried_out import Decisions
+        from kplan.course.report import change_report
 
         decisions = Decisions.of(showing, subject.origins)
         base, change = applied_in_time(
@@ -64,16 +64,16 @@ def change_of(
     update = subject.applied() if queue is not None else subject.update(even_new=even_new)
     if update is None:
         return None
-    from kplan.effects.carried_out import Decisions
-    from kplan.effects.change import carry_out
-    from kplan.effects.report import change_report
+    from kplan.course.carried_out import Decisions
+    from kplan.course.change import carry_out
+    from kplan.course.report import change_report
 
     base, workloads = update
     decisions = Decisions.of(showing, subject.origins)
     noted = None if showing.nodes is UNSET else decisions
     plan = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
     if tells_luck:
-        from kplan.odds.luck import with_luck
+        from kplan.course.odds.luck import with_luck
 
         plan = with_luck(plan, drawn_update(workloads, rollout, queue))
     return change_report(base, plan, command, showing, decisions)
@@ -98,8 +98,8 @@ def applied_in_time(
     queue : the pending pods, of which the question is about some, or about all
     """
     from kplan.changes.timed import applied
-    from kplan.effects.queue_course import subject_pods_of
-    from kplan.effects.timeline import carry_out_in_time
+    from kplan.course.queue_course import subject_pods_of
+    from kplan.course.timeline import carry_out_in_time
 
     base, workloads = subject.applied()
     is_about_some = queue is not None and (queue.pods or not workloads)
@@ -124,8 +124,8 @@ def drawn_in_time(
 ) -> tuple[Base, Drawn]:
     """Return the change with a clock as a question that is drawn many times, and its cluster."""
     from kplan.changes.timed import applied
-    from kplan.effects.queue_course import subject_pods_of
-    from kplan.odds.of_changes import in_time
+    from kplan.course.odds.of_changes import in_time
+    from kplan.course.queue_course import subject_pods_of
 
     base, workloads = subject.applied()
     steps = (applied(workloads),)
@@ -138,6 +138,6 @@ def drawn_in_time(
 
 def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode, queue: WorkedOff | None = None) -> Drawn:
     """Return the change as a question that is drawn many times."""
-    from kplan.odds.of_changes import rolled_out
+    from kplan.course.odds.of_changes import rolled_out
 
     return partial(rolled_out, workloads=tuple(workloads), rollout=rollout, queue=queue)

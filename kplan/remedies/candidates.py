@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.pod_groups import share_of
 from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SCALED
@@ -24,6 +23,14 @@ from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kind_of
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Move, Patch, Place, Pool, Scale, Uncordon
 from kplan.cluster.base import Base
+from kplan.course.answers.pod_groups import share_of
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.deployments import DeploymentState
+from kplan.course.simulation.desired import bounds_of
+from kplan.course.simulation.disruption import VIOLATED, BudgetState
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.owners import DaemonSetState
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_remedies import group_remedies
 from kplan.diagnosis.intended import SYSTEM_TAINTS
@@ -38,13 +45,6 @@ from kplan.framework.listers import Key
 from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of_set, workload_of
 from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.rules.resources import PODS
-from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.deployments import DeploymentState
-from kplan.simulation.desired import bounds_of
-from kplan.simulation.disruption import VIOLATED, BudgetState
-from kplan.simulation.jobs import JobState
-from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DaemonSetState
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
 

@@ -22,22 +22,22 @@ from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, RaiseQuota, Stage
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import Growth, prices_of
+from kplan.cluster.incoming import with_objects
+from kplan.course.in_order import Growth, prices_of
+from kplan.course.provisioning import Growing
+from kplan.course.simulation.applying import Applying
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.desired import Bounds
+from kplan.course.simulation.draining import is_cordoned
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.owners import DaemonSetState
+from kplan.course.simulation.updates import Update, update_of
+from kplan.course.watching import begin
 from kplan.documents.change import StepEvent
-from kplan.effects.provisioning import Growing
-from kplan.effects.watching import begin
-from kplan.simulation.applying import Applying
-from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.desired import Bounds
-from kplan.simulation.draining import is_cordoned
-from kplan.simulation.loop import Simulation
-from kplan.simulation.merging import merged
-from kplan.simulation.owners import DaemonSetState
-from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.incoming import with_objects
 from kplan.whatif.edits import AddNodes as WhatIfNodes
 from kplan.whatif.edits import rewritten
+from kplan.workloads.merging import merged
 
 Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""

@@ -14,6 +14,7 @@ from kplan.api.quantity import count, listing
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.releases import nearest
 from kplan.config.wire import POINT_NAMES
+from kplan.course.simulation.durations import EACH, Duration, learn
 from kplan.documents.change import LearnedDurations, PodDuration
 from kplan.documents.files import (
     ConfigProblem,
@@ -32,7 +33,6 @@ from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
 from kplan.report.words import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
-from kplan.simulation.durations import EACH, Duration, learn
 from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
 from kplan.visible import without_account

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from kplan.cluster.asking import Asks, Count
 from kplan.cluster.base import Base
+from kplan.course.asking import Asks, Count
 from kplan.errors import UsageError
 
 A = TypeVar("A")

@@ -23,6 +23,7 @@ from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
+from kplan.cluster.workload_pods import no_node
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
@@ -31,7 +32,6 @@ from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.workload_pods import no_node
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Resize
 

@@ -11,10 +11,10 @@ import msgspec
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector, parse_selector
 from kplan.api.names import nearest_texts, object_name
+from kplan.cluster.workload_pods import nearest_names
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.workload_pods import nearest_names
 
 _GLOB = "*?["
 

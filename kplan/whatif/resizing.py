@@ -22,6 +22,8 @@ from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.quantity import milli_value, value
 from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
+from kplan.cluster.incoming import with_objects
+from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import RequestSum
 from kplan.reading.documents import read_documents
@@ -29,8 +31,6 @@ from kplan.reading.files import REPORTS
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.incoming import with_objects
-from kplan.subjects.workload_pods import controllers_of_workloads
 
 VPA = "vpa"
 _ENDED = ("Succeeded", "Failed")

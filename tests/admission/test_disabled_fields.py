@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.admission.decoding import FIELDS, drop_disabled, without_disabled_fields
 from kplan.config.releases import release_of
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 from tests.scenarios import scenarios
 

@@ -13,11 +13,11 @@ import scheduler_perf
 from scheduler_perf import Workload
 
 import kplan
+from kplan.cluster.workload_pods import run_in_order
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from kplan.subjects.workload_pods import run_in_order
 
 GOAL = 12
 

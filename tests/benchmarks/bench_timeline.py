@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import kplan
-from kplan.effects.clock import Clock
-from kplan.effects.timeline import carry_out_in_time
+from kplan.course.clock import Clock
+from kplan.course.timeline import carry_out_in_time
 
 N_NODES = 500
 N_CRON_JOBS = 70

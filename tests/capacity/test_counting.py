@@ -12,7 +12,7 @@ from kplan.capacity.counting import Template, fill, fill_at_once, fill_from, is_
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.recorded import examples
 
 Object = dict[str, Any]

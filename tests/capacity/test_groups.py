@@ -8,7 +8,7 @@ from kplan.documents.base import UNSET
 from kplan.documents.capacity import CapacityReport, GroupFit
 from kplan.errors import UsageError
 from kplan.questions.capacity.question import Capacity
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner
 

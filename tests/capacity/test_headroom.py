@@ -8,7 +8,7 @@ import kplan
 from kplan.capacity.templates import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.capacity.test_templates import workload
-from tests.effects.test_what_if import node, pod
+from tests.course.test_what_if import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]

@@ -17,7 +17,7 @@ from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from kplan.errors import UsageError
 from tests.capacity.test_counting import spread, template, web, zoned
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.capacity.shape_list import MAX_LISTED, PricedShape, read_shapes
 from kplan.errors import InputError
-from tests.effects.test_queue_plan import node
+from tests.course.test_queue_plan import node
 
 LISTED = """
 - name: small

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import kplan
 from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.changes.values import DrainOptions
+from kplan.course.simulation.draining import LOCAL_STORAGE
 from kplan.documents.capacity import ShrinkReport
-from kplan.simulation.draining import LOCAL_STORAGE
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 

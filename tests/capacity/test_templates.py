@@ -13,7 +13,7 @@ from kplan.capacity.measure import Capacity
 from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
 from kplan.workloads import load_manifests
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]

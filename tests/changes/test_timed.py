@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.course.simulation.clusters import deployment, node, running, template
 from tests.objects import head
-from tests.simulation.clusters import deployment, node, running, template
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from kplan.snapshot.redact import KEPT
 from tests.cli.commands import written
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
 from tests.live.server import Answer, Cluster, Request, kubeconfig, status
 

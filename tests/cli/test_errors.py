@@ -231,7 +231,7 @@ def test_a_bug_is_told_in_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: object, **_options: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("kplan.cluster.in_order.place_in_order", fail)
+    monkeypatch.setattr("kplan.course.in_order.place_in_order", fail)
     found = invoke("place", "shop/flash-sale")
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.startswith("internal error: ZeroDivisionError: oh\nhint: this is a bug in kplan")

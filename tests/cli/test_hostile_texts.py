@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 from .commands import invoke
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import written
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 from .commands import invoke

@@ -101,7 +101,7 @@ def test_an_interrupt_says_what_it_ends(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_args: object, **_named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kplan.cluster.in_order.place_in_order", interrupted)
+    monkeypatch.setattr("kplan.course.in_order.place_in_order", interrupted)
     found = invoke("place", "shop/voucher-api")
 
     assert (found.exit_code, found.stdout) == (130, "")

@@ -11,9 +11,9 @@ import kplan
 from kplan.reading.files import as_builtins
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
+from tests.course.simulation import clusters
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
-from tests.simulation import clusters
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 INFERENCE = "Deployment/ml/inference"

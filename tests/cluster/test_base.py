@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 import kplan
 from kplan.capacity.counting import Template
+from kplan.cluster.incoming import IncomingPod
+from kplan.course.queue_course import WorkedOff, queue_report
 from kplan.documents.placement import Origin
-from kplan.effects.queue_course import WorkedOff, queue_report
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, pod
 from tests.recorded import examples
 from tests.scenarios import key, pending, planner, replica, scenarios

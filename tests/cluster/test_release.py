@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.errors import ConfigError, UsageError
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -1,7 +1,7 @@
 """What is asked for and not honoured is always told."""
 
 import kplan
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 
 def warnings(*objects: dict, config: dict | None = None) -> list[tuple[str, str]]:

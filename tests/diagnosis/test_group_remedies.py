@@ -11,7 +11,7 @@ from kplan.diagnosis import group_trials
 from kplan.diagnosis.remedies import SIZES
 from kplan.documents.placement import GroupPlan
 from kplan.rules.pod_info import PodInfo
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner
 

@@ -4,7 +4,7 @@ import pytest
 
 import kplan
 from kplan.api.affinity import Taint, Tolerations
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 
 def _look_ups(monkeypatch: pytest.MonkeyPatch, n_taints: int) -> int:

@@ -3,9 +3,9 @@
 from typing import Any
 
 import kplan
-from kplan.answers.placement import Placement
+from kplan.cluster.incoming import admit_manifests
+from kplan.course.answers.placement import Placement
 from kplan.report.remedies import remedy_text
-from kplan.subjects.incoming import admit_manifests
 from kplan.workloads import load_manifests
 from tests.diagnosis.objects import HOST, ZONE, affinity, claim, taint
 from tests.diagnosis.objects import volume as volume_object

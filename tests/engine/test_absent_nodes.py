@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.framework.cycle import schedule_pod
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 
 def spread(name: str) -> dict[str, Any]:

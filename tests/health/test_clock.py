@@ -7,8 +7,8 @@ import pytest
 import kplan
 from kplan.api.time import to_micros
 from kplan.health.clock import present, renewals, silent_nodes
+from tests.course.simulation.clusters import node
 from tests.objects import head
-from tests.simulation.clusters import node
 
 NOON = to_micros("2026-03-01T12:00:00Z") / 1e6
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.effects.missing import workloads_at_present
+from kplan.course.missing import workloads_at_present
 from kplan.health.words import resume_command, workload_text
 from tests.objects import head
 

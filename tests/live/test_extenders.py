@@ -12,7 +12,7 @@ import pytest
 
 import kplan
 from kplan.live.extenders import http_extenders
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 Reply = Callable[[dict[str, Any]], Any]
 

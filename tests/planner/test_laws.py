@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.capacity.counting import Template
-from kplan.cluster import in_order
+from kplan.course import in_order
 from kplan.documents.plan import Action
 from kplan.framework import plugin_cache
 from kplan.rules.pod_info import PodInfo

@@ -12,8 +12,8 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.planner.parameters import Parameters
 from kplan.questions import Drain
+from tests.course.simulation.clusters import deployment, node
 from tests.objects import head
-from tests.simulation.clusters import deployment, node
 
 OF_OBJECTS = {"checks", "manifests", "pod", "pods", "question", "templates"}
 """Parameters with readers of their own."""

@@ -4,10 +4,10 @@ import pytest
 from msgspec import UNSET
 
 import kplan
+from kplan.cluster.incoming import IncomingPod
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.load import decode_pod
-from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, planner, pod
 
 WORLD = [node("a", cpu="2"), node("b", cpu="2"), pod("web", on="a"), pod("web-1", cpu="2"), pod("web-2", cpu="2")]

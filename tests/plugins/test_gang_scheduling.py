@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.errors import NotFoundError, UsageError
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}

@@ -2,7 +2,7 @@
 
 import kplan
 from kplan.preemption.dry_run import Budgets
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 

@@ -30,19 +30,19 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 UNASKED = {
-    "kplan.simulation",
+    "kplan.course.simulation",
     "kplan.capacity.counting",
     "kplan.diagnosis.remedies",
     "kplan.questions.in_turn.drains",
     "kplan.cel.expression",
     "kplan.questions.plan.command",
     "kplan.questions.drain.command",
-    "kplan.effects.change",
-    "kplan.effects.queue_course",
-    "kplan.odds.of_queues",
+    "kplan.course.change",
+    "kplan.course.queue_course",
+    "kplan.course.odds.of_queues",
     "kplan.documents.diff",
     "kplan.documents.capacity",
-    "kplan.answers.cluster_map",
+    "kplan.course.answers.cluster_map",
     "calendar",
     "rich",
     "kubernetes",
@@ -52,10 +52,10 @@ UNASKED = {
 FOR_MANIFESTS = {
     "yaml",
     "secrets",
-    "kplan.odds.runs",
+    "kplan.course.odds.runs",
     "kplan.cluster.field_lines",
     "kplan.documents.plan",
-    "kplan.effects.updating",
+    "kplan.course.updating",
 }
 
 

@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 import kplan
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
-from kplan.effects.clock import Clock
 from kplan.questions import Drain, ManyRuns, Plan
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]

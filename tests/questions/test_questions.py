@@ -14,7 +14,7 @@ import pytest
 import kplan
 from kplan.catalogue import QUESTIONS
 from kplan.changes.values import DrainOptions
-from kplan.effects.clock import Clock
+from kplan.course.clock import Clock
 from kplan.errors import InputError, UsageError
 from kplan.questions import (
     Capacity,

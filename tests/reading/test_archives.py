@@ -10,7 +10,7 @@ import pytest
 
 import kplan
 from tests.cli.commands import invoke
-from tests.simulation.clusters import node
+from tests.course.simulation.clusters import node
 
 NODES = [json.dumps(node(name)).encode() for name in ("a", "b")]
 

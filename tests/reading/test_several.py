@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.reading.arguments import listed
-from tests.simulation.clusters import deployment, node
+from tests.course.simulation.clusters import deployment, node
 
 
 @pytest.mark.parametrize("single", ["web.yaml", Path("web.yaml"), {"kind": "Pod"}, 5])

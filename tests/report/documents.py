@@ -7,10 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 import kplan
+from kplan.course.queue_course import WorkedOff
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
-from kplan.effects.queue_course import WorkedOff
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head

@@ -11,7 +11,7 @@ import pytest
 from kplan.report.blocks import Heading, Preformatted, Table
 from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
 from tests.cli.commands import invoke
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.report.github import calls, tags
 
 CALLING = [

@@ -4,15 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 import kplan
+from kplan.course.report import change_report
 from kplan.documents.change import QueueTimeline, Timeline, WorkloadWaits
 from kplan.documents.plan import PlanReport
-from kplan.effects.report import change_report
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.timeline import end_line, timeline_blocks
 from kplan.report.words import seconds_text
-from tests.simulation.clusters import deployment, node, running
+from tests.course.simulation.clusters import deployment, node, running
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
 ) -> None:
     planner = Planner(kplan.load_snapshot("demo"))
     alone = planner.odds(Drain(nodes=("general-b-2",)), runs=6)
-    monkeypatch.setattr("kplan.odds.runs._ALONE", 0)
-    monkeypatch.setattr("kplan.odds.runs._ALONE_AT_MOST", 0)
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
 
     there = planner.odds(Drain(nodes=("general-b-2",)), runs=6, ask_all=partial(ask_all, planner, dask=address))
 

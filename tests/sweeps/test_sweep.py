@@ -138,8 +138,8 @@ def test_runs_give_the_same_report_with_any_number_of_processes(
 ) -> None:
     runs = (*question, "--runs", "8", "--sampling", "as-configured")
     alone = report(*runs, "--workers", "1")
-    monkeypatch.setattr("kplan.odds.runs._ALONE", 0)
-    monkeypatch.setattr("kplan.odds.runs._ALONE_AT_MOST", 0)
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
 
     assert report(*runs, "--workers", "2") == alone
     assert report(*runs) == alone

@@ -12,7 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests, load_manifests
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.workloads.test_manifests import job, load, names, workload
 
 Object = dict[str, Any]

@@ -14,7 +14,7 @@ from kplan.questions.place.question import Place
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written
-from tests.effects.test_queue_plan import node
+from tests.course.test_queue_plan import node
 
 MOST = 2**31 - 1
 LABELS = {"app": "w"}

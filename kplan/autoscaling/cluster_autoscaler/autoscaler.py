@@ -27,8 +27,10 @@ from kplan.autoscaling.seam import (
     Advice,
     Namer,
     NewNode,
+    Patience,
     PreparedCluster,
     Removal,
+    RemovalTimes,
     Round,
     Stay,
 )
@@ -37,8 +39,6 @@ from kplan.changes.values import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name
-from kplan.simulation.nodes import RemovalTimes
-from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
 EMPTY = "Empty"

@@ -30,14 +30,12 @@ from kplan.autoscaling.karpenter.prepared import Prepared, limits_text
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.karpenter.widening import Widening
-from kplan.autoscaling.seam import Advice, Namer, NewNode, PreparedCluster, Removal, Round
+from kplan.autoscaling.seam import Advice, Namer, NewNode, Patience, PreparedCluster, Removal, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter
 from kplan.changes.values import Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.simulation.nodes import RemovalTimes
-from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
 _MOST_NAMED = 3

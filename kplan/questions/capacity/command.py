@@ -162,9 +162,9 @@ def capacity(
     showing = showing_of(flags.output, fail_on_of(flags.output, "capacity") if flags.output.fail_on else None)
     subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
+    from kplan.cluster.workload_pods import scalable_workloads
     from kplan.framework.listers import WORKLOAD_GATE
     from kplan.questions.capacity.question import AboutWorkloads, Counting
-    from kplan.subjects.workload_pods import scalable_workloads
 
     base = subject.base
     if not flags.cluster.names_autoscaler:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kplan.changes.values import DrainOptions
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.watching import at_rest
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import FilePath, Manifest, Question
 from kplan.reading.arguments import Number, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.subject import Subject
     from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
-    from kplan.effects.subject import Subject
 
 
 class AboutWorkloads(Question, frozen=True):
@@ -33,7 +34,7 @@ class AboutWorkloads(Question, frozen=True):
     def subject(self, base: Base) -> Subject:
         """Return the manifests with one replica of each workload."""
         from kplan.capacity.measure import single_replicas
-        from kplan.effects.subject import Subject
+        from kplan.course.subject import Subject
 
         loaded = None
         if self.manifests:
@@ -43,12 +44,12 @@ class AboutWorkloads(Question, frozen=True):
 
     def _named(self, base: Base) -> list[str]:
         """Return the workloads as KIND/NAMESPACE/NAME; raises UsageError or NotFoundError for what is none."""
-        from kplan.simulation.owners import DaemonSetState
-        from kplan.subjects.workload_pods import scalable_workloads
+        from kplan.cluster.workload_pods import scalable_workloads
+        from kplan.course.simulation.owners import DaemonSetState
 
         keys: list[str] = []
         for text in self.workloads:
-            state = base.at_rest.workloads.find(text)
+            state = at_rest(base).workloads.find(text)
             is_whole = state is not None and not isinstance(state, DaemonSetState)
             keys += [text] if is_whole else scalable_workloads([text], self.namespace, base.objects)
         return keys

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import UNSET
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.watching import at_rest
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.questions.base import FilePath, Question
 from kplan.questions.check.expectations import Expect
@@ -18,18 +19,18 @@ from kplan.questions.plan.question import Plan
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:
-    from kplan.cluster.asking import AskAll
     from kplan.cluster.base import Base
+    from kplan.course.asking import AskAll
+    from kplan.course.simulation.disruption import BudgetState
+    from kplan.course.subject import Subject
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport
     from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport
     from kplan.documents.placement import PlacementReport
-    from kplan.effects.subject import Subject
-    from kplan.simulation.disruption import BudgetState
 
 
 def _fail_on(fail_on: Sequence[Condition] | None) -> Sequence[Condition]:
-    from kplan.answers.verdict import DEFAULT_FAIL_ON
+    from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 
     return DEFAULT_FAIL_ON["capacity"] if fail_on is None else fail_on
 
@@ -39,12 +40,12 @@ class Budgets(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
         """Return the BudgetsReport."""
-        from kplan.answers.verdict import NONE, opening
+        from kplan.course.answers.verdict import NONE, opening
         from kplan.documents.checks import BudgetsReport
 
         fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
         rooms = sorted(
-            map(_room, subject.base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
+            map(_room, at_rest(subject.base).disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
         )
         return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=tuple(rooms))
 
@@ -90,7 +91,7 @@ class AtMaximum(Question, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
         from kplan.capacity.headroom import alone, maxima, next_pods
-        from kplan.cluster.in_order import place_in_order
+        from kplan.course.in_order import place_in_order
 
         wanted = maxima(subject.base)
         if not subject.base.objects.horizontal_pod_autoscalers:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.verdict import counted_warnings
+from kplan.course.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.diff import (
     OF_PODS,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.diff import DiffReport
-    from kplan.effects.subject import Subject
 
 
 class Diff(Question, frozen=True):

@@ -7,32 +7,32 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from kplan.answers.plan import Plan
-from kplan.answers.utilisation import cluster_usage, largest
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.capacity.templates import own_workloads
-from kplan.cluster.asking import Showing
 from kplan.cluster.base import PodLike
-from kplan.cluster.in_order import place_in_order
+from kplan.cluster.incoming import IncomingPod
+from kplan.course.answers.plan import Plan
+from kplan.course.answers.utilisation import cluster_usage, largest
+from kplan.course.asking import Showing
+from kplan.course.carried_out import Decisions
+from kplan.course.change import ChangePlan, carry_out
+from kplan.course.in_order import place_in_order
+from kplan.course.missing import with_missing
+from kplan.course.queue_course import WorkedOff
+from kplan.course.report import change_report
+from kplan.course.subject import Subject
+from kplan.course.updating import has_updates
+from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
-from kplan.effects.carried_out import Decisions
-from kplan.effects.change import ChangePlan, carry_out
-from kplan.effects.missing import with_missing
-from kplan.effects.queue_course import WorkedOff
-from kplan.effects.report import change_report
-from kplan.effects.subject import Subject
-from kplan.effects.updating import has_updates
-from kplan.effects.what_if import changed
 from kplan.facts import InputWarning
 from kplan.questions.diff.document import diff_report
 from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.questions.updates import change_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
-from kplan.subjects.incoming import IncomingPod
 from kplan.whatif.edits import Without
 from kplan.whatif.references import parse_reference
 from kplan.workloads.contents import Manifests, ManifestWorkload

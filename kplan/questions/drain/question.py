@@ -13,22 +13,22 @@ from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint
 from kplan.api.quantity import enumerated
 from kplan.changes.values import DrainOptions
-from kplan.cluster.asking import PLAIN, Showing
-from kplan.effects.clock import Clock, Seconds
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock, Seconds
+from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.reading.arguments import Number
-from kplan.simulation.draining import How
 
 if TYPE_CHECKING:
     from kplan.changes.timed import Timed
     from kplan.changes.values import Upgrade
     from kplan.cluster.base import Base
+    from kplan.course.carried_out import Decisions
+    from kplan.course.odds.runs import Drawn
+    from kplan.course.subject import Subject
+    from kplan.course.timeline import TimelinePlan
     from kplan.documents.plan import PlanReport
-    from kplan.effects.carried_out import Decisions
-    from kplan.effects.subject import Subject
-    from kplan.effects.timeline import TimelinePlan
-    from kplan.odds.runs import Drawn
 Profile = Literal["gke", "eks", "aks"]
 """The cloud whose node pools are upgraded."""
 
@@ -153,10 +153,10 @@ class Drain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        from kplan.effects.carried_out import Decisions
-        from kplan.effects.drains import drain
-        from kplan.effects.report import change_report
-        from kplan.odds.luck import with_luck
+        from kplan.course.carried_out import Decisions
+        from kplan.course.drains import drain
+        from kplan.course.odds.luck import with_luck
+        from kplan.course.report import change_report
 
         self.check()
         if not self.nodes:
@@ -187,7 +187,7 @@ class Drain(Question, frozen=True):
 
     def in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
         """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""
-        from kplan.effects.timeline import carry_out_in_time
+        from kplan.course.timeline import carry_out_in_time
 
         base, step = self._timed(base)
         return base, carry_out_in_time(base, [step], clock, decisions=decisions)
@@ -208,7 +208,7 @@ class Drain(Question, frozen=True):
     def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
         """Return how the nodes are upgraded; `surge` names the further nodes."""
         from kplan.changes.values import Upgrade
-        from kplan.simulation.durations import ASSUMED_NODE_START, EACH
+        from kplan.course.simulation.durations import ASSUMED_NODE_START, EACH
 
         defaults = UPGRADE_DEFAULTS[self.profile]
         starts = {} if self.timeline is None else self.timeline.node_start
@@ -227,7 +227,7 @@ class Drain(Question, frozen=True):
         like = self._surge_like(base)
         if not like:
             return base, []
-        from kplan.effects.what_if import changed
+        from kplan.course.what_if import changed
         from kplan.whatif.edits import parse_add_nodes
 
         before = set(base.objects.node_by_name)
@@ -252,7 +252,7 @@ class Drain(Question, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_changes import drained, in_time
+        from kplan.course.odds.of_changes import drained, in_time
 
         self.check()
         if self.timeline is not None:

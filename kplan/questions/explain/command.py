@@ -55,8 +55,8 @@ def explain(
 
 def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the chosen pods that have not ended; raises NotFoundError where there are none."""
+    from kplan.cluster.workload_pods import has_ended
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-    from kplan.subjects.workload_pods import has_ended
 
     keys = choice.keys_of((pod for pod in snapshot.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
     if not keys:

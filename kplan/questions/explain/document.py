@@ -9,15 +9,16 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.new_nodes import with_new_nodes
-from kplan.answers.placement import NodesShown, Placement, last_placement
-from kplan.answers.placement_report import placement_report
-from kplan.answers.verdict import DEFAULT_FAIL_ON
 from kplan.api.core import Node, Pod
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import place_in_order
 from kplan.cluster.unmodelled import in_whole_groups
+from kplan.cluster.workload_pods import no_pod, run_in_order, workloads_called
+from kplan.course.answers.new_nodes import with_new_nodes
+from kplan.course.answers.placement import NodesShown, Placement, last_placement
+from kplan.course.answers.placement_report import placement_report
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON
+from kplan.course.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
@@ -29,7 +30,6 @@ from kplan.health.pods import pod_health
 from kplan.health.workloads import WorkloadHealth
 from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.workload_pods import no_pod, run_in_order, workloads_called
 
 
 class Whereabouts(msgspec.Struct, frozen=True):

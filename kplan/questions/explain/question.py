@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.errors import UsageError
 from kplan.questions.base import Question
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.placement import PlacementReport
-    from kplan.effects.subject import Subject
 
 
 class Explain(Question, frozen=True):
@@ -27,9 +27,9 @@ class Explain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
-        from kplan.effects.missing import missing_replicas, piled_up, with_missing, workloads_at_present
+        from kplan.cluster.workload_pods import pods_named, workloads_named
+        from kplan.course.missing import missing_replicas, piled_up, with_missing, workloads_at_present
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
-        from kplan.subjects.workload_pods import pods_named, workloads_named
 
         base = subject.base
         if not self.names:

@@ -10,20 +10,20 @@ from functools import partial
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.cluster_map import cluster_map
-from kplan.answers.utilisation import pool_label
-from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.api.labels import ZONE
 from kplan.api.quantity import count
-from kplan.cluster.asking import PLAIN, Showing, answers
 from kplan.cluster.base import Base
+from kplan.course.answers.cluster_map import cluster_map
+from kplan.course.answers.utilisation import pool_label
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
+from kplan.course.asking import PLAIN, Showing, answers
+from kplan.course.carried_out import Decisions
+from kplan.course.drains import NOT_REPLACED, drain, drain_to_any
+from kplan.course.replacements import Replacements
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
-from kplan.effects.carried_out import Decisions
-from kplan.effects.drains import NOT_REPLACED, drain, drain_to_any
-from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
@@ -12,8 +12,8 @@ from kplan.questions.drain.question import Drain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kplan.course.subject import Subject
     from kplan.documents.drains import DrainsReport
-    from kplan.effects.subject import Subject
 
 
 class InTurn(Question, frozen=True):
@@ -37,7 +37,7 @@ class InTurn(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
         """Return the DrainsReport."""
-        from kplan.effects.drains import check_nodes
+        from kplan.course.drains import check_nodes
         from kplan.questions.in_turn.drains import drains_report, label_of, together
 
         self.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place
@@ -13,9 +13,9 @@ from kplan.reading.arguments import DEFAULT_RUNS, DEFAULT_SEED, Runs, Seed
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.odds.report import Odds
+    from kplan.course.subject import Subject
     from kplan.documents.odds import OddsReport
-    from kplan.effects.subject import Subject
-    from kplan.odds.report import Odds
 
 
 Drawable = Place | Plan | Drain
@@ -45,7 +45,7 @@ class ManyRuns(Question, frozen=True):
 
     def odds(self, subject: Subject, showing: Showing = PLAIN) -> Odds:
         """Return how often each outcome occurs, from which reports are made."""
-        from kplan.odds.report import odds_of
+        from kplan.course.odds.report import odds_of
 
         base, drawn = self.question.drawn(subject)
         return odds_of(

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.cluster_map import cluster_map
-from kplan.answers.new_nodes import added_node, before_growth
-from kplan.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.in_order import node_changes, ref_to, unconditioned_pods
+from kplan.cluster.incoming import IncomingPod
+from kplan.course.answers.cluster_map import cluster_map
+from kplan.course.answers.new_nodes import added_node, before_growth
+from kplan.course.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
+from kplan.course.in_order import node_changes, ref_to, unconditioned_pods
+from kplan.course.report import change_warnings
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
-from kplan.effects.report import change_warnings
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.questions.updates import applied_in_time
 from kplan.snapshot.load import decode_pod
-from kplan.subjects.incoming import IncomingPod
 
 if TYPE_CHECKING:
-    from kplan.cluster.asking import Showing
-    from kplan.effects.clock import Clock
-    from kplan.effects.subject import Subject
+    from kplan.course.asking import Showing
+    from kplan.course.clock import Clock
+    from kplan.course.subject import Subject
 
 MAX_LOOPS = 1_000
 
@@ -156,7 +156,7 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
     An autoscaler looks only at pods that kube-scheduler found no node for, and passes over those of the future: it is
     asked when all pods have been made. Pods that the API server refuses are left out, with a warning.
     """
-    from kplan.effects.settle import settled
+    from kplan.course.settle import settled
 
     pods = list(pods)
     new = [

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kplan.cluster.asking import PLAIN, Showing
-from kplan.effects.clock import Clock, Seconds
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock, Seconds
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.nodes_report import NodesReport
-    from kplan.effects.subject import Subject
 
 
 class Nodes(AboutPods, frozen=True):

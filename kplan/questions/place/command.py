@@ -24,7 +24,7 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import reply_with_odds
 
 if TYPE_CHECKING:
-    from kplan.effects.subject import Subject
+    from kplan.course.subject import Subject
 
 _NAME = "requested"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -121,7 +121,7 @@ def place(
     reports = []
     for source, own in clusters.items():
         if requests:
-            from kplan.effects.subject import subject_of
+            from kplan.course.subject import subject_of
 
             workload = _deployment(requests, choice.selector, toleration or ())
             replicas = 1 if manifests.replicas is None else manifests.replicas

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.cluster.asking import PLAIN, Showing
-from kplan.effects.clock import Clock
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import AboutPods, RolloutMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kplan.answers.placement import Placement
-    from kplan.answers.placement_report import NodesOf
     from kplan.cluster.base import Base
+    from kplan.course.answers.placement import Placement
+    from kplan.course.answers.placement_report import NodesOf
+    from kplan.course.odds.runs import Drawn
+    from kplan.course.subject import Subject
     from kplan.documents.placement import PlacementReport
     from kplan.documents.plan import PlanReport
-    from kplan.effects.subject import Subject
-    from kplan.odds.runs import Drawn
 
 
 class Place(AboutPods, frozen=True):
@@ -49,7 +49,7 @@ class Place(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
-        from kplan.cluster.in_order import place_in_order
+        from kplan.course.in_order import place_in_order
         from kplan.questions.updates import change_of
 
         self._check(subject)
@@ -60,7 +60,7 @@ class Place(AboutPods, frozen=True):
             subject.base, subject.pods, settle_preemption=self.settle_preemption, shown=showing.alike(len(subject.pods))
         )
         if not plan.is_roomy:
-            from kplan.odds.luck import with_luck_in_order
+            from kplan.course.odds.luck import with_luck_in_order
 
             plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
         document = plan.report(
@@ -83,7 +83,7 @@ class Place(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_pods import in_order
+        from kplan.course.odds.of_pods import in_order
         from kplan.questions.updates import drawn_update
 
         self._check(subject)

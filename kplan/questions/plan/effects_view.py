@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
+from kplan.course.drains import NOT_REPLACED
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.effects.drains import NOT_REPLACED
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import why_nowhere
 from kplan.report.options import ReportOptions

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec.structs import replace
 
-from kplan.cluster.asking import PLAIN, Showing
-from kplan.effects.clock import Clock
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.odds.runs import Drawn
+    from kplan.course.queue_course import WorkedOff
+    from kplan.course.subject import Subject
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
-    from kplan.effects.queue_course import WorkedOff
-    from kplan.effects.subject import Subject
-    from kplan.odds.runs import Drawn
 
 
 class Plan(AboutPods, frozen=True):
@@ -65,7 +65,7 @@ class Plan(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_queues import in_queue
+        from kplan.course.odds.of_queues import in_queue
         from kplan.questions.updates import drawn_update
 
         self.check()
@@ -81,8 +81,8 @@ class Plan(AboutPods, frozen=True):
 
     def _queue(self, subject: Subject) -> WorkedOff:
         """Return the queue that is worked off before manifests are applied."""
-        from kplan.effects.queue_course import WorkedOff
-        from kplan.subjects.incoming import IncomingPod
+        from kplan.cluster.incoming import IncomingPod
+        from kplan.course.queue_course import WorkedOff
 
         pods = tuple(pod for pod in subject.pods if subject.manifests is None or not isinstance(pod, IncomingPod))
         return WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
@@ -104,13 +104,13 @@ class Queue(Question, frozen=True):
 
     def subject(self, base: Base) -> Subject:
         """Return the pods, and a cluster that holds the other objects of the manifests."""
-        from kplan.effects.subject import subject_of
+        from kplan.course.subject import subject_of
 
         return subject_of(base, self.manifests, self.pods, namespace=self.namespace)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> QueueReport:
         """Return the QueueReport."""
-        from kplan.effects.queue_course import queue_report
+        from kplan.course.queue_course import queue_report
 
         queued = subject.base.queue_of(subject.pods, with_pending=not self.only_these)
         return queue_report(subject.base, queued, fail_on=showing.fail_on)

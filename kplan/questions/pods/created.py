@@ -12,11 +12,11 @@ from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
 from kplan.cluster.field_lines import placed_warnings
+from kplan.cluster.incoming import Admitting, accepted_objects, with_objects, with_uid
 from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.incoming import Admitting, accepted_objects, with_objects, with_uid
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.errors import UsageError
 from kplan.questions.base import Manifest, Question
 from kplan.reading.arguments import Number
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.pods import PodsReport
-    from kplan.effects.subject import Subject
 
 
 class Pods(Question, frozen=True):

@@ -8,26 +8,26 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.answers.cluster_map import cluster_map
-from kplan.answers.new_nodes import before_growth
-from kplan.answers.placement import Placement
-from kplan.answers.placement_report import NodesOf, placement_documents, summary
-from kplan.answers.plan import Plan
-from kplan.answers.pod_groups import groups_of_members
-from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base
+from kplan.course.answers.cluster_map import cluster_map
+from kplan.course.answers.new_nodes import before_growth
+from kplan.course.answers.placement import Placement
+from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
+from kplan.course.answers.plan import Plan
+from kplan.course.answers.pod_groups import groups_of_members
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.course.carried_out import Decisions
+from kplan.course.change import ChangePlan, carry_out
+from kplan.course.pod_groups import pending_placement
+from kplan.course.queue_course import WorkedOff
+from kplan.course.simulation.queue import in_turn
 from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.queue import QueuePlace
-from kplan.effects.carried_out import Decisions
-from kplan.effects.change import ChangePlan, carry_out
-from kplan.effects.pod_groups import pending_placement
-from kplan.effects.queue_course import WorkedOff
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
 from kplan.preemption import PreemptionResult
-from kplan.simulation.queue import in_turn
 
 _MOST_NODES = 5
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import AboutPods
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.placement import PreemptionReport
-    from kplan.effects.subject import Subject
 
 
 class Preempt(AboutPods, frozen=True):
@@ -34,11 +34,11 @@ class Preempt(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         """Return the PreemptionReport."""
-        from kplan.cluster.in_order import place_in_order
-        from kplan.effects.queue_course import WorkedOff
-        from kplan.effects.report import ChangedPods
-        from kplan.odds.luck import luck_of_change
-        from kplan.odds.of_queues import in_queue
+        from kplan.course.in_order import place_in_order
+        from kplan.course.odds.luck import luck_of_change
+        from kplan.course.odds.of_queues import in_queue
+        from kplan.course.queue_course import WorkedOff
+        from kplan.course.report import ChangedPods
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 
         is_all = subject.is_choice or not (subject.pods or subject.manifests)

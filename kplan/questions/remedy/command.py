@@ -42,8 +42,8 @@ def remedy(
     within all disruption budgets. Sets of other kinds of actions are shown beside the least one. Exits with 1 if a pod
     stays pending (--fail-on).
     """
+    from kplan.cluster.workload_pods import pods_named
     from kplan.questions.remedy.question import Remedy
-    from kplan.subjects.workload_pods import pods_named
 
     question = Remedy(only=_words(only), without=_words(avoid))
     question.kinds()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from kplan.changes.sets import Kind
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.remedies import RemedyReport
-    from kplan.effects.subject import Subject
 
 
 class Remedy(Question, frozen=True):

@@ -7,19 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
 from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
-from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import node_changes
 from kplan.cluster.unmodelled import in_whole_groups
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
+from kplan.course.asking import Showing
+from kplan.course.in_order import node_changes
+from kplan.course.missing import missing_replicas, workloads_at_present
+from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
-from kplan.effects.missing import missing_replicas, workloads_at_present
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
@@ -27,7 +28,6 @@ from kplan.health.words import resume_command
 from kplan.health.workloads import WorkloadHealth
 from kplan.remedies.carry_out import Goal, Played, Playing, waiting_of, workload_of
 from kplan.remedies.search import Search, Solution, budget
-from kplan.simulation.loop import Simulation
 
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.changes.values import DrainOptions
-from kplan.cluster.asking import PLAIN, Showing
-from kplan.effects.clock import Clock
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock
 from kplan.errors import UsageError
 from kplan.questions.base import Question
 
 if TYPE_CHECKING:
+    from kplan.course.subject import Subject
     from kplan.documents.drains import RunbookReport
-    from kplan.effects.subject import Subject
 
 
 class Runbook(Question, frozen=True):

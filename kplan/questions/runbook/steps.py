@@ -16,29 +16,29 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.changes.timed import Timed
-from kplan.cluster.asking import Showing
 from kplan.cluster.base import Base
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
+from kplan.course.asking import Showing
+from kplan.course.clock import Clock
+from kplan.course.drains import check_nodes
+from kplan.course.replacements import Replacement, Replacements
+from kplan.course.simulation.controllers.observed import scaled
+from kplan.course.simulation.loop import Simulation
+from kplan.course.snapshots import snapshot_of
+from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.course.unblocking import ways
+from kplan.course.watching import begin
+from kplan.course.what_if import changed
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
-from kplan.effects.clock import Clock
-from kplan.effects.drains import check_nodes
-from kplan.effects.replacements import Replacement, Replacements
-from kplan.effects.snapshots import snapshot_of
-from kplan.effects.timeline import TimelinePlan, carry_out_in_time
-from kplan.effects.unblocking import ways
-from kplan.effects.watching import begin
-from kplan.effects.what_if import changed
 from kplan.remedies.carry_out import waiting_of
-from kplan.simulation.controllers.observed import scaled
-from kplan.simulation.loop import Simulation
 from kplan.whatif.edits import AddNodes, cordoned
 
 MOST_TRIED = 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cluster.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Manifest, Question
 from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 from kplan.questions.drain.question import Drain
@@ -18,8 +18,8 @@ from kplan.questions.preempt.question import Preempt
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.subject import Subject
     from kplan.documents.base import Report
-    from kplan.effects.subject import Subject
 
 Plain = (
     Place | Plan | Queue | Preempt | Drain | Explain | Capacity | Shapes | Headroom | Shrink | Nodes | InTurn | ManyRuns
@@ -51,7 +51,7 @@ class WhatIf(Question, frozen=True):
     settle: bool = False
 
     def subject(self, base: Base) -> Subject:
-        from kplan.effects.what_if import changed_as
+        from kplan.course.what_if import changed_as
 
         changed = changed_as(
             base,

@@ -9,7 +9,7 @@ import pytest
 import kplan
 from kplan.config import releases
 from kplan.config.loading import default_configuration
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 MODULE = '''
 """Kubernetes 1.38, by how it differs from 1.36."""

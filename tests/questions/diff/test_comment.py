@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke
-from tests.simulation.clusters import deployment, node
+from tests.course.simulation.clusters import deployment, node
 
 GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_SHA": "abc"}
 GITLAB = {"CI_PROJECT_URL": "https://git.example.com/g/r", "CI_COMMIT_SHA": "def"}

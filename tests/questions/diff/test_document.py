@@ -9,11 +9,11 @@ import yaml
 
 import kplan
 from kplan.capacity.counting import Template
+from kplan.course.queue_course import queue_report
+from kplan.course.report import change_report
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
-from kplan.effects.queue_course import queue_report
-from kplan.effects.report import change_report
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.check.question import Budgets, Check, Checks, Surge
@@ -26,7 +26,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
-from tests.effects.test_what_if import SET, node, pod, replica_set, some_cluster
+from tests.course.test_what_if import SET, node, pod, replica_set, some_cluster
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:

@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 
 import kplan
+from kplan.course.clock import Clock
 from kplan.documents.plan import Action
-from kplan.effects.clock import Clock
 from kplan.questions import Drain, InTurn
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, refused, written
+from tests.course.simulation.clusters import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
-from tests.simulation.clusters import budget, deployment, node, running
 
 
 @pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("short", "openmetrics")])

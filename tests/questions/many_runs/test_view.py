@@ -10,7 +10,7 @@ from kplan.documents.odds import OddsReport
 from kplan.questions import Drain
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 
 
 def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:

@@ -13,7 +13,7 @@ from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, St
 from kplan.documents.nodes import AutoscalerName
 from kplan.questions.nodes.question import Nodes
 from kplan.snapshot import Snapshot
-from tests.effects.test_queue_plan import node, pod
+from tests.course.test_queue_plan import node, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 

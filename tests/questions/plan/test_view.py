@@ -3,10 +3,10 @@ from typing import Any
 from msgspec import UNSET
 
 import kplan
-from kplan.cluster.asking import Showing
+from kplan.course.asking import Showing
+from kplan.course.clock import Clock
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
-from kplan.effects.clock import Clock
 from kplan.questions import Plan
 from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions

@@ -7,11 +7,11 @@ import msgspec
 
 import kplan
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.course.change import roll_out
+from kplan.course.settle import settled
+from kplan.course.snapshots import snapshot_of
+from kplan.course.what_if import changed
 from kplan.documents import remedies as d
-from kplan.effects.change import roll_out
-from kplan.effects.settle import settled
-from kplan.effects.snapshots import snapshot_of
-from kplan.effects.what_if import changed
 from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
 from kplan.whatif.references import parse_reference
 from tests.objects import head

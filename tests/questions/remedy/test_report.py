@@ -11,8 +11,8 @@ from msgspec import UNSET
 import kplan
 from kplan.changes.sets import KINDS, allowed_kinds, disturbance
 from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
+from kplan.course.watching import begin
 from kplan.documents import remedies as d
-from kplan.effects.watching import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.question import Remedy
 from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of

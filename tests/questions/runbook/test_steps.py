@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
+from kplan.course.clock import Clock
+from kplan.course.drains import drain
+from kplan.course.snapshots import snapshot_of
+from kplan.course.what_if import changed
 from kplan.documents.drains import RunbookReport, TooFew
-from kplan.effects.clock import Clock
-from kplan.effects.drains import drain
-from kplan.effects.snapshots import snapshot_of
-from kplan.effects.what_if import changed
 from kplan.planner.planner import Planner
 from kplan.questions.runbook.question import Runbook
 from kplan.report.options import ReportOptions

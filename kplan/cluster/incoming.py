@@ -1,0 +1,312 @@
+"""New pods, validated and admitted as by an API server, and the other objects of their manifests."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.admission.admit import Admission, Admitter, Named
+from kplan.admission.judge import invalid_words, update_errors
+from kplan.admission.limits import Refusal, Rejection
+from kplan.admission.podsecurity import NEWEST
+from kplan.admission.stored import WholeTemplate
+from kplan.api.core import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ResourceQuota,
+    ResourceQuotaStatus,
+    Service,
+)
+from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
+from kplan.api.meta import PlainMeta
+from kplan.api.names import object_name
+from kplan.api.scheduling import PodGroup, PriorityClass
+from kplan.documents.placement import Origin
+from kplan.errors import ManifestError, Problem
+from kplan.facts import InputWarning
+from kplan.snapshot.defaults import complete, resolve_priority, with_default_class
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
+from kplan.workloads.expansion import generated_claims
+
+if TYPE_CHECKING:
+    from kplan.cluster.services import Services
+
+_WORKLOADS = frozenset({"Pod", *POD_MAKERS})
+"""Kinds that are admitted as workloads, not as other objects."""
+
+_MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}
+"""Kinds whose controller creates pods through another object: group and resource of that object."""
+
+
+class Admitting:
+    """Admits pods in the given order; each pod counts in the quotas of the following ones.
+
+    The pods of a workload differ in their names only, so only the first one is validated.
+
+    Parameters
+    ----------
+    standing : the objects that exist already and count in quotas; None for the whole snapshot
+    minor : minor version of the API server, such as 36
+    """
+
+    def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+        self.minor = minor
+        self.problems: list[Problem] = []  #: validation errors of pods in manifests, not of workloads' pods
+        self.uncountable: list[Problem] = []  #: resource amounts of accepted pods that overflow int64
+        self.warnings: list[InputWarning] = []  #: without duplicates
+        self._admitter = Admitter(snapshot, existing, minor=minor)
+        self._snapshot = existing or snapshot
+        self._existing: dict[str, set[tuple[str, str]]] = {}
+        self._templates: dict[int, WholeTemplate] = {}
+        self._refused: dict[int, str] = {}
+        self._makers_refused: dict[int, str] = {}
+
+    def admit(self, pod: ManifestPod) -> Admission:
+        refused = self.refusal_of(pod.workload) or self._refusal_of_maker(pod.workload)
+        if refused:
+            return Admission(pod.pod, (), refused)
+        return self.admit_pod(pod.pod, pod.workload)
+
+    def refusal_of(self, workload: ManifestWorkload) -> str:
+        """Return why the API server refuses the workload itself, so that it has no pods; empty if it accepts it."""
+        key = id(workload)
+        if key not in self._refused:
+            self._refused[key] = "" if workload.kind == "Pod" else self._check_object(workload)
+        return self._refused[key]
+
+    def _check_object(self, workload: ManifestWorkload) -> str:
+        named = Named(workload.group, workload.resource, workload.namespace, workload.name)
+        return self._admitter.refusal_of_object(named, self.warnings)
+
+    def _refusal_of_maker(self, workload: ManifestWorkload) -> str:
+        """Return why the API server refuses the replica set or job through which a workload creates its pods."""
+        key = id(workload)
+        if key not in self._makers_refused:
+            resource = _MAKERS.get(workload.kind)
+            owner = next(iter(workload.created.metadata.owner_references), None)
+            name = owner.name if owner is not None else workload.name
+            named = Named(*resource, workload.namespace, name) if resource is not None else None
+            words = "" if named is None else self._admitter.refusal_of_object(named, self.warnings)
+            self._makers_refused[key] = words
+        return self._makers_refused[key]
+
+    def accepts(self, obj: msgspec.Struct) -> bool:
+        """Return whether the API server accepts an object other than a workload, and count it; warn if it does not."""
+        kind = type_of(obj)
+        metadata = metadata_of(obj)
+        if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
+            return True
+        try:
+            self._admitter.check_namespace(metadata.namespace, self.warnings)
+            if isinstance(obj, PersistentVolumeClaim):
+                self._admitter.admit_claim(obj)
+            else:
+                self._admitter.quotas.charge_object(metadata.namespace, kind.group, kind.resource)
+        except Refusal as refusal:
+            words = str(refusal)
+        except Rejection as rejection:
+            full = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
+            words = f'{full} "{metadata.name}" is forbidden: {rejection}'
+        else:
+            return True
+        name = object_name(kind.name, metadata.namespace, metadata.name)
+        self.warnings.append(InputWarning("Refused", name, words))
+        return False
+
+    def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
+        if kind.attribute not in self._existing:
+            held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
+            self._existing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}
+        return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
+
+    def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
+        whole = self._whole(workload)
+        is_first = whole.errors is None
+        admission = self._admitter.admit(pod, whole)
+        if is_first and workload.kind == "Pod":
+            self.problems += dict.fromkeys(map(workload.locate, whole.errors or ()))
+        if is_first and not admission.rejected:
+            self.uncountable += workload.uncountable()
+        self.warnings += [warning for warning in admission.warnings if warning not in self.warnings]
+        return admission
+
+    def _whole(self, workload: ManifestWorkload) -> WholeTemplate:
+        key = id(workload)
+        if key not in self._templates:
+            self._templates[key] = WholeTemplate(workload.template)
+        return self._templates[key]
+
+
+_UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Name space of generated uids: the same pod has the same uid."""
+
+
+class IncomingPod(msgspec.Struct, frozen=True):
+    """A new pod to place."""
+
+    pod: Pod
+    origin: Origin
+    refused: str = ""  #: why the API server refuses it; empty if it accepts it
+    more: int = 0  #: number of further replicas, which are only counted: they have the same outcome
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """The new pods and objects of manifests."""
+
+    pods: tuple[IncomingPod, ...]  #: in reading order
+    #: other objects that scheduling reads: services, claims, budgets, replica sets, …
+    objects: tuple[msgspec.Struct, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def admit_manifests(
+    manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST, keeps_groups: bool = False
+) -> Incoming:
+    """Put the pods of manifests through admission and validation.
+
+    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods. Raises ManifestError
+    with every pod manifest that is invalid, with file, document, line and JSON path.
+
+    Parameters
+    ----------
+    minor : minor version of the API server, such as 36
+    keeps_groups : pods keep the name of their group; the API server drops it while the gate GenericWorkload is off
+    """
+    admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
+    combined = with_objects(snapshot, objects)
+    pods = []
+    workloads = {id(one.workload): one.workload for one in manifests.pods}
+    origins = {key: origin_of(workload) for key, workload in workloads.items()}
+    for manifest_pod in manifests.pods:
+        admitted = admitting.admit(manifest_pod)
+        pod = with_uid(admitted.pod)
+        if pod.spec.scheduling_group is not None and not keeps_groups:
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=None))
+        pod, claims = generated_claims(pod, combined)
+        objects += [complete(claim, type_of(claim)) for claim in claims]
+        origin = origins[id(manifest_pod.workload)]
+        pods.append(IncomingPod(pod, origin, admitted.rejected or "", manifest_pod.more))
+    if wrong := [*admitting.problems, *admitting.uncountable]:
+        raise ManifestError(wrong)
+    warnings = list(manifests.warnings)
+    warnings += [warning for warning in admitting.warnings if warning not in warnings]
+    return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def origin_of(workload: ManifestWorkload) -> Origin:
+    item = workload.item
+    return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
+
+
+def accepted_objects(
+    objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
+) -> tuple[Admitting, list[msgspec.Struct]]:
+    """Return the objects that the API server accepts, and the admission for the pods of the same manifests."""
+    applied, refused = _applied(objects, snapshot)
+    admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
+    admitting.warnings += refused
+    return admitting, [obj for obj in applied if admitting.accepts(obj)]
+
+
+def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
+    """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
+
+    Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
+    class get the default one.
+    """
+    completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
+    there = with_objects(snapshot, completed)
+    classes = there.storage_classes
+    known: dict[str, dict[tuple[str, str], Any]] = {}
+    services: Services | None = None
+    applied: list[msgspec.Struct] = []
+    refused: list[InputWarning] = []
+    for obj in _with_priorities(completed, there, refused):
+        attribute = type_of(obj).attribute
+        if attribute not in known:
+            held = getattr(snapshot, attribute)
+            known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
+        metadata = obj.metadata
+        older = known[attribute].get((metadata.namespace, metadata.name))
+        if isinstance(obj, Service):
+            from kplan.cluster.services import Services
+
+            services = services or Services(snapshot)
+            obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
+        else:
+            errors = [] if older is None else update_errors(older, obj)
+        if errors:
+            words = invalid_words(type_of(obj).name, type_of(obj).group, metadata.name, errors)
+            name = object_name(type_of(obj).name, metadata.namespace, metadata.name)
+            refused.append(InputWarning("Refused", name, words))
+        elif older is not None and isinstance(obj, PriorityClass):
+            applied.append(replace(obj, preemption_policy=older.preemption_policy))
+        elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+            applied.append(older)
+        elif isinstance(obj, ResourceQuota) and (older is None or obj.spec != older.spec):
+            applied.append(replace(obj, status=ResourceQuotaStatus()))  # its controller counts anew
+        elif older is not None and "status" in obj.__struct_fields__:
+            applied.append(replace(obj, status=older.status))
+        elif isinstance(obj, PersistentVolumeClaim):
+            applied.append(with_default_class(obj, classes))
+        else:
+            applied.append(obj)
+    return applied, refused
+
+
+def _with_priorities(objects: Iterable[Any], snapshot: Snapshot, refused: list[InputWarning]) -> Iterator[Any]:
+    """Yield objects, pod groups with the priority of their class; note a warning where the API server refuses one.
+
+    Upstream: plugin/pkg/admission/priority admitPodGroup.
+    """
+    for obj in objects:
+        if not isinstance(obj, PodGroup):
+            yield obj
+            continue
+        spec, words = obj.spec, ""
+        resolved = resolve_priority(spec.priority_class_name, snapshot.priority_classes)
+        if resolved is None and snapshot.knows_all("priority_classes"):
+            words = f"no PriorityClass with name {spec.priority_class_name} was found"
+        elif resolved is not None and spec.priority not in (None, resolved.priority):
+            computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"
+            words = f"priority set in the pod group ({spec.priority}) must match {computed}"
+        if words:
+            name = object_name("PodGroup", obj.metadata.namespace, obj.metadata.name)
+            words = f'podgroups.scheduling.k8s.io "{obj.metadata.name}" is forbidden: {words}'
+            refused.append(InputWarning("Refused", name, words))
+        elif resolved is None:
+            yield obj
+        else:
+            named = replace(spec, priority=resolved.priority, priority_class_name=resolved.class_name)
+            yield replace(obj, spec=named)
+
+
+def with_uid(pod: Pod) -> Pod:
+    """Return the pod with a uid; one that has none gets it from its name."""
+    metadata = pod.metadata
+    if metadata.uid:
+        return pod
+    uid = str(uuid.uuid5(_UID_SPACE, f"{metadata.namespace}/{metadata.name}"))
+    return replace(pod, metadata=replace(metadata, uid=uid))
+
+
+def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snapshot:
+    """Return the snapshot with further objects, which replace older ones of the same kind and name."""
+    added = by_kind_and_name(objects)
+    if not added:
+        return snapshot
+    changes: dict[str, Any] = {}
+    for attribute, newer in added.items():
+        others = tuple(
+            obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
+        )
+        changes[attribute] = (*others, *newer.values())
+    return dataclasses.replace(snapshot, **changes)

@@ -1,0 +1,128 @@
+"""Decisions about pods in order, their report, and whether pods compete for nodes at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec import UnsetType
+from msgspec.structs import replace
+
+from kplan.course.answers.answer import Answer
+from kplan.course.answers.new_nodes import before_growth, with_new_nodes
+from kplan.course.answers.pickled_as_question import PickledAsQuestion
+from kplan.course.answers.placement import Placement
+from kplan.course.answers.placement_report import NodesOf, placement_report
+from kplan.documents.base import Condition
+from kplan.documents.nodes import NodeChanges
+from kplan.documents.placement import GroupPlan, Luck, PlacementReport
+from kplan.engine.cluster import Cluster
+from kplan.framework.listers import group_of
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import NewNode
+
+
+@dataclass(frozen=True)
+class Plan(PickledAsQuestion, Answer):
+    """Decisions in order.
+
+    Attributes
+    ----------
+    placements : the decisions; a pod that is tried again after its preemption has two in a row
+    before : the cluster before the plan; not to be changed
+    session : the cluster after the plan; not to be changed
+    more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
+    adds : the nodes that an autoscaler adds for them
+    nodes : the document about these; None where no autoscaler is followed
+    make_groups : called when somebody reads `groups`
+    """
+
+    placements: tuple[Placement, ...]
+    before: Cluster = field(repr=False)
+    session: Session = field(repr=False)
+    more: Mapping[str, int] = field(default_factory=dict)
+    adds: Sequence[NewNode] = field(default=(), repr=False)
+    nodes: NodeChanges | None = field(default=None, repr=False)
+    make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
+    #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
+    fewest_nodes: int = field(default=0, repr=False)
+    #: tells what differs between draws of the same decisions; None if nobody asks
+    luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_roomy(self) -> bool:
+        """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""
+        rows = {self.session.find(placement.pod.key) for placement in self.placements}
+        infos = self.session.cluster.pods.infos
+        return is_roomy(self.fewest_nodes, [infos[row] for row in rows if row is not None])
+
+    @cached_property
+    def groups(self) -> tuple[GroupPlan, ...]:
+        """What becomes of the groups of the pods, and what would help those that wait."""
+        return self.make_groups()
+
+    def report(
+        self,
+        *,
+        fail_on: Sequence[Condition] | None = None,
+        nodes_of: NodesOf | None = None,
+        max_listed: int | None = None,
+        with_map: bool = False,
+    ) -> PlacementReport:
+        """Return the PlacementReport; parameters as for `placement_report`.
+
+        Parameters
+        ----------
+        with_map : list every node before and after
+        """
+        report = placement_report(
+            self.context,
+            self.placements,
+            fail_on=fail_on,
+            nodes_of=nodes_of,
+            more=self.more,
+            max_listed=max_listed,
+            nodes=self.nodes,
+            groups=self.groups,
+        )
+        if self.luck is not None:
+            report = replace(report, luck=self.luck(report.verdict.fail_on))
+        if self.adds:
+            report = replace(report, placements=with_new_nodes(report.placements, self.adds))
+        if not with_map:
+            return report
+        from kplan.course.answers.cluster_map import cluster_map
+
+        after = self.session.cluster
+        return replace(report, cluster=cluster_map(before_growth(self.before, after), after))
+
+
+def is_roomy(fewest_nodes: int, infos: Sequence[PodInfo]) -> bool:
+    """Return whether every pod gets a node, whichever of equal nodes the scheduler draws for them.
+
+    Each of the other pods can take one node away from a pod, so it gets one if at least as many nodes fit it as there
+    are pods. That does not hold for pods of which one decides about many nodes, such as a zone.
+
+    Parameters
+    ----------
+    fewest_nodes : the least number of nodes that fitted one of the pods when it was tried
+    infos : the pods
+    """
+    return len(infos) < 2 or (fewest_nodes >= len(infos) and not any(map(_looks_beyond_a_node, infos)))
+
+
+def _looks_beyond_a_node(info: PodInfo) -> bool:
+    spec = info.pod.spec
+    return bool(
+        info.affinity.required_affinity
+        or info.affinity.required_anti_affinity
+        or spec.resource_claims
+        or any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints)
+        or any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes)
+        or group_of(info) is not None
+    )

@@ -1,0 +1,126 @@
+"""How an answer is computed and how much of it its document holds.
+
+Many questions about one cluster, in parallel or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+if TYPE_CHECKING:
+    from kplan.cluster.base import Base, Progress
+    from kplan.course.answers.placement import NodesShown
+    from kplan.documents.base import Condition
+T = TypeVar("T")
+
+Count = Callable[[int, int], None]
+"""Called with the number of answered questions (or runs), and the number of all."""
+
+
+class AskAll(Protocol):
+    """Answers questions in parallel, such as `kplan.sweeps.ask_all`."""
+
+    def __call__(
+        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None
+    ) -> Iterable[T]:
+        """Return the answers in the order of the questions, which must be picklable."""
+
+
+def answers(
+    base: Base,
+    questions: Sequence[Callable[[Base], T]],
+    ask_all: AskAll | None,
+    *,
+    progress: Count | None = None,
+) -> list[T]:
+    """Return the answers to questions, in order.
+
+    Parameters
+    ----------
+    ask_all : answers them in parallel; None for one after the other
+    progress : called while they are answered
+    """
+    if ask_all is not None:
+        return list(ask_all(base, questions, progress=progress))
+    ready: list[T] = []
+    for question in questions:
+        ready.append(question(base))
+        if progress is not None:
+            progress(len(ready), len(questions))
+    return ready
+
+
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Asks(Protocol[A_co]):
+    """A question whose answer has this type: by it, type checkers know what `Planner.ask` returns."""
+
+    def subject(self, base: Base) -> Any:
+        """Return what it is about, in this cluster."""
+
+    def answer_about(self, subject: Any, showing: Showing = ..., /) -> A_co:
+        """Return the document that answers it."""
+
+
+class Showing(msgspec.Struct, frozen=True):
+    """How an answer is computed, and how much of it its document holds; the defaults are those of Python.
+
+    Attributes
+    ----------
+    fail_on : what makes the verdict a failure; None for the default of the question
+    nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
+    others : the nodes that other decisions explain
+    is_outlined : other decisions are left out, because no format shows them
+    only_outcomes : nothing of where pods are placed is explained, because only the outcomes count
+    explain : everything that is known about each decision
+    is_whole : a format holds the whole document, with the decision about each pod
+    with_map : every node before and after
+    max_listed : the number of pods in the document; the others are counted; None for all
+    ask_all : answers what can be answered in parallel; None for one after the other
+    progress : called while the answer is computed
+    on_no_effect : called with a parameter that has no effect, and the reason
+    """
+
+    fail_on: Sequence[Condition] | None = None
+    nodes: NodesShown | UnsetType = UNSET
+    others: NodesShown = None
+    is_outlined: bool = False
+    only_outcomes: bool = False
+    explain: bool = False
+    is_whole: bool = False
+    with_map: bool = False
+    max_listed: int | None = None
+    ask_all: AskAll | None = None
+    progress: Progress | None = None
+    on_no_effect: Callable[[str, str], None] | None = None
+
+    @property
+    def explained(self) -> NodesShown:
+        """The nodes that a decision explains; all of them by default."""
+        return None if self.nodes is UNSET else self.nodes
+
+    def alike(self, n: int) -> NodesShown:
+        """Return the nodes that every one of `n` decisions explains; None for all of them, or if these differ."""
+        has_all = not (self.is_outlined or self.only_outcomes) and (self.max_listed is None or n <= self.max_listed)
+        return self.others if has_all and self.nodes == self.others else None
+
+    def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
+        """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
+        assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only
+        return {
+            index: self.nodes if index in in_full else others
+            for index in range(n)
+            if index in in_full or not self.is_outlined
+        }
+
+    def tell_no_effect(self, parameter: str, because: str) -> None:
+        if self.on_no_effect is not None:
+            self.on_no_effect(parameter, because)
+
+
+PLAIN = Showing()

@@ -1,0 +1,273 @@
+"""A change that was carried out: what became of everything, the decisions about pods, and how to carry it out again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.api.kinds import SCALED
+from kplan.api.quantity import listing
+from kplan.changes.values import DrainOptions
+from kplan.cluster.base import Base
+from kplan.cluster.workload_pods import QuestionPods, did_you_mean
+from kplan.course.answers.placement import NodesShown, Placement, placement_of
+from kplan.course.asking import Showing
+from kplan.course.in_order import Growth
+from kplan.course.pod_groups import pending_placement
+from kplan.course.provisioning import Growing, NodesInTime
+from kplan.course.simulation.applying import Applied
+from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.outcome import pods_at_rest, workload_changes
+from kplan.course.simulation.updates import Update
+from kplan.course.watching import at_rest
+from kplan.diagnosis.diagnosis import Diagnosis
+from kplan.diagnosis.explanation import explain
+from kplan.diagnosis.replicas import owned_replicas
+from kplan.documents.base import Condition
+from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange, WorkloadState
+from kplan.documents.placement import Luck, Origin, PodPlacement
+from kplan.engine.cluster import Cluster
+from kplan.errors import NotFoundError
+from kplan.facts import InputWarning
+from kplan.framework.cycle import CycleResult
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+
+if TYPE_CHECKING:
+    from kplan.documents.change import Timeline
+    from kplan.documents.plan import PodChange
+
+
+MOST_TIES = 10
+"""The number of equal best nodes that a decision names: all of them would be most of the document."""
+
+
+class Decisions(msgspec.Struct):
+    """Collects the decisions about the pods of new workloads, or of all."""
+
+    nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
+    others: NodesShown = None  #: the nodes to explain for its further pods
+    #: NAMESPACE/NAME of pods -> the nodes to explain for them, in place of these
+    nodes_of: Mapping[str, NodesShown] = {}
+    explains_others: bool = True  #: whether decisions about further pods of a workload are collected
+    covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
+    covers_all: bool = False  #: whether the decisions about all pods that move are collected
+    most_ties: int | None = None  #: the number of equal best nodes that a decision names; None for all
+    origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
+    #: NAMESPACE/NAME of a pod -> the decision that placed it
+    placed: dict[str, PodPlacement] = {}
+
+    @classmethod
+    def of(cls, showing: Showing, origins: Mapping[str, Origin]) -> Decisions:
+        """Return what collects the decisions that an answer shows."""
+        return cls(
+            nodes=None if showing.nodes is UNSET else showing.nodes,
+            others=showing.others,
+            explains_others=not showing.is_outlined,
+            covers_updates=showing.explain,
+            covers_all=showing.is_whole,
+            most_ties=None if showing.explain else MOST_TIES,
+            origins=origins,
+        )
+
+    def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
+        """Collect the decisions about the pods of a workload from now on, or about all pods."""
+        explained: set[str] = set()
+
+        def save(result: CycleResult) -> None:
+            owner = simulation.owner(result.pod)
+            key = simulation.session.cluster.pods.infos[result.pod].key
+            own = f"Pod/{key}" if owner is None else owner.workload.key
+            workload = own if applied is None else applied.update.key
+            is_other = applied is not None and applied.row != result.pod and own != workload
+            if result.outcome is not Outcome.SCHEDULED or is_other:
+                return
+            if applied is None or workload not in explained or self.explains_others:
+                nodes = self.others if workload in explained else self.nodes
+                nodes = self.nodes_of.get(key, nodes)
+                self.placed[key] = self._document(simulation.session, result, workload, nodes)
+                explained.add(workload)
+
+        simulation.on_decision = save
+
+    def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
+        names = session.cluster.nodes.names
+        origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
+        placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
+        document = placement.to_document(nodes)
+        if self.most_ties is None or len(document.ties) <= self.most_ties:
+            return document
+        return replace(document, ties=document.ties[: self.most_ties], ties_count=len(document.ties))
+
+
+class Again(Protocol):
+    """Carries a change out once more."""
+
+    def __call__(
+        self, other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None
+    ) -> CarriedOut:
+        """Return the change of a cluster.
+
+        Parameters
+        ----------
+        options : of the drain; None for its own
+        decisions : collects the decisions
+        """
+
+
+class Updates(msgspec.Struct, frozen=True):
+    """Manifests compared with the cluster."""
+
+    all: tuple[Update, ...]
+    left_out: tuple[InputWarning, ...]  #: warnings about manifests that create no pods
+
+
+LuckOf = Callable[["Base", "CarriedOut", "Sequence[PodChange]", Sequence[Condition]], "Luck | UnsetType"]
+"""Called with the cluster of a question, the change, what becomes of pods, and what makes its verdict a failure."""
+
+
+@dataclass(frozen=True)
+class CarriedOut:
+    """A change, carried out until nothing moves."""
+
+    simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
+    origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
+    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
+    drains: Sequence[Drain] = field(default=(), repr=False)  #: how nodes were emptied
+    left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
+    options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
+    #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
+    again: Again | None = field(default=None, repr=False, compare=False)
+    #: tells what differs between draws of the same change; None if nobody asks
+    luck: LuckOf | None = field(default=None, repr=False, compare=False)
+    queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
+    is_over: bool = True  #: nothing more is to happen
+    is_queue: bool = False  #: without a change: what becomes of the cluster as it is
+    is_roomy: bool = False  #: all of them get nodes, whatever is drawn
+    subject_pods: frozenset[str] = frozenset()  #: the same of those that the question is about
+    pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
+    command: str = "plan"  #: the command that asks this question
+    question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
+    #: carries the same change out once more, and notes its decisions
+    decide: Callable[[Decisions], CarriedOut] | None = field(default=None, repr=False, compare=False)
+    #: carries the same change out with other objects in place of applied ones, by KIND/NAMESPACE/NAME
+    retry: Callable[[Mapping[str, msgspec.Struct]], CarriedOut] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def started_from(self) -> Cluster:
+        """The cluster before the change, without lost nodes; not to be changed."""
+        return self.origin.session.cluster
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """The pods that cannot be evicted, with the disruption budgets that cover them."""
+        return tuple(obstacle for drain in self.drains for obstacle in drain.obstacles)
+
+    @property
+    def blocked(self) -> dict[str, str]:
+        """The same: NAMESPACE/NAME -> why the pod cannot be evicted."""
+        return {obstacle.pod: obstacle.words for obstacle in self.obstacles}
+
+    @property
+    def refused_nodes(self) -> tuple[RefusedNode, ...]:
+        """The nodes that kubectl drain refuses to empty."""
+        return tuple(node for drain in self.drains for node in drain.refused)
+
+    @property
+    def growth(self) -> Growth | None:
+        """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
+        provisioner = self.simulation.provisioner
+        return provisioner.growth if isinstance(provisioner, Growing | NodesInTime) else None
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about the manifests and the course of the change."""
+        own = (warning for applied in self.applied for warning in applied.update.warnings)
+        return (*self.simulation.warnings, *own, *self.left_out, *being_deleted(self.simulation.already_leaving))
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """All steps, in order."""
+        return self.simulation.steps
+
+    @cached_property
+    def after(self) -> tuple[PodAtRest, ...]:
+        """All pods at the end, by namespace and name."""
+        return pods_at_rest(self.simulation)
+
+    @cached_property
+    def workloads(self) -> tuple[WorkloadChange, ...]:
+        """The workloads of the manifests, in their order, then other workloads whose pods moved."""
+        return workload_changes(self.simulation, self.applied)
+
+    def placement(self, pod: str) -> Placement:
+        """Return the decision about a pod that stays pending, in the cluster at the end.
+
+        Raises NotFoundError if no such pod is pending.
+        """
+        waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
+        if pod not in waiting:
+            hint = did_you_mean([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
+            raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
+        replicas = owned_replicas(self.simulation.session, waiting[pod])
+        return pending_placement(self.simulation, waiting[pod], replicas)
+
+    @property
+    def timeline(self) -> Timeline | UnsetType:
+        """When everything happens; unset without a clock."""
+        return UNSET
+
+    @property
+    def not_replaced(self) -> Sequence[str]:
+        """The workloads that lack more pods in the end than before, as KIND/NAMESPACE/NAME: nothing makes them.
+
+        Such as a stateful set that waits for a pod of it to be ready, or to be gone from a lost node.
+        """
+        short = [
+            workload
+            for workload in self.workloads
+            if self.is_over
+            and workload.kind in SCALED
+            and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
+            and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
+        ]
+        if not short:
+            return []
+        lost, before = self.simulation.lost_nodes - at_rest(self.origin).lost_nodes, at_rest(self.origin)
+        # Pods that would have gone in any case, and that nothing ends.
+        gone = () if self.is_queue else self.simulation.node_lifecycle.due
+        pods = (pod for pod in self.simulation.pods.values() if gone and pod.is_terminating and pod.key in gone)
+        due = Counter(map(self.simulation.workload_of, pods))
+        return [
+            workload.key
+            for workload in short
+            if _lacking(self.simulation, workload.key, lost) - due[workload.key] > _lacking(before, workload.key)
+        ]
+
+    @property
+    def unavailable(self) -> Sequence[str]:
+        """The workloads of which too few pods are ready for a while: KIND/NAMESPACE/NAME; none without a clock."""
+        return ()
+
+
+def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int:
+    """Return how many pods a workload wants that do not exist, are told to go, or are on lost nodes."""
+    workload = simulation.workloads.find(key)
+    if workload is None or any(owner.is_cut_short for owner in workload.owners):
+        return 0
+    pods = (pod for owner in workload.owners for pod in owner.pods.values())
+    return workload.desired - sum(not pod.is_terminating and pod.node not in lost for pod in pods)
+
+
+def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:
+    """Yield a warning about pods that were being deleted already."""
+    if names:
+        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {listing(names)}")

@@ -1,0 +1,93 @@
+"""A clock in a question: how long pods take, and how far to look ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.cluster.base import Base
+    from kplan.course.asking import Showing
+    from kplan.course.carried_out import CarriedOut
+    from kplan.course.simulation.durations import Durations
+
+LONGEST = 366 * 24 * 3600.0
+_DEFAULT_LOOK = 24 * 3600.0
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
+SecondsOf = dict[str, Annotated[float, msgspec.Meta(ge=0)]]
+"""KIND/NAMESPACE/NAME of a workload, or ``*`` for all that are not named -> seconds."""
+
+
+class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How long pods take, and how far to look ahead; what is not given is learned from the cluster, or assumed.
+
+    Attributes
+    ----------
+    start : seconds from the binding of pods to being ready, by KIND/NAMESPACE/NAME; ``*`` for all others
+    stop : seconds until pods that are told to go are gone; at most their grace period
+    run : seconds until the pods of jobs have succeeded
+    node_start : seconds until new nodes take pods, by pool or group; ``*`` for all others
+    until : how many seconds to look ahead; by default as long as cron jobs run, or a day
+    runs_for : for how many seconds cron jobs run by their schedule
+    min_ready : how many pods of each workload must stay ready, for the verdict: a number, or a share such as 80%
+    """
+
+    start: SecondsOf = {}
+    stop: SecondsOf = {}
+    run: SecondsOf = {}
+    node_start: SecondsOf = {}
+    until: Seconds | None = None
+    runs_for: Seconds = 0.0
+    min_ready: Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern="^[0-9]{1,6}%$")] = 1
+
+    @property
+    def look(self) -> float:
+        """How many seconds to look ahead."""
+        return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
+
+    def durations(self, base: Base) -> Durations:
+        """Return the durations of pods in a cluster."""
+        return durations_for(base, self.start, self.stop, self.run, self.node_start)
+
+    def tell_unused(self, plan: CarriedOut, showing: Showing) -> None:
+        """Tell which parameters about single workloads had no effect."""
+        from kplan.course.simulation.durations import EACH
+
+        used: Mapping[str, object] = {} if plan.simulation.durations is None else plan.simulation.durations.used
+        for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
+            for which in seconds:
+                if which != EACH and which not in used:
+                    showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+
+
+def durations_for(
+    base: Base,
+    start: Mapping[str, float],
+    stop: Mapping[str, float],
+    run: Mapping[str, float],
+    node_start: Mapping[str, float] | None = None,
+) -> Durations:
+    """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
+
+    Parameters
+    ----------
+    node_start : pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named
+
+    Raises UsageError for a number that is no duration.
+    """
+    from kplan.changes.timed import is_seconds
+    from kplan.course.simulation.durations import EACH, Durations, Times, learn
+
+    for name, durations in (("start", start), ("stop", stop), ("run", run)):
+        for workload, seconds in durations.items():
+            if not is_seconds(seconds):
+                raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
+            if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
+                raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
+    learned = learn(base.objects)
+    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)

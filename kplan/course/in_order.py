@@ -1,0 +1,466 @@
+"""Pods placed one after another, each with what explains its decision; also while an autoscaler makes nodes for them.
+
+kube-scheduler decides first. For the pods that then fit nowhere the autoscaler makes nodes, as it decides by itself,
+look by look, and kube-scheduler binds pods to them, which may come out differently: the scheduler has the last word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.affinity import NO_SCHEDULE, Taint
+from kplan.api.core import Node, Pod, PodCondition
+from kplan.api.labels import UNSCHEDULABLE
+from kplan.api.names import object_name
+from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
+from kplan.cluster.base import Base, PodLike
+from kplan.cluster.incoming import with_objects
+from kplan.cluster.unmodelled import in_whole_groups
+from kplan.cluster.workload_pods import QuestionPods, Replay, Run, nominates, run_in_order
+from kplan.course.answers.new_nodes import added_node
+from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
+from kplan.course.answers.plan import Plan
+from kplan.course.answers.pod_groups import plans_in_order
+from kplan.diagnosis.diagnosis import Diagnosing
+from kplan.diagnosis.explanation import Explanation, Shown, explain
+from kplan.documents.base import Context
+from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
+from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
+from kplan.framework.cycle import CycleResult
+from kplan.framework.group_cycle import GroupTry
+from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.model import Snapshot
+
+MOST_LOOKS = 1_000
+"""So often an autoscaler looks at most; one that adds nodes without end is stopped."""
+
+
+class Growth(msgspec.Struct):
+    """What an autoscaler has added so far."""
+
+    autoscaler: Autoscaler  #: as it is by now
+    adds: list[NewNode] = []  #: in the order in which it decided
+    advice: Advice = msgspec.field(default_factory=Advice)  #: what it decided last
+    warnings: dict[InputWarning, None] = {}
+    price_before: float | None = None  #: of the nodes that were there at first; None if none is known
+    n_looks: int = 0
+    removes: list[Removal] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
+
+    @property
+    def price_after(self) -> float | None:
+        """The price of all nodes whose price is known; None if none is."""
+        prices = [new.price for new in self.adds if new.price is not None]
+        if not prices and self.price_before is None:
+            return None
+        # What a removal saves is what its nodes cost, less what those that come for them cost.
+        gone = sum((removal.saves or 0.0) + _price(removal.replacements) for removal in self.removes)
+        return round((self.price_before or 0.0) + sum(prices) - gone, 9)
+
+    def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
+        """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
+
+        Parameters
+        ----------
+        now : microseconds since 1970, at the start of the question
+        """
+        self.n_looks += 1
+        waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
+        advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
+        self.note(advice)
+        self.autoscaler = self.autoscaler.grown(advice.adds)
+        return advice.adds
+
+    def note_groups(self, session: Session, pending: Iterable[int]) -> None:
+        """Warn that the autoscaler knows nothing of the groups of pods that wait.
+
+        Upstream: neither the cluster-autoscaler nor Karpenter reads PodGroups. Both take every pod whose condition
+        PodScheduled says Unschedulable, which the scheduler writes for all members of a group that waits, also for
+        those that fit; both look for room for each on its own. Pods that are kept out of the queue have no such
+        condition.
+        """
+        if not session.config.release.is_on(WORKLOAD_GATE):
+            return
+        infos = session.cluster.pods.infos
+        for key in dict.fromkeys(key for row in pending if (key := group_of(infos[row])) is not None):
+            name = object_name("PodGroup", *key)
+            unknown = "knows neither its minCount nor its topology"
+            message = f"{self.autoscaler.name} looks at its pods one by one, and {unknown}"
+            self.warnings[InputWarning("GroupSeenApart", name, message)] = None
+
+    def note(self, advice: Advice) -> None:
+        if self.price_before is None:
+            self.price_before = advice.price_before
+        self.advice = advice
+        self.warnings |= dict.fromkeys(advice.warnings)
+        self.adds += advice.adds
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it looks no more, because it has looked too often."""
+        return self.n_looks >= MOST_LOOKS
+
+    @property
+    def all_warnings(self) -> Iterator[InputWarning]:
+        yield from self.warnings
+        if self.is_stopped:
+            message = f"it was still adding nodes after {MOST_LOOKS} looks; what it does then is not followed"
+            yield InputWarning("AutoscalerStopped", self.autoscaler.name, message)
+
+
+def _price(nodes: Iterable[NewNode]) -> float:
+    return sum(new.price or 0.0 for new in nodes)
+
+
+def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
+    """Return the document about the nodes that an autoscaler has added.
+
+    Parameters
+    ----------
+    node_of : NAMESPACE/NAME of a pod at the end -> its node; empty for none
+    """
+    advice = growth.advice
+    elsewhere = {
+        pod: node_of[pod] or None
+        for new in growth.adds
+        for pod in new.pods
+        if node_of.get(pod, new.node.metadata.name) != new.node.metadata.name
+    }
+    waiting = {node: tuple(pod for pod in pods if not node_of.get(pod, node)) for node, pods in advice.existing.items()}
+    existing = {node: pods for node, pods in waiting.items() if pods}
+    return NodeChanges(
+        autoscaler=ref_to(growth.autoscaler),
+        added=tuple(map(added_node, growth.adds)),
+        unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
+        events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
+        existing=existing,
+        elsewhere=elsewhere,
+        price=NodePrices(before=growth.price_before, after=growth.price_after),
+    )
+
+
+def prices_of(base: Base) -> Mapping[str, float]:
+    """Return the prices of a cluster's nodes, by name, where its autoscaler knows them."""
+    followed = base.followed
+    return {} if followed is None else followed.prices(PreparedCluster(base.objects, base.session, base.now))
+
+
+def ref_of(base: Base) -> AutoscalerRef | None:
+    """Return the document about the autoscaler of a cluster; None without one."""
+    return None if base.followed is None else ref_to(base.followed)
+
+
+def ref_to(autoscaler: Autoscaler) -> AutoscalerRef:
+    return AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source)
+
+
+def growth_of(base: Base) -> Growth | None:
+    """Return the growth of a cluster that has an autoscaler, before it has looked; None without one."""
+    followed = base.followed
+    return None if followed is None else Growth(followed)
+
+
+def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
+    """Return a cluster as an autoscaler finds it once the scheduler is done.
+
+    Parameters
+    ----------
+    nodes : the nodes as they are by now
+    """
+    now = {node.metadata.name: node for node in nodes}
+    there = {node.metadata.name for node in snapshot.nodes}
+    held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
+    held += [node for node in nodes if node.metadata.name not in there]
+    return dataclasses.replace(snapshot, pods=unconditioned_pods(snapshot), nodes=tuple(map(_with_cordon, held)))
+
+
+def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
+    return tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
+
+
+def _with_cordon(node: Node) -> Node:
+    taints = node.spec.taints
+    if not node.spec.unschedulable or any(taint.key == UNSCHEDULABLE for taint in taints):
+        return node
+    return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE))))
+
+
+def _without_condition(pod: Pod) -> Pod:
+    conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, conditions=conditions))
+
+
+_EAGER_CELLS = 2_000
+"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
+up to a decision when somebody reads its explanation."""
+
+
+def decide(
+    base: Base, question: QuestionPods, begin: Callable[[], tuple[Session, Run]], *, shown: NodesShown = None
+) -> Plan:
+    """Run a plan in a fork and return its decisions.
+
+    Parameters
+    ----------
+    begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
+    shown : the nodes for which all decisions will be explained, so that this is done at once; None if that is not known
+    """
+    session, run = begin()
+    replay = Replay(lambda: begin()[1], run)
+    is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
+    # An extender may answer differently when it is called again, so remedies are not tried.
+    diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
+    placements = []
+    fewest: list[int] = []
+    for index, result in enumerate(replay):
+        fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
+        names = session.cluster.nodes.names
+        explanation = explain(result, names) if is_small else None
+        explain_nodes = _explainer(base, index, explanation, replay, names)
+        if shown is not None:
+            explain_nodes = _noted(shown, explain_nodes)
+        diagnose = diagnosing.diagnosis_of(session, index, result)
+        placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+        if shown is not None:
+            placements[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
+        if base.on_progress is not None:
+            base.on_progress(len(placements), len(question.rows))
+    more = {base.info_of(question, row).key: n for row, n in question.more.items()}
+    return Plan(
+        tuple(placements),
+        base.session.cluster,
+        session,
+        more,
+        fewest_nodes=min(fewest, default=0),
+        make_context=partial(base.context, question),
+    )
+
+
+def _noted(shown: NodesShown, explain_nodes: Explain) -> Explain:
+    explanation = explain_nodes(shown)
+    return lambda nodes: explanation if nodes == shown else explain_nodes(nodes)
+
+
+def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
+    def explain_nodes(nodes: NodesShown) -> Explanation:
+        if explanation is not None and nodes is None:
+            return explanation
+        # An extender may answer differently when it is called again, so the decision is not computed again.
+        if explanation is not None and isinstance(nodes, Shown) and (base.extenders or not nodes.with_score_details):
+            return explanation.narrowed(nodes)
+        return explain(replay.at(index), names, nodes)
+
+    return explain_nodes
+
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool) -> Plan:
+    """Place pods in their order; those that fit nowhere once more when the autoscaler has made nodes for them.
+
+    A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
+    the cluster that are pending do not take part, as they do not without an autoscaler.
+    """
+    growth = growth_of(base)
+    if growth is None:
+        raise RuntimeError("the cluster has no autoscaler")
+    course = _Course(base, question, growth, settle_preemption=settle_preemption)
+
+    def begin() -> tuple[Session, Run]:
+        session = base.fork(question)
+        return session, course.run(session)
+
+    plan = decide(base, question, begin)
+    placements = tuple(course.last_tries(plan.placements))
+    context = partial(_with_warnings, plan.make_context, tuple(growth.all_warnings))
+    node_of = {placement.pod.key: placement.node or "" for placement in placements}
+    return dataclasses.replace(
+        plan,
+        placements=placements,
+        adds=tuple(growth.adds),
+        nodes=node_changes(growth, node_of),
+        make_groups=partial(plans_in_order, plan.session, course.tries, placements),
+        make_context=partial(in_whole_groups, context),
+    )
+
+
+def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[InputWarning]) -> Context:
+    context = make_context()
+    return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
+
+
+def run_of(base: Base, question: QuestionPods, session: Session, *, settle_preemption: bool) -> Run:
+    """Return the run that places pods in their order in a session, with the nodes that an autoscaler makes for them."""
+    growth = growth_of(base)
+    if growth is None:
+        return run_in_order(session, question.rows, settle_preemption=settle_preemption)
+    return _Course(base, question, growth, settle_preemption=settle_preemption).run(session)
+
+
+class _Round(msgspec.Struct, frozen=True):
+    """What an autoscaler adds, and the pods that are tried again then."""
+
+    adds: Sequence[NewNode]
+    rows: Sequence[int]
+
+
+class _Course:
+    """The tries of all pods; the first run asks the autoscaler, and runs after it repeat what it said."""
+
+    def __init__(self, base: Base, question: QuestionPods, growth: Growth, *, settle_preemption: bool) -> None:
+        self._base, self._question, self._growth = base, question, growth
+        self._settles = settle_preemption
+        self._rounds: list[_Round] = []
+        self._tries: list[tuple[int, int]] = []  # round and pod of each decision
+        self._is_known = False
+        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of each group has ended
+
+    def run(self, session: Session) -> Run:
+        """Schedule the pods, and again those that fit nowhere, as long as nodes come for them."""
+        rows: Sequence[int] = self._question.rows
+        is_first, self._is_known = not self._is_known, True
+        for number in itertools.count():
+            results: dict[int, CycleResult] = {}
+            tries: dict[Key, GroupTry] = {}
+            for result in run_in_order(session, rows, settle_preemption=self._settles, tries=tries):
+                if is_first:
+                    self._tries.append((number, result.pod))
+                results[result.pod] = result
+                yield result
+            if is_first:
+                self.tries |= tries
+            if is_first and not self._growth.is_stopped:
+                self._look(session, results, preempts=any(tried.waits for tried in tries.values()))
+            if number >= len(self._rounds):
+                return
+            join_nodes(session, self._rounds[number].adds)
+            rows = self._rounds[number].rows
+
+    def _look(self, session: Session, results: dict[int, CycleResult], *, preempts: bool) -> None:
+        """Have the autoscaler look, once the scheduler has evicted what it can for these pods, or for their groups."""
+        if not self._settles and (preempts or any(map(nominates, results.values()))):
+            session, results = self._settled()
+        rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
+        if not rows:
+            return
+        self._growth.note_groups(session, rows)
+        snapshot = _snapshot_after(self._base.objects, session, self._question, results)
+        there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
+        snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
+        adds = self._growth.look(snapshot, session, self._base.now)
+        if adds:
+            self._rounds.append(_Round(adds, rows))
+
+    def _settled(self) -> tuple[Session, dict[int, CycleResult]]:
+        """Return a session in which preemption was carried out so far, and the last results of its last round."""
+        session = self._base.fork(self._question)
+        results = {result.pod: result for result in self._settle(session, self._question.rows)}
+        for past in self._rounds:
+            join_nodes(session, past.adds)
+            waiting = [row for row in past.rows if session.cluster.node_of[row] == NOWHERE]
+            results = {result.pod: result for result in self._settle(session, waiting)}
+        return session, results
+
+    def _settle(self, session: Session, rows: Sequence[int]) -> Run:
+        return run_in_order(session, rows, settle_preemption=True)
+
+    def last_tries(self, placements: Sequence[Placement]) -> list[Placement]:
+        """Return the decisions of each pod's last round, at the place of its first."""
+        last: dict[int, tuple[int, list[Placement]]] = {}
+        for (number, pod), placement in zip(self._tries, placements, strict=True):
+            if pod in last and last[pod][0] == number:
+                last[pod][1].append(placement)
+            else:
+                last[pod] = (number, [placement])
+        return [placement for _, tries in last.values() for placement in tries]
+
+
+def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
+    """Add nodes with the daemon pods that they start with."""
+    session.listers = session.listers.fork()
+    session.grow([new.node for new in adds], [obj for new in adds for obj in new.objects])
+    for new in adds:
+        place = session.cluster.nodes.row_of[new.node.metadata.name]
+        for pod in new.daemons:
+            info = PodInfo(pod)
+            if info.key not in session.pod_ids:
+                session.bind(session.add_pod(info), place)
+
+
+def _snapshot_after(
+    snapshot: Snapshot, session: Session, question: QuestionPods, results: dict[int, CycleResult]
+) -> Snapshot:
+    """Return the cluster after the pods of a question were tried, without other pending pods."""
+    cluster, names = session.cluster, session.cluster.nodes.names
+    infos = cluster.pods.infos
+    tried = [row for row in question.rows if row not in session.refused]
+    own = {infos[row].key for row in tried}
+    pods: list[Pod] = []
+    for pod in snapshot.pods:
+        row = session.find(pod.metadata.key)
+        if pod.metadata.key in own or (not pod.spec.node_name and pod.status.phase not in _ENDED):
+            continue
+        is_gone = row is not None and cluster.node_of[row] == NOWHERE and pod.spec.node_name in cluster.nodes.row_of
+        if not is_gone or pod.status.phase in _ENDED:
+            pods.append(pod)
+    pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
+    after = dataclasses.replace(snapshot, pods=tuple(pods))
+    return with_objects(after, session.reserved_objects())
+
+
+def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | None) -> Pod:
+    """Return a pod as the API server has it after its last try."""
+    if place != NOWHERE:
+        return replace(pod, spec=replace(pod.spec, node_name=names[place]), status=replace(pod.status, phase="Running"))
+    if result is None or result.outcome is not Outcome.UNSCHEDULABLE:
+        return pod
+    nominated = None if result.post_filter is None else result.post_filter.nominated_row
+    promise = "" if nominated is None else names[nominated]
+    condition = PodCondition("PodScheduled", "False", "Unschedulable", result.message)
+    others = tuple(other for other in pod.status.conditions if other.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, condition)))
+
+
+def place_in_order(
+    base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False, shown: NodesShown = None
+) -> Plan:
+    """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`.
+
+    Parameters
+    ----------
+    shown : as for `decide`
+    """
+    question = base.resolve(pods)
+    if base.autoscaler is not None:
+        return growing_plan(base, question, settle_preemption=settle_preemption)
+    return decide_in_order(base, question, settle_preemption=settle_preemption, shown=shown)
+
+
+def decide_in_order(
+    base: Base, question: QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
+) -> Plan:
+    """Return the decisions about the pods of a question, in their order and without an autoscaler."""
+    runs: list[dict[Key, GroupTry]] = []
+
+    def begin() -> tuple[Session, Run]:
+        session = base.fork(question)
+        runs.append({})
+        return session, run_in_order(session, question.rows, settle_preemption=settle_preemption, tries=runs[-1])
+
+    plan = decide(base, question, begin, shown=shown)
+    return dataclasses.replace(
+        plan,
+        make_groups=partial(plans_in_order, plan.session, runs[0], plan.placements),
+        make_context=partial(in_whole_groups, plan.make_context),
+    )

@@ -1,0 +1,222 @@
+"""Replicas that controllers do not get, as the API server refuses their pods, and runs of cron jobs that pile up.
+
+A pod is refused for a quota or another rule of admission. Runs pile up where more start while earlier ones wait for a
+node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from msgspec import UNSET, UnsetType, structs
+
+from kplan.admission import Admitter
+from kplan.api.core import Pod
+from kplan.api.kinds import POD_MAKERS
+from kplan.api.meta import controller_of
+from kplan.api.names import PodKey, WorkloadRef, object_name
+from kplan.api.pod import PodMeta
+from kplan.cluster.base import Base
+from kplan.cluster.workload_pods import controllers_of_workloads
+from kplan.course.answers.verdict import counted_warnings
+from kplan.course.simulation.objects import eligible_nodes
+from kplan.course.watching import begin
+from kplan.diagnosis.intended import nearest
+from kplan.documents.base import Report, Verdict
+from kplan.facts import InputWarning, MissingName, QuotaRaise, RefusedPods
+from kplan.health.nodes import nodes_health
+from kplan.health.words import shortage_text
+from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
+from kplan.snapshot.model import Snapshot
+
+MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"
+
+R = TypeVar("R", bound=Report)
+
+_ENDED = ("Succeeded", "Failed")
+_ALLOW = ("", "Allow")
+_WITH_REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+
+
+def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
+    """Return what workloads of the cluster are at present, in the order of their kinds.
+
+    Parameters
+    ----------
+    only : KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls
+    """
+    snapshot = base.objects
+    nodes = _wanted_nodes(snapshot)
+    pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
+    everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
+    lacking = {key: health.missing for key, health in everything.items() if "misses-pods" in health.states}
+    refused = _refused(base, lacking)
+    if refused:
+        everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
+    controlled = {object_name(kind, *name) for kind, *name in controllers_of_workloads(snapshot)}
+    chosen = everything.keys() - controlled if only is None else only
+    return tuple(health for key, health in everything.items() if key in chosen)
+
+
+def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPresent | None:
+    """Return what is not well in a cluster whose workloads are as given; None where all is."""
+    workloads = [health for health in workloads if not health.has_what_it_wants]
+    own = [pod for pod in snapshot.pods if controller_of(pod.metadata) is None]
+    present = AtPresent(
+        nodes=tuple(node for node in nodes_health(snapshot).values() if node.states or node.unusable),
+        workloads=tuple(sorted(workloads, key=lambda health: not health.is_short)),
+        pods=tuple(pod for pod in pods_health(snapshot, own).values() if not pod.is_well),
+    )
+    return present if present.nodes or present.workloads or present.pods else None
+
+
+def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the nodes on which each DaemonSet wants a pod."""
+    return {
+        f"DaemonSet/{daemons.metadata.key}": [
+            name for name, answer in eligible_nodes(daemons.spec.template, snapshot.nodes).items() if answer.should_run
+        ]
+        for daemons in snapshot.daemon_sets
+    }
+
+
+def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
+    """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason.
+
+    Parameters
+    ----------
+    missing : how many pods workloads lack
+    """
+    owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
+    lacking = [key for key in missing if key.partition("/")[0] in _WITH_REPLICAS]
+    if not lacking:
+        return {}
+    simulation = begin(base)
+    for key in lacking:
+        owner = simulation.workloads.owner(key)
+        if owner is not None:
+            simulation.enqueue(owner)
+    simulation.run_controllers()
+    specs = {
+        object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
+        for kind in _WITH_REPLICAS
+        for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
+        if obj.spec.template is not None
+    }
+    facts: dict[str, RefusedPods] = {}
+    by_quota: list[tuple[Pod, int]] = []
+    for key in lacking:
+        owner = simulation.workloads.owner(key)
+        if owner is None or not owner.refusal or key not in specs:
+            continue
+        pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
+        because = simulation.maker.why_refused(pod)
+        because = because or RefusedPods(message=owner.refusal)
+        facts[key] = because if because.by else structs.replace(because, lacks=_lacking(base.objects, pod))
+        if because.uses:
+            by_quota.append((pod, missing[key]))
+    raises = _raises(base, by_quota)
+    refused: dict[str, RefusedPods] = {}
+    for key, because in facts.items():
+        above, namespace = key, WorkloadRef.parse(key).namespace
+        while above and above not in refused:
+            refused[above] = structs.replace(because, raises=raises.get(namespace, ()) if because.uses else ())
+            above = owners.get(above, "")
+    return refused
+
+
+def _lacking(snapshot: Snapshot, pod: Pod) -> MissingName | UnsetType:
+    """Return an object that pods name and that the cluster does not have; absent where it has all."""
+    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass"], str | None, Sequence[Any]], ...] = (
+        ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),
+        ("RuntimeClass", pod.spec.runtime_class_name, snapshot.runtime_classes),
+    )
+    for kind, name, objects in named:
+        names = [held.metadata.name for held in objects]
+        if name and name not in names and not name.startswith("system-"):
+            return MissingName(kind, name, nearest(name, names))
+    return UNSET
+
+
+def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:
+    """Return what quotas have to allow so that they take pods, of which so many are missing, by namespace."""
+    if not missing:
+        return {}
+    admitter = Admitter(base.objects, minor=base.release.number)
+    pods = [(admitter.admit(pod).pod, number) for pod, number in missing]
+    raises: dict[str, tuple[QuotaRaise, ...]] = {}
+    for raised in Admitter(base.objects, minor=base.release.number).quotas.lacking(pods):
+        namespace = PodKey.parse(raised.quota).namespace
+        raises[namespace] = (*raises.get(namespace, ()), raised)
+    return raises
+
+
+def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
+    """Return a warning for each workload of the cluster that has too few pods, and whose controller makes no more.
+
+    Parameters
+    ----------
+    only : keys of workloads, KIND/NAMESPACE/NAME; None for all
+    """
+    if only is not None and not only:
+        return ()
+    return short_workloads(workloads_at_present(base, only))
+
+
+def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, ...]:
+    """Return a warning for each of some workloads that has too few pods, and whose controller makes no more."""
+    return tuple(
+        InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health))
+        for health in workloads
+        if health.is_short and "misses-pods" not in health.states
+    )
+
+
+def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
+    """Return a report with further warnings, which count where warnings fail."""
+    if not missing:
+        return report
+    verdict = report.verdict
+    counted = counted_warnings(missing, verdict.fail_on)
+    if counted:
+        verdict = Verdict.of(verdict.fail_on, [*verdict.counted, *counted])
+    return structs.replace(report, warnings=(*report.warnings, *missing), verdict=verdict)
+
+
+def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterator[InputWarning]:
+    """Yield a warning for each cron job of which a run waits for a node while others are active.
+
+    Parameters
+    ----------
+    only : NAMESPACE/NAME of pods of which one has to wait; None for all
+    """
+    allowing = {cron_job.metadata.key for cron_job in snapshot.cron_jobs if cron_job.spec.concurrency_policy in _ALLOW}
+    if not allowing:
+        return
+    run_of = {
+        job.metadata.key: f"{job.metadata.namespace}/{owner.name}"
+        for job in snapshot.jobs
+        if (owner := controller_of(job.metadata)) is not None and owner.kind == "CronJob"
+    }
+    active: dict[str, set[str]] = {}
+    waiting: dict[str, dict[str, str]] = {}  # cron job -> job -> one of its pods
+    for pod in snapshot.pods:
+        owner = controller_of(pod.metadata)
+        if owner is None or owner.kind != "Job" or pod.status.phase in _ENDED or pod.metadata.deletion_timestamp:
+            continue
+        job = f"{pod.metadata.namespace}/{owner.name}"
+        cron_job = run_of.get(job, "")
+        if cron_job in allowing:
+            active.setdefault(cron_job, set()).add(job)
+            if not pod.spec.node_name:
+                waiting.setdefault(cron_job, {})[job] = pod.metadata.key
+    for cron_job, jobs in waiting.items():
+        number = len(active[cron_job])
+        if number > 1 and (only is None or not set(jobs.values()).isdisjoint(only)):
+            yield InputWarning(
+                RUNS_PILE_UP,
+                f"CronJob/{cron_job}",
+                f"{number} of its runs are active at once, {len(jobs)} of them without a node: with concurrencyPolicy: "
+                "Forbid none starts while another is active, and with Replace it ends the one before",
+            )

@@ -1,0 +1,267 @@
+"""What goes on in a simulation with a clock: how many pods wait for a node, or are ready, and how full nodes are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.course.answers.utilisation import allocatable, requested, resources_of
+from kplan.course.simulation.durations import Duration, PodTimes
+from kplan.course.simulation.loop import Simulation
+from kplan.documents.change import (
+    NodeTimeline,
+    PodDuration,
+    PodDurations,
+    QueueTimeline,
+    StepEvent,
+    Timeline,
+    UsageTimeline,
+    WorkloadTimeline,
+    WorkloadWaits,
+)
+
+MOST_POINTS = 1440
+"""So many points has a line at most: one a minute, for a day."""
+
+_LEAVES_QUEUE = frozenset({StepEvent.BOUND, StepEvent.DELETED, StepEvent.GONE})
+
+N = TypeVar("N", int, float)
+
+
+class _Waits(msgspec.Struct):
+    """The waits of a workload's pods so far."""
+
+    pods: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+    pod: str = ""
+    waiting: int = 0
+
+    def note(self, pod: str, seconds: float) -> None:
+        self.pods += 1
+        self.total += seconds
+        if seconds > self.longest or not self.pod:
+            self.longest, self.pod = seconds, pod
+
+    def document(self) -> WorkloadWaits:
+        return WorkloadWaits(
+            pods=self.pods,
+            waiting=self.waiting,
+            mean=round(self.total / self.pods, 2),
+            longest=round(self.longest, 2),
+            pod=self.pod,
+        )
+
+
+class Occupancy:
+    """Watches a simulation from before it begins to run."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._n_read = 0
+        self._queue: list[tuple[float, int]] = []
+        self._shares: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        self._waits: defaultdict[str, _Waits] = defaultdict(_Waits)
+        pods = (pod for pod in simulation.pods.values() if not pod.node and not pod.is_terminating)
+        #: NAMESPACE/NAME of each waiting pod -> since when it waits, and its workload
+        self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
+        self._note_shares(0.0)
+        self._queue.append((0.0, len(self._since)))
+        simulation.on_pause = self._look
+
+    def _look(self) -> None:
+        """Note how things stand, before time goes on."""
+        simulation = self._simulation
+        if len(simulation.steps) == self._n_read:
+            return
+        self._read_steps()
+        at = round(simulation.elapsed, 2)
+        _note(self._queue, at, len(self._since))
+        self._note_shares(at)
+
+    def _read_steps(self) -> None:
+        steps = self._simulation.steps
+        for step in steps[self._n_read :]:
+            if not step.pod or isinstance(step.at, UnsetType):
+                continue
+            if step.event is StepEvent.CREATED:
+                self._since[step.pod] = step.at, step.workload
+            elif step.event in _LEAVES_QUEUE and step.pod in self._since:
+                since, workload = self._since.pop(step.pod)
+                self._waits[workload].note(step.pod, step.at - since)
+        self._n_read = len(steps)
+
+    def _note_shares(self, at: float) -> None:
+        cluster = self._simulation.session.cluster
+        for resource in resources_of(cluster.nodes):
+            offered = int(allocatable(cluster.nodes, resource).sum())
+            used = int(requested(cluster, resource).sum())
+            _note(self._shares[resource], at, round(100 * used / offered, 1) if offered else 0.0)
+
+    def added_to(self, timeline: Timeline) -> Timeline:
+        """Return the timeline with the queue and the utilisation until its end."""
+        self._look()
+        end = timeline.end if timeline.is_over or timeline.until is None else timeline.until
+        waits = {name: replace(known) for name, known in self._waits.items()}
+        for pod, (since, workload) in self._since.items():
+            known = waits.setdefault(workload, _Waits())
+            known.note(pod, max(end - since, 0.0))
+            known.waiting += 1
+        most_at, most = max(self._queue, key=lambda point: (point[1], -point[0]))
+        queue = QueueTimeline(
+            most=most,
+            most_at=most_at,
+            over_time=_thinned(self._queue, end),
+            workloads={name: waits[name].document() for name in sorted(waits)},
+        )
+        return replace(
+            timeline, queue=queue, utilisation={name: _usage(points, end) for name, points in self._shares.items()}
+        )
+
+
+def _note(points: list[tuple[float, N]], at: float, number: N) -> None:
+    """Add a point, unless nothing has changed since the last one."""
+    if points and points[-1][0] == at:
+        points[-1] = (at, number)
+    elif not points or points[-1][1] != number:
+        points.append((at, number))
+
+
+def _usage(points: Sequence[tuple[float, float]], end: float) -> UsageTimeline:
+    highest_at, highest = max(points, key=lambda point: (point[1], -point[0]))
+    spans = zip(points, [*(at for at, _ in points[1:]), max(end, points[-1][0])], strict=True)
+    total = sum(share * (to - at) for (at, share), to in spans)
+    mean = total / end if end else points[-1][1]
+    return UsageTimeline(mean=round(mean, 1), highest=highest, highest_at=highest_at, over_time=_thinned(points, end))
+
+
+def _thinned(points: Sequence[tuple[float, N]], end: float) -> tuple[tuple[float, N], ...]:
+    """Return at most `MOST_POINTS` points of a line: of each of as many equal parts of the time the highest one."""
+    if len(points) <= MOST_POINTS:
+        return tuple(points)
+    part = end / MOST_POINTS
+    highest: dict[int, tuple[float, N]] = {}
+    for at, number in points:
+        slot = min(int(at / part), MOST_POINTS - 1)
+        if slot not in highest or number > highest[slot][1]:
+            highest[slot] = at, number
+    return tuple(highest.values())
+
+
+_NOT_READY = frozenset({StepEvent.LOST, StepEvent.TERMINATING, StepEvent.SUCCEEDED, StepEvent.GONE})
+_IS_READY = frozenset({StepEvent.READY, StepEvent.RECOVERED})
+_IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *_IS_READY, *_NOT_READY})
+
+
+def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> Timeline:
+    """Return when a simulation with a clock ended, and how many pods of each workload were ready meanwhile.
+
+    Parameters
+    ----------
+    is_over : nothing more was to happen
+    is_stuck : something is wanting at the end
+    """
+    begin = simulation.starts_at or simulation.now
+    end = round(max(simulation.last_change - begin, 0.0), 2)
+    return Timeline(
+        end=end,
+        until=until,
+        is_over=is_over,
+        stuck_at=end if is_over and is_stuck else None,
+        workloads=_workloads(simulation),
+        nodes=_nodes(simulation),
+    )
+
+
+_OF_NODES: Mapping[StepEvent, str] = {
+    StepEvent.REQUESTED: "requested",
+    StepEvent.ADDED: "ready",
+    StepEvent.UNNEEDED: "unneeded",
+    StepEvent.UNREACHABLE: "unreachable",
+    StepEvent.DRAINING: "draining",
+    StepEvent.EMPTIED: "emptied",
+    StepEvent.REMOVED: "gone",
+}
+
+
+def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
+    """Return the last time of each event of the nodes that come, are emptied or go."""
+    times: dict[str, dict[str, Any]] = {}
+    for step in simulation.steps:
+        if step.pod or step.node is None or isinstance(step.at, UnsetType):
+            continue
+        known = times.setdefault(step.node, {})
+        if step.event is StepEvent.NEEDED:
+            known.update(unneeded=None, draining=None)
+        elif step.event is StepEvent.RECOVERED:
+            known.update(unreachable=None)
+        elif step.event in _OF_NODES:
+            known[_OF_NODES[step.event]] = step.at
+        if step.because:
+            known["because"] = step.because
+    return {name: NodeTimeline(**known) for name, known in times.items() if any(known.values())}
+
+
+def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
+    ready = dict(simulation.ready_at_start)
+    before = Counter(ready.values())
+    counts, lowest = before.copy(), dict.fromkeys(before, 0.0)
+    least = before.copy()
+    courses: dict[str, list[tuple[float, int]]] = {}
+    for step in simulation.steps:
+        at, workload = step.at, step.workload
+        if isinstance(at, UnsetType) or not step.pod or step.event not in _IN_MOTION:
+            continue
+        course = courses.setdefault(workload, [])
+        if step.event in _IS_READY:
+            ready[step.pod] = workload
+            counts[workload] += 1
+        elif step.event in _NOT_READY and ready.pop(step.pod, None) is not None:
+            counts[workload] -= 1
+        else:
+            continue
+        n = counts[workload]
+        if course and course[-1][0] == at:
+            course.pop()
+        course.append((at, n))
+        if n < least[workload]:
+            least[workload], lowest[workload] = n, at
+    return {
+        workload: WorkloadTimeline(
+            wanted=_wanted(simulation, workload),
+            ready_before=before[workload],
+            lowest_ready=least[workload],
+            lowest_ready_at=lowest.get(workload, 0.0),
+            ready_over_time=tuple(courses[workload]),
+            durations=durations_document(simulation.durations.of(workload)),
+        )
+        for workload in sorted(courses)
+        if simulation.durations is not None
+    }
+
+
+def _wanted(simulation: Simulation, workload: str) -> int:
+    owner = simulation.workloads.find(workload)
+    if owner is None:
+        return 1 if workload.startswith("Pod/") else 0
+    return owner.desired
+
+
+def durations_document(times: PodTimes) -> PodDurations:
+    """Return how long pods take, as a document."""
+    return PodDurations(
+        start=_duration(times.start),
+        stop=_duration(times.stop),
+        run=UNSET if times.run is None else _duration(times.run),
+    )
+
+
+def _duration(duration: Duration) -> PodDuration:
+    seconds = None if math.isinf(duration.seconds) else duration.seconds
+    return PodDuration(seconds=seconds, source=duration.source.value, samples=duration.n_samples)

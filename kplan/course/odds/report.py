@@ -1,0 +1,327 @@
+"""The outcomes of a question that is drawn many times: counts, shares and their confidence intervals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Final, Literal
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.cluster.base import Base
+from kplan.cluster.unmodelled import in_whole_groups
+from kplan.course.answers.answer import Answer
+from kplan.course.answers.verdict import (
+    DEFAULT_FAIL_ON,
+    GATED,
+    PDB_VIOLATION,
+    PREEMPTION,
+    UNSCHEDULABLE,
+    counted_warnings,
+)
+from kplan.course.asking import AskAll, Count
+from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw, zones_of
+from kplan.documents.base import Condition, Context, Counted, Verdict
+from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+
+Command = Literal["place", "plan", "drain"]
+
+_Z: Final = 1.959963984540054
+"""95 % of a normal distribution are within this many standard deviations of its mean."""
+_MOST_EXAMPLES: Final = 10
+_DIGITS: Final = 6
+_WITHOUT_NODE: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
+
+
+@dataclass(frozen=True)
+class Odds(Answer):
+    """How often each outcome occurs in many runs."""
+
+    runs: int
+    seed: int
+    #: pod -> its place at the end -> number of runs. The place is a node or "pending", for changes also "gone" or
+    #: "blocked"; for other questions a pod that is evicted and not replaced is in no count
+    counts: dict[str, dict[str, int]]
+    victims: dict[str, int]  #: pod -> number of runs in which it is evicted; pods that never are, are absent
+    outcomes: tuple[OutcomeOdds, ...] = field(repr=False)  #: the most frequent first
+    branches: int  #: number of distinct runs
+    violations: int  #: number of runs in which an eviction violates a disruption budget
+    command: Command
+    is_change: bool  #: the question is about a drain or about manifests of running workloads, not about pods
+    tally: Tally = field(repr=False, compare=False)
+    zones: Mapping[str, str] = field(repr=False)
+
+    @property
+    def pods(self) -> tuple[DrawnPod, ...]:
+        """The pods of the question, and those that some run moves."""
+        return tuple(self.tally.pods.values())
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every pod ends in the same place in all runs."""
+        ends = (*self.counts.items(), *((pod, {"": n}) for pod, n in self.victims.items() if pod not in self.counts))
+        return all(n == self.runs for _, counts in ends for n in counts.values())
+
+    @cached_property
+    def context(self) -> Context:
+        """The cluster, the scheduler and the warnings, those of all runs among them."""
+        context = self.make_context()
+        in_runs = sorted(self.tally.warnings, key=lambda warning: (warning.code, warning.object, warning.message))
+        return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *in_runs))))
+
+    def fails(self, ending: Ending, fail_on: Sequence[Condition]) -> bool:
+        """Return whether something happens in a run that counts; warnings, which all runs have, do not."""
+        if self.is_change:
+            return any(event.counts(fail_on) for event in ending.happened)
+        waiting = (_pending_rule(self.tally.pods[key], fail_on) for key in ending.keys(Rest.PENDING))
+        return (
+            any(waiting)
+            or any(event.counts(fail_on) for event in ending.happened)
+            or (PREEMPTION in fail_on and bool(ending.evicted))
+            or (PDB_VIOLATION in fail_on and ending.violates)
+        )
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
+        """Return the OddsReport.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure when it happens in any run; None for the defaults of the command
+        command : the command that the report names; None for `self.command`
+        """
+        chosen_command = command or self.command
+        pods = tuple(_pod(self, pod) for pod in self.pods)
+        evicted = {key: n for key, n in self.victims.items() if key not in self.counts}
+        return OddsReport(
+            snapshot=self.context.snapshot,
+            scheduler=replace(self.context.scheduler, ties="even", seed=self.seed),
+            command=chosen_command,
+            verdict=_verdict(self, DEFAULT_FAIL_ON[chosen_command] if fail_on is None else fail_on),
+            summary=_summary(self),
+            warnings=self.context.warnings,
+            workloads=_workloads(self, pods),
+            pods=pods,
+            evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
+            examples=_examples(self),
+            groups=_groups(self) or UNSET,
+        )
+
+
+def odds_of(
+    base: Base,
+    question: Drawn,
+    *,
+    command: Command,
+    runs: int,
+    seed: int,
+    ask_all: AskAll | None = None,
+    progress: Count | None = None,
+) -> Odds:
+    """Answer a question many times, and count the outcomes.
+
+    Parameters
+    ----------
+    ask_all, progress : as for `kplan.course.odds.runs.draw`
+    """
+    tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
+    return Odds(
+        runs=runs,
+        seed=seed,
+        counts={key: _by_place(tally.counts[key], counts_gone=pods is None) for key in tally.pods},
+        victims=dict(sorted(tally.victims.items())),
+        outcomes=tally.outcomes(),
+        branches=tally.branches,
+        violations=tally.violations,
+        command=command,
+        is_change=pods is None,
+        tally=tally,
+        zones=zones_of(base),
+        make_context=partial(in_whole_groups, partial(base.context, pods)),
+    )
+
+
+def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
+    ends_at: Counter[str] = Counter()
+    for end, n in counts.items():
+        if end.rest is not Rest.GONE or counts_gone:
+            ends_at[_WITHOUT_NODE.get(end.rest, end.node)] += n
+    return dict(_ranked(ends_at))
+
+
+def wilson(hits: int, runs: int) -> Share:
+    share, square = hits / runs, _Z * _Z
+    middle = (share + square / (2 * runs)) / (1 + square / runs)
+    spread = _Z / (1 + square / runs) * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
+    low, high = (0.0 if hits == 0 else middle - spread), (1.0 if hits == runs else middle + spread)
+    return Share(runs=hits, share=round(share, _DIGITS), low=round(low, _DIGITS), high=round(high, _DIGITS))
+
+
+def _summary(odds: Odds) -> OddsSummary:
+    return OddsSummary(
+        runs=odds.runs,
+        seed=odds.seed,
+        distinct=odds.branches,
+        certain=odds.is_certain,
+        outcomes=len(odds.outcomes),
+        pods=len(odds.counts),
+        all_placed=wilson(_all_placed(odds, odds.counts), odds.runs),
+        end=_spread(odds.tally.seconds) if odds.tally.seconds else UNSET,
+    )
+
+
+def _spread(seconds: Mapping[float, int]) -> EndSpread:
+    """Return when runs end; the mapping tells how many end then."""
+    times = sorted(seconds)
+    total = sum(seconds.values())
+    done = list(itertools.accumulate(seconds[at] for at in times))
+
+    def by(share: float) -> float:
+        return next(at for at, n in zip(times, done, strict=True) if n >= share * total)
+
+    return EndSpread(shortest=times[0], median=by(0.5), p90=by(0.9), longest=times[-1])
+
+
+def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
+    wanted = set(pods)
+    return sum(
+        outcome.runs
+        for outcome in odds.outcomes
+        if wanted.isdisjoint((*outcome.pending, *outcome.gone, *outcome.blocked))
+    )
+
+
+def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
+    counts = odds.tally.counts[pod.key]
+    on_node: Counter[str] = Counter()
+    for end, n in counts.items():
+        on_node[end.node] += n
+    nodes = _ranked(on_node)
+    zones: Counter[str] = Counter()
+    for node, n in nodes:
+        zones[odds.zones.get(node, "")] += n
+    ends = {rest: wilson(sum(n for end, n in counts.items() if end.rest is rest), odds.runs) for rest in Rest}
+    return PodOdds(
+        pod=pod.key,
+        workload=pod.workload,
+        placed=ends[Rest.PLACED],
+        pending=ends[Rest.PENDING],
+        evicted=wilson(odds.victims.get(pod.key, 0), odds.runs),
+        gone=ends[Rest.GONE] if odds.is_change else UNSET,
+        blocked=ends[Rest.BLOCKED] if odds.is_change else UNSET,
+        nodes={node: wilson(n, odds.runs) for node, n in nodes},
+        zones={zone: wilson(n, odds.runs) for zone, n in _ranked(zones)},
+        caused_by="waiting" if pod.was_pending else "change",
+    )
+
+
+def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Sort by descending number, then by name; drop the empty name."""
+    return sorted(((name, n) for name, n in counts.items() if name), key=lambda item: (-item[1], item[0]))
+
+
+def _workloads(odds: Odds, pods: Iterable[PodOdds]) -> tuple[WorkloadOdds, ...]:
+    groups: dict[str, list[PodOdds]] = {}
+    for pod in pods:
+        groups.setdefault(pod.workload or f"Pod/{pod.pod}", []).append(pod)
+    for name in odds.tally.incomplete:  # refused altogether, so that no pod of it moves
+        groups.setdefault(name, [])
+    return tuple(_workload(odds, name, members) for name, members in groups.items())
+
+
+def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds:
+    total = len(members) * odds.runs
+    nodes: Counter[str] = Counter()
+    zones: Counter[str] = Counter()
+    for pod in members:
+        nodes.update({node: share.runs for node, share in pod.nodes.items()})
+        zones.update({zone: share.runs for zone, share in pod.zones.items()})
+    on_nodes = sum(nodes.values())
+
+    def part(n: int, of: int) -> float:
+        return round(n / of, _DIGITS) if of else 0.0
+
+    def all_of(shares: Iterable[Share | UnsetType]) -> float:
+        return part(sum(share.runs for share in shares if share is not UNSET), total)
+
+    return WorkloadOdds(
+        workload=name,
+        pods=len(members),
+        all_placed=wilson(_all_placed(odds, (pod.pod for pod in members)), odds.runs),
+        placed=all_of(pod.placed for pod in members),
+        pending=all_of(pod.pending for pod in members),
+        evicted=all_of(pod.evicted for pod in members),
+        gone=all_of(pod.gone for pod in members) if odds.is_change else UNSET,
+        blocked=all_of(pod.blocked for pod in members) if odds.is_change else UNSET,
+        nodes={node: part(n, on_nodes) for node, n in _ranked(nodes)},
+        zones={zone: part(n, on_nodes) for zone, n in _ranked(zones)},
+        complete=wilson(odds.runs - odds.tally.incomplete[name], odds.runs) if odds.is_change else UNSET,
+        because=odds.tally.because.get(name, (0, ""))[1],
+    )
+
+
+def _groups(odds: Odds) -> tuple[GroupOdds, ...]:
+    return tuple(
+        GroupOdds(
+            group=name,
+            pods=group.pods,
+            whole=wilson(group.whole, odds.runs),
+            partial=wilson(group.partial, odds.runs),
+            domains={value: wilson(n, odds.runs) for value, n in _ranked(group.domains)},
+        )
+        for name, group in sorted(odds.tally.groups.items())
+    )
+
+
+def _examples(odds: Odds) -> tuple[RunExample, ...]:
+    return tuple(
+        RunExample(
+            share=wilson(outcome.runs, odds.runs),
+            pending=outcome.pending,
+            evicted=outcome.evicted,
+            gone=outcome.gone if odds.is_change else UNSET,
+            blocked=outcome.blocked if odds.is_change else UNSET,
+            placements=outcome.placements,
+            messages=dict(outcome.example.messages),
+        )
+        for outcome in odds.outcomes[:_MOST_EXAMPLES]
+    )
+
+
+def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
+    """Return whether anything in `fail_on` happens in any run, and in how many."""
+    runs = odds.runs
+    counted: list[Counted] = []
+    times: Counter[tuple[Condition, Counted]] = Counter()
+    for happened, n in odds.tally.happened.items():
+        if happened.counts(fail_on):
+            times[happened.condition, happened.counted] += n
+    # What counts under two conditions happens only once.
+    most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
+    ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
+    counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
+    if odds.is_change:
+        return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
+    waiting: dict[tuple[str, str], list[str]] = {}
+    for pod in odds.pods:
+        rule = _pending_rule(pod, fail_on)
+        if rule:
+            waiting.setdefault((pod.group or pod.key, rule), []).append(pod.key)
+    for (name, rule), pods in waiting.items():
+        n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
+        counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
+    if PREEMPTION in fail_on:
+        counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
+    violates = PDB_VIOLATION in fail_on and odds.violations > 0
+    also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
+    return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)], also)
+
+
+def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
+    """Return the rule by which a pod counts while it is pending; empty where it does not."""
+    condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
+    return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""

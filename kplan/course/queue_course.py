@@ -1,0 +1,177 @@
+"""The scheduling queue worked off in a simulation: pods are placed or preempt others, and controllers replace these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+import msgspec
+
+from kplan.cluster.base import Base, PodLike
+from kplan.cluster.workload_pods import QuestionPods
+from kplan.course.answers.plan import is_roomy
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.queue import QueuedPod, in_turn
+from kplan.course.simulation.start import fork, start
+from kplan.course.watching import watched
+from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.listers import Listers
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
+
+LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
+"""Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
+
+
+class WorkedOff(msgspec.Struct, frozen=True):
+    """The scheduling queue worked off until nothing moves.
+
+    Attributes
+    ----------
+    pods : the pods in the queue; None for every pending pod
+    with_pending : add every pending pod; beside other pods the question is not about these
+    recreate : controllers create new pods for preempted ones
+    max_rounds : it ends after so many rounds; a new one begins when a pod is tried again
+    """
+
+    pods: tuple[PodLike, ...] | None = None
+    with_pending: bool = False
+    recreate: bool = True
+    max_rounds: int = DEFAULT_MAX_ROUNDS
+
+    def pods_of(self, base: Base) -> QuestionPods:
+        """Return the pods as rows of the planner's sessions."""
+        return base.queue_of(self.pods, with_pending=self.with_pending)
+
+
+def subject_pods_of(session: Session, question: QuestionPods) -> frozenset[str]:
+    """Return NAMESPACE/NAME of the pods that a question about the queue is about, and that kube-scheduler schedules."""
+    infos = session.cluster.pods.infos
+    queue = in_turn(session, [row for row in question.rows if row not in question.pending_before])
+    return frozenset(infos[queued.pod].key for queued in queue if queued.place not in LEFT_ALONE)
+
+
+def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
+    """Note why kube-scheduler does not schedule a pod."""
+    result = schedule_pod(simulation.session, row)
+    simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome
+    return result
+
+
+class QueueOpening:
+    """A cluster in which the pods of a question are pending, and nothing has moved yet."""
+
+    def __init__(self, base: Base, queue: WorkedOff, question: QuestionPods) -> None:
+        session = base.fork(question, Listers(base.objects))
+        session.nominate_from_status(question.rows)
+        self._base, self._queue, self._question = base, queue, question
+        self._simulation = start(session, base.objects, tries_pending=False)
+
+    def begin(self, random: Random | None = None, *, draws_turns: bool = False) -> QueueCourse:
+        """Begin a course in a fork.
+
+        Parameters
+        ----------
+        random : source of random draws, in place of the planner's own
+        draws_turns : equal pods are scheduled in random order
+        """
+        simulation = fork(self._simulation, self._base.objects, random)
+        simulation.replaces_preempted = self._queue.recreate
+        if draws_turns and random is not None:
+            simulation.draw_turns(random)
+        simulation.max_rounds = self._queue.max_rounds
+        if self._queue.pods is None or self._queue.with_pending:
+            simulation.node_lifecycle.go_on()
+        return QueueCourse(watched(simulation, self._base), self._question)
+
+
+class QueueCourse:
+    """One course of the queue; iteration carries it out and yields live decisions (see `kplan.cluster.workload_pods`).
+
+    Attributes
+    ----------
+    queue : the queue at the start
+    attempts : row of the pod of each decision
+    """
+
+    def __init__(self, simulation: Simulation, question: QuestionPods) -> None:
+        self.simulation = simulation
+        self.subject_pods = subject_pods_of(simulation.session, question)  #: the pods that the question is about
+        self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)
+        self.attempts: list[int] = []
+        self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
+        self._question = question
+
+    def __iter__(self) -> Iterator[CycleResult]:
+        simulation, refused = self.simulation, self._question.refused
+        n_known = len(simulation.session.cluster.pods) - len(self._question.added)
+        for row in range(n_known, n_known + len(self._question.added)):
+            if row not in refused:
+                simulation.announce(row)
+        tried = [queued.pod for queued in self.queue if queued.place not in LEFT_ALONE and queued.pod not in refused]
+        for queued in self.queue:
+            if queued.place in LEFT_ALONE or queued.pod in refused:
+                self.attempts.append(queued.pod)
+                yield note_left_alone(simulation, queued.pod)
+        simulation.try_pending(tried)
+        for result in simulation.decisions():
+            self.attempts.append(result.pod)
+            self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
+            yield result
+
+    @property
+    def is_roomy(self) -> bool:
+        """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""
+        infos = self.simulation.session.cluster.pods.infos
+        return is_roomy(min(self._fewest, default=0), [infos[row] for row in self.attempts])
+
+    def latest(self, row: int) -> int:
+        """Return the pod that has come in the place of a pod so far; itself where none has."""
+        replaced_by = self.simulation.replaced_by
+        while row in replaced_by:
+            row = replaced_by[row]
+        return row
+
+
+def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
+    """Return a queue as a document, in the order in which its pods are scheduled."""
+    infos = session.cluster.pods.infos
+    return tuple(
+        QueueEntry(
+            position=position,
+            pod=infos[queued.pod].key,
+            priority=infos[queued.pod].priority,
+            place=queued.place,
+            reason=queued.reason,
+        )
+        for position, queued in enumerate(queue, start=1)
+    )
+
+
+def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+    """Return the QueueReport about pending pods, without scheduling any."""
+    session = base.fork(question)
+    context = base.context(question)
+    entries = queue_entries(session, in_turn(session, question.rows))
+    chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
+    n_at = Counter(entry.place for entry in entries)
+    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
+    return QueueReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, [*gated, *counted_warnings(context.warnings, chosen)]),
+        summary=QueueSummary(
+            pods=len(entries),
+            active=n_at[QueuePlace.ACTIVE],
+            gated=n_at[QueuePlace.GATED],
+            foreign=n_at[QueuePlace.FOREIGN],
+            deleting=n_at[QueuePlace.DELETING],
+        ),
+        warnings=context.warnings,
+        queue=entries,
+    )

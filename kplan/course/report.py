@@ -1,0 +1,324 @@
+"""The PlanReport about a change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.names import WorkloadRef
+from kplan.api.quantity import listing
+from kplan.changes.values import DrainOptions
+from kplan.cluster.base import Base
+from kplan.cluster.unmodelled import with_whole_groups
+from kplan.course.answers.cluster_map import cluster_map
+from kplan.course.answers.listing import abridged, listed, with_untried
+from kplan.course.answers.new_nodes import before_growth, with_new_nodes
+from kplan.course.answers.placement import NodesShown
+from kplan.course.answers.utilisation import largest_fits, utilisation
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.in_order import node_changes
+from kplan.course.missing import (
+    MISSING_REPLICAS,
+    at_present,
+    missing_replicas,
+    piled_up,
+    short_workloads,
+    workloads_at_present,
+)
+from kplan.course.pod_groups import group_plans, held_back, pending_placement
+from kplan.course.queue_course import queue_entries
+from kplan.course.replacements import Replacement, Replacements
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
+from kplan.course.simulation.queue import in_turn
+from kplan.course.unblocking import rollout_remedies, with_remedies
+from kplan.diagnosis.replicas import pending_replicas
+from kplan.documents.base import Counted, Verdict
+from kplan.documents.change import Change, Forced
+from kplan.documents.placement import PodPlacement, PodRef
+from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.facts import InputWarning
+from kplan.framework.results import Outcome
+
+
+def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
+    """Return what becomes of pods, with the number of running pods of their DaemonSets that are not among them.
+
+    Parameters
+    ----------
+    after : the cluster at the end
+    """
+    placed: Counter[WorkloadRef] = Counter()
+    for change in changes:
+        if change.owner is not None and change.owner.kind == DAEMON_SET:
+            placed[change.owner] += change.to_node is not None
+    if not placed:
+        return list(changes)
+    running: Counter[WorkloadRef] = Counter()
+    for row, info in enumerate(after.pods.infos):
+        controller = info.controller
+        if controller is not None and controller[1] == DAEMON_SET and after.node_of[row] != NOWHERE:
+            running[WorkloadRef(DAEMON_SET, info.namespace, controller[2])] += 1
+    return [
+        replace(change, siblings=max(running[change.owner] - placed[change.owner], 0))
+        if change.owner is not None and change.owner.kind == DAEMON_SET
+        else change
+        for change in changes
+    ]
+
+
+KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
+
+_MOST_DECIDED = 20
+"""The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
+
+_MOST_DAEMONS = 200
+"""The number of pending pods of daemon sets that are scheduled once more, for their diagnosis."""
+
+_End = tuple[str, str, str]
+"""What pods have in common that share a diagnosis: their owner, the node that each is meant for, and the message."""
+
+
+def change_report(
+    base: Base,
+    change: CarriedOut,
+    command: str,
+    showing: Showing = PLAIN,
+    decisions: Decisions | None = None,
+) -> PlanReport:
+    """Return the PlanReport.
+
+    Parameters
+    ----------
+    command : place, plan or drain
+    showing : how much of it the report holds; without nodes none are explained for pods that stay pending
+    decisions : the decisions about the pods of new workloads
+    """
+    pods = ChangedPods(base, change, () if showing.nodes is UNSET else showing.nodes, decisions)
+    chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
+    context = base.context(change.pods)
+    growth = change.growth
+    node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
+    grown = () if growth is None else growth.all_warnings
+    adds = () if growth is None else growth.adds
+    unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
+    present = workloads_at_present(base) if _is_about_all(base, change, command) else None
+    warnings = (
+        *with_whole_groups(context.warnings),
+        *change_warnings(change),
+        *(missing_replicas(base, unchanged) if present is None else short_workloads(present)),
+        *(() if present is None else piled_up(base.objects)),
+        *grown,
+    )
+    question = change.pods or base.pending()
+    session = base.fork(question)
+    before, after = _clusters(base, change)
+    counted = pods.replacements.counted(chosen)
+    if command == "plan" and change.is_queue and STUCK in chosen:
+        counted += [Counted(one.object, one.code) for one in warnings if one.code == MISSING_REPLICAS]
+    counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
+    verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
+    shown = listed(pods.changes, pods.placements, max_listed)
+    untried = dict(_untried(change))
+    verdict = abridged(verdict, (), {}, max_listed)
+    if {"unschedulable", "pending"} & set(chosen):
+        verdict = replace(verdict, more=verdict.more + sum(untried.values()))
+    return PlanReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        command=command,
+        verdict=verdict,
+        summary=pods.replacements.summary(sum(untried.values())),
+        warnings=tuple(dict.fromkeys(warnings)),
+        queue=queue_entries(session, in_turn(session, question.rows))[:max_listed],
+        changes=shown.changes,
+        placements=with_new_nodes(shown.placements, adds),
+        max_listed=UNSET if max_listed is None else max_listed,
+        unlisted=with_untried(
+            shown.unlisted,
+            {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
+        ),
+        utilisation=utilisation(before, after),
+        largest_fit=largest_fits(before, after),
+        cluster=cluster_map(before, after) if showing.with_map else UNSET,
+        steps=tuple(change.steps),
+        after=change.after,
+        workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),
+        blocked=dict(change.blocked),
+        obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
+        refused_nodes=change.refused_nodes,
+        forced=_forced(base, change),
+        luck=UNSET if change.luck is None else change.luck(base, change, pods.changes, chosen),
+        timeline=change.timeline,
+        nodes=UNSET if growth is None else node_changes(growth, node_of),
+        groups=group_plans(change.simulation, pods.changes) or UNSET,
+        at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
+    )
+
+
+def _is_about_all(base: Base, change: CarriedOut, command: str) -> bool:
+    return command == "plan" and change.is_queue and set(base.pending_keys()) <= set(change.queue)
+
+
+def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
+    """Return what the flags would change without which kubectl drain refuses nodes."""
+    if not change.refused_nodes or change.again is None:
+        return UNSET
+    flags = tuple(dict.fromkeys(flag for node in change.refused_nodes for flag in node.flags))
+    options = DrainOptions(
+        force=FORCE in flags or change.options.force,
+        delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
+        disable_eviction=change.options.disable_eviction,
+        grace_period=change.options.grace_period,
+    )
+    again = change.again(base, options=options)
+    replacements = Replacements(base, again)
+    return Forced(
+        flags=flags,
+        placed=sum(replacement.action is Action.MOVED for replacement in replacements.all),
+        pending=tuple(
+            replacement.pod
+            for replacement in replacements.all
+            if replacement.action is Action.PENDING and not replacements.is_old(replacement.pod)
+        ),
+        gone=tuple(replacement.pod for replacement in replacements.all if replacement.action is Action.EVICTED),
+        blocked=tuple(again.blocked),
+    )
+
+
+def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
+    """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
+    after = change.simulation.session.cluster
+    before = base.session.cluster
+    n_before = len(after) - len(change.simulation.joined)
+    return before_growth(before if len(before) == n_before else change.started_from, after), after
+
+
+def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
+    return (*change.warnings, *_left_out(change))
+
+
+def _left_out(change: CarriedOut) -> Iterator[InputWarning]:
+    if change.simulation.circle:
+        yield InputWarning("EvictionCycle", "", change.simulation.circle)
+    if change.simulation.hit_limit:
+        rounds = change.simulation.rounds
+        message = f"the queue was still changing after {rounds} rounds; what is pending may yet be placed"
+        yield InputWarning("RoundLimit", "", message)
+    for workload in change.workloads:
+        if workload.unseen:
+            message = (
+                "the snapshot holds only what scheduling reads, so whether"
+                f" {listing(workload.unseen)} is new cannot be seen; --rollout always rolls the workload all the same"
+            )
+            yield InputWarning("UnseenFields", workload.key, message)
+    for key, number in _untried(change):
+        yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
+
+
+def _untried(change: CarriedOut) -> Iterator[tuple[str, int]]:
+    """Yield the workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
+    pending = Counter(pod.workload for pod in change.after if pod.node is None)
+    for workload in change.workloads:
+        if workload.pending > pending[workload.key]:
+            yield workload.key, workload.pending - pending[workload.key]
+
+
+class ChangedPods:
+    """The pods of a change as a report lists them."""
+
+    def __init__(self, base: Base, change: CarriedOut, nodes: NodesShown, decisions: Decisions | None = None) -> None:
+        self._simulation = change.simulation
+        self._nodes = nodes
+        self._decisions = decisions or Decisions()
+        self.origins = self._decisions.origins
+        self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
+        self._decided: dict[_End, int] = {}
+        self._n_decided = [0, 0]  # of pods that go anywhere, and of daemon sets
+        self.replacements = Replacements(base, change)
+        self._rollouts = rollout_remedies(change)
+        #: the replacements as documents
+        changes = with_siblings(
+            [self._change(replacement) for replacement in self.replacements.all], self._simulation.session.cluster
+        )
+        self.changes = held_back(self._simulation, changes)
+
+    def _change(self, replacement: Replacement) -> PodChange:
+        removed, added = replacement.removed, replacement.added
+        owner = WorkloadRef.parse(replacement.workload)
+        by = removed.by if removed is not None else None
+        waits = added is not None and not added.node
+        return PodChange(
+            action=replacement.action,
+            pod=replacement.pod,
+            workload="" if owner.kind == "Pod" else owner.short,
+            from_node=None if removed is None else removed.node,
+            to_node=None if added is None else added.node or None,
+            by=by,
+            recreated_as=None if added is None or added.key == replacement.pod else added.key,
+            outcome=self.replacements.outcome_of(added) if added is not None and waits else "",
+            reason=self._reason(replacement),
+            attempt=None if added is None else self._placement(added),
+            because="" if removed is None or by is not None else removed.because,
+            caused_by=self.replacements.caused_by(replacement),
+        )
+
+    def _reason(self, replacement: Replacement) -> str:
+        if replacement.is_circling:
+            return KEEPS_BEING_EVICTED
+        added = replacement.added
+        return "" if added is None or added.node else self.replacements.message_of(added)
+
+    def _placement(self, pod: ObservedPod) -> int | None:
+        """Return the index in `placements` of the last decision about a pod."""
+        if pod.node:
+            placed = self._decisions.placed.get(pod.key)
+            is_same = placed is not None and placed.node == pod.node
+            outline = PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
+            self.placements.append(placed if placed is not None and is_same else outline)
+            return len(self.placements) - 1
+        like = self._end_of(pod)
+        is_daemon = bool(like[1])
+        if like not in self._decided and self._n_decided[is_daemon] < (_MOST_DECIDED, _MOST_DAEMONS)[is_daemon]:
+            self._n_decided[is_daemon] += 1
+            session = self._simulation.session
+            replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
+            placement = pending_placement(self._simulation, pod.row, replicas)
+            if placement.outcome is not Outcome.SCHEDULED:
+                document = placement.to_document(self._decisions.nodes_of.get(pod.key, self._nodes))
+                owner = self._simulation.owner(pod.row)
+                remedy = None if owner is None else self._rollouts.get(owner.workload.key)
+                if remedy is not None:
+                    document = replace(document, remedies=(remedy, *(document.remedies or ())))
+                self.placements.append(replace(document, pod=self._ref(pod)))
+                self._decided[like] = len(self.placements) - 1
+        return self._decided.get(like)
+
+    def _end_of(self, pod: ObservedPod) -> _End:
+        """Return the key of pods that share a diagnosis.
+
+        The jobs of one cron job make the same pods, but the revisions of a Deployment do not.
+        """
+        owner = self._simulation.owner(pod.row)
+        message = self.replacements.message_of(pod)
+        if owner is None:
+            return "", "", message
+        return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, pod.target, message
+
+    @cached_property
+    def _waiting(self) -> Counter[_End]:
+        """Key of `_end_of` -> number of pending pods."""
+        return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
+
+    def _ref(self, pod: ObservedPod) -> PodRef:
+        info = self._simulation.session.cluster.pods.infos[pod.row]
+        origin = self._decisions.origins.get(self._simulation.workload_of(pod), UNSET)
+        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)

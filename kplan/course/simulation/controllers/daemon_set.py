@@ -1,0 +1,321 @@
+"""The DaemonSet controller: whether a node should run a pod, how a rollout replaces it, and the actions for all nodes.
+
+Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go findUpdatedPodsOnNode,
+rollingUpdate.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+
+import msgspec
+
+from kplan.api.meta import IntOrString
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
+
+ON_DELETE = "OnDelete"
+ROLLING_UPDATE = "RollingUpdate"
+
+BURST_REPLICAS = 250
+"""How many pods at most are created, and as many deleted, in one sync."""
+
+
+class WantedDaemonSet(msgspec.Struct, frozen=True):
+    """What a daemon set wants."""
+
+    revision: str  #: revision of its current template
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
+    max_surge: IntOrString = 0
+    max_unavailable: IntOrString = 1
+
+    @property
+    def allows_surge(self) -> bool:
+        """Whether a node may have an old and a new pod for a while."""
+        return self.strategy == ROLLING_UPDATE and self.max_surge not in (0, "0%")
+
+
+class Eligibility(msgspec.Struct, frozen=True):
+    """Whether a node should get a daemon pod, and whether one that runs there may stay."""
+
+    should_run: bool
+    may_stay: bool
+
+
+NOT_HERE = Eligibility(should_run=False, may_stay=False)
+
+
+def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
+    """Return the actions after which a node has the one pod that it should have, or none.
+
+    A pod that is terminating is left alone; without surge its successor is created when it is gone.
+    """
+    if not pods:
+        return [Create("the node has none", wanted.revision, node=node)] if eligible.should_run else []
+    if not eligible.may_stay:
+        return [Delete(pod, "not meant for this node") for pod in pods if not pod.is_terminating]
+    staying = [pod for pod in pods if not pod.is_terminating]
+    ended = [pod for pod in staying if pod.phase in ("Failed", "Succeeded")]
+    actions: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
+    running = [pod for pod in staying if pod not in ended]
+    running.sort(key=lambda pod: (not pod.node, pod.created, pod.name))
+    if not wanted.allows_surge:
+        return actions + [Delete(pod, "one pod a node") for pod in running[1:]]
+    if not running:
+        return [*actions, Create("the node has none", wanted.revision, node=node)] if eligible.should_run else actions
+    return actions + _prune(wanted, running)
+
+
+def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Action]:
+    """Keep an old and a new pod only while the old one is ready and the new one is not available."""
+    if len(running) <= 1:
+        return []
+    new = next((pod for pod in running if pod.revision == wanted.revision), None)
+    old = next((pod for pod in running if pod.revision != wanted.revision), None)
+    actions: list[Action] = [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
+    if new is not None and old is not None and (not old.is_ready or new.is_available):
+        actions.append(Delete(old, "the new pod is ready" if old.is_ready else "not ready, and replaced"))
+    return actions
+
+
+class Role(enum.Enum):
+    """What a rollout does on a node that needs no other action."""
+
+    FINE = enum.auto()  #: nothing
+    WAITING = enum.auto()  #: nothing yet: its new pod is not ready, or there are too many; counts against the limit
+    DUE = enum.auto()  #: delete the old pod; counts against maxUnavailable, as it is not ready
+    CANDIDATE = enum.auto()  #: replace the old pod, or create a new one beside it, as far as the limit allows
+    SERVED = enum.auto()  #: delete the old pod, as the new one is ready
+    MISPLACED = enum.auto()  #: delete the old pod, as far as more are ready than are wanted
+    BROKEN = enum.auto()  #: create a new pod beside the old one, which is not ready
+
+
+class NodeProgress(msgspec.Struct, frozen=True):
+    """How a rollout stands on one node."""
+
+    role: Role
+    old: ObservedPod | None = None
+    is_available: bool = False  #: the old pod is ready, or the new one where there is no old one
+
+
+def _split(
+    wanted: WantedDaemonSet, pods: Collection[ObservedPod]
+) -> tuple[ObservedPod | None, ObservedPod | None] | None:
+    """Return a node's new and its old pod; None where it has several of either. Upstream: findUpdatedPodsOnNode."""
+    staying = [pod for pod in pods if not pod.is_terminating]
+    new = [pod for pod in staying if pod.revision == wanted.revision]
+    old = [pod for pod in staying if pod.revision != wanted.revision]
+    if len(new) > 1 or len(old) > 1:
+        return None
+    return next(iter(new), None), next(iter(old), None)
+
+
+def node_progress(
+    wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
+) -> NodeProgress:
+    """Return how a rollout stands on a node that has pods of the set."""
+    split = _split(wanted, pods)
+    if split is None:
+        return NodeProgress(Role.WAITING)
+    return _surging(eligible, *split) if surges else _replacing(*split)
+
+
+def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
+    """Delete old pods first, as many as may be unavailable at a time; new pods take their place."""
+    if (new is None) == (old is None) or (new is not None and not new.is_available):
+        return NodeProgress(Role.WAITING)
+    if old is None:
+        return NodeProgress(Role.FINE)
+    return NodeProgress(Role.CANDIDATE if old.is_available else Role.DUE, old)
+
+
+def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
+    """Create new pods beside old ones, as many at a time as the surge allows; old ones go when new ones are ready."""
+    first = old or new
+    is_available = first is not None and first.is_available
+    if old is None:
+        role = Role.FINE
+    elif new is not None:
+        role = Role.SERVED if new.is_available else Role.WAITING
+    elif not eligible.should_run:
+        role = Role.MISPLACED if old.is_available else Role.SERVED
+    else:
+        role = Role.CANDIDATE if old.is_available else Role.BROKEN
+    return NodeProgress(role, old, is_available)
+
+
+class DaemonLedger:
+    """A daemon set's nodes, each with its actions.
+
+    Upstream looks at every node in every sync; here a sync costs what has changed since the last one, and returns the
+    same actions in the same order.
+
+    Parameters
+    ----------
+    nodes : every node of the cluster by name
+    pods : node -> the set's pods that run there or are meant for it
+    """
+
+    def __init__(
+        self, wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
+    ) -> None:
+        self.wanted = wanted
+        self.nodes = nodes
+        self.desired = sum(eligible.should_run for eligible in nodes.values())  #: how many nodes should have a pod
+        self._surge = scaled(wanted.max_surge, self.desired, round_up=True)
+        self._unavailable = scaled(wanted.max_unavailable, self.desired, round_up=True)
+        if self.desired > 0 and self._surge == 0 and self._unavailable == 0:
+            self._unavailable = 1
+        self._order = {node: place for place, node in enumerate(nodes)}
+        self._added: dict[str, int] = {}  # node -> in which order nodes came to have pods
+        self._n_added = 0
+        self._due: dict[str, list[Action]] = {}
+        self._due_here: list[tuple[int, str]] = []  # a heap of the nodes of the cluster among them, with stale entries
+        self._in_due_heap: set[str] = set()
+        self._due_gone: set[str] = set()  # those that are no nodes of the cluster
+        self._n_due: Counter[type[Action]] = Counter()  # how many of the actions on these are of which kind
+        self._progress: dict[str, NodeProgress] = {}
+        self._by_role: dict[Role, dict[str, NodeProgress]] = {role: {} for role in Role}
+        self._n_available = 0
+        self._candidates: list[tuple[int, str]] = []  # a heap, with stale entries
+        self._in_heap: set[tuple[int, str]] = set()
+        for node, theirs in pods.items():
+            self.note(node, theirs)
+        for node in nodes:
+            if node not in pods:
+                self.note(node, ())
+
+    def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
+        eligible = self.nodes.get(node)
+        if not node:
+            due: list[Action] = []  # pods that it took over and that tell no node
+        elif eligible is None:
+            due = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
+        else:
+            due = manage(self.wanted, node, eligible, pods)
+        self._set_due(node, due)
+        self._forget_progress(node)
+        if not pods:
+            self._added.pop(node, None)
+            return
+        if node not in self._added:
+            self._n_added += 1
+            self._added[node] = self._n_added
+        self._set_progress(node, node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+
+    def _set_due(self, node: str, due: list[Action]) -> None:
+        place = self._order.get(node)
+        if place is not None:
+            for action in self._due.get(node, ()):
+                self._n_due[type(action)] -= 1
+            for action in due:
+                self._n_due[type(action)] += 1
+        if not due:
+            self._due.pop(node, None)
+            self._due_gone.discard(node)
+            return
+        self._due[node] = due
+        if place is None:
+            self._due_gone.add(node)
+        elif node not in self._in_due_heap:
+            heapq.heappush(self._due_here, (place, node))
+            self._in_due_heap.add(node)
+
+    def _forget_progress(self, node: str) -> None:
+        known = self._progress.pop(node, None)
+        if known is not None:
+            del self._by_role[known.role][node]
+            self._n_available -= known.is_available
+
+    def _set_progress(self, node: str, now: NodeProgress) -> None:
+        self._progress[node] = self._by_role[now.role][node] = now
+        self._n_available += now.is_available
+        entry = (self._added[node], node)
+        if now.role is Role.CANDIDATE and entry not in self._in_heap:
+            heapq.heappush(self._candidates, entry)
+            self._in_heap.add(entry)
+
+    def actions(self, draws: Random | None = None) -> list[Action]:
+        """Return which pods to create or delete next; a further call goes on from there.
+
+        The controller walks through a Go map of nodes: `draws` decides which of them come first, else their order does.
+        """
+        actions = self._first_due_here()
+        gone = sorted(self._due_gone, key=self._added.__getitem__)
+        actions += [action for node in gone for action in self._due[node]]
+        if not actions and self.wanted.strategy != ON_DELETE:
+            actions = self._roll_surging(draws) if self._surge else self._roll_replacing(draws)
+        return _in_one_go(actions)
+
+    def _first_due_here(self) -> list[Action]:
+        """Return what is due on nodes of the cluster, in their order: at least as much as one sync carries out."""
+        enough = {kind: min(n, BURST_REPLICAS) for kind, n in self._n_due.items()}
+        passed: list[tuple[int, str]] = []
+        actions: list[Action] = []
+        n_seen: Counter[type[Action]] = Counter()
+        while self._due_here and any(n_seen[kind] < n for kind, n in enough.items()):
+            entry = heapq.heappop(self._due_here)
+            due = self._due.get(entry[1])
+            if due is None:
+                self._in_due_heap.discard(entry[1])
+                continue
+            passed.append(entry)
+            actions += due
+            n_seen.update(map(type, due))
+        for entry in passed:
+            heapq.heappush(self._due_here, entry)
+        return actions
+
+    def _roll_replacing(self, draws: Random | None) -> list[Action]:
+        unfit = self._nodes_in(Role.DUE)
+        n_unavailable = len(unfit) + len(self._by_role[Role.WAITING])
+        because = f"maxUnavailable {self._unavailable}"
+        return self._deletions((*unfit, *self._first_candidates(self._unavailable - n_unavailable, draws)), because)
+
+    def _roll_surging(self, draws: Random | None) -> list[Action]:
+        because = f"maxSurge {self._surge}"
+        misplaced = _some(self._nodes_in(Role.MISPLACED), max(self._n_available - self.desired, 0), draws)
+        deletions = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
+        chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]), draws)
+        revision = self.wanted.revision
+        return [*deletions, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
+
+    def _deletions(self, nodes: Sequence[str], because: str) -> list[Action]:
+        pods = (self._progress[node].old for node in nodes)
+        return [Delete(pod, because) for pod in pods if pod is not None]
+
+    def _nodes_in(self, role: Role) -> list[str]:
+        return sorted(self._by_role[role], key=self._added.__getitem__)
+
+    def _first_candidates(self, n_wanted: int, draws: Random | None) -> list[str]:
+        candidates = self._by_role[Role.CANDIDATE]
+        if draws is not None:
+            return _some(self._nodes_in(Role.CANDIDATE), n_wanted, draws)
+        chosen: list[tuple[int, str]] = []
+        while self._candidates and len(chosen) < n_wanted:
+            added, node = entry = heapq.heappop(self._candidates)
+            if node in candidates and self._added[node] == added:
+                chosen.append(entry)
+            else:
+                self._in_heap.discard(entry)
+        for entry in chosen:
+            heapq.heappush(self._candidates, entry)
+        return [node for _, node in chosen]
+
+
+def _some(nodes: Sequence[str], n: int, draws: Random | None) -> list[str]:
+    """Return so many of some nodes: the first, or drawn ones."""
+    if draws is None or not 0 < n < len(nodes):
+        return list(nodes[: max(n, 0)])
+    left = list(nodes)
+    return [left.pop(draws.randrange(len(left))) for _ in range(n)]
+
+
+def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
+    """Return the first actions, creations before deletions, as many as the controller carries out in one sync."""
+    creations = [action for action in wanted if isinstance(action, Create)]
+    deletions = [action for action in wanted if isinstance(action, Delete)]
+    return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]

@@ -1,0 +1,209 @@
+"""The Job controller: a number of pods at a time until enough have succeeded.
+
+Which exit code a container that is told to go ends with is up to its program; here it is that of a program which
+SIGTERM ends. `Failure.is_assumed` says where that decides.
+
+Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go,
+indexed_job_utils.go, pod_failure_policy.go matchPodFailurePolicy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random
+
+import msgspec
+
+from kplan.api.workloads import OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from kplan.course.simulation.controllers.ranking import youngest_first
+
+DEFAULT_BACKOFF_LIMIT = 6
+NO_BACKOFF_LIMIT = 2**31 - 1
+FIRST_BACKOFF = 10.0
+MAX_BACKOFF = 600.0
+"""Seconds that a job waits after a failure before it creates the next pod; doubled with each further failure."""
+
+MAX_AT_A_TIME = 500
+
+
+class SuccessRule(msgspec.Struct, frozen=True):
+    """Which indexes, or how many of them, are enough for success."""
+
+    indexes: frozenset[int] | None = None  #: None for all
+    count: int | None = None  #: how many of these; None for all of them
+
+    def is_met_by(self, completed: frozenset[int]) -> bool:
+        """Tell whether enough indexes are among those that are completed."""
+        if self.indexes is None:
+            return self.count is not None and len(completed) >= self.count
+        n = len(self.indexes & completed)
+        return bool(self.indexes) and (n == len(self.indexes) or (self.count is not None and n >= self.count))
+
+
+class WantedJob(msgspec.Struct, frozen=True):
+    """What a job wants."""
+
+    parallelism: int = 1
+    completions: int | None = 1  #: None where one success of any pod is enough
+    is_indexed: bool = False
+    is_suspended: bool = False
+    is_over: bool = False
+    backoff_limit: int = DEFAULT_BACKOFF_LIMIT
+    #: succeeded, failed: how many pods have succeeded and failed so far
+    succeeded: int = 0
+    failed: int = 0
+    completed_indexes: frozenset[int] = frozenset()  #: in an indexed job
+    is_stopped: bool = False  #: its conditions say that it is being ended, so that no pod of it may run on
+    #: how often each index may fail; None where failures are counted for the whole job
+    backoff_limit_per_index: int | None = None
+    max_failed: int | None = None  #: how many indexes may fail for good; None for any number
+    failed_indexes: frozenset[int] = frozenset()  #: indexes that have failed for good
+    is_overdue: bool = False  #: it has been active for longer than ``activeDeadlineSeconds``
+    failed_by_policy: str = ""  #: which rule of its ``podFailurePolicy`` has ended it; empty for none
+    success_rules: tuple[SuccessRule, ...] = ()  #: of which one is enough
+
+    @property
+    def why_failed(self) -> str:
+        """Why it has failed; empty where it has not, or where that is over."""
+        if self.failed_by_policy:
+            return self.failed_by_policy
+        if self.failed > self.backoff_limit:
+            return "Job has reached the specified backoff limit"
+        if self.is_overdue:
+            return "Job was active longer than specified deadline"
+        n = len(self.failed_indexes)
+        if self.max_failed is not None and n > self.max_failed:
+            return "Job has exceeded the specified maximal number of failed indexes"
+        if n and n + self.succeeded >= (self.completions or 0):
+            return "Job has failed indexes"
+        return ""
+
+    @property
+    def why_succeeded(self) -> str:
+        """Why it has succeeded before all its pods have; empty where it has not. Upstream: matchSuccessPolicy."""
+        if self.is_indexed and self.completed_indexes:
+            for index, rule in enumerate(self.success_rules):
+                if rule.is_met_by(self.completed_indexes):
+                    return f"Matched rules at index {index}"
+        return ""
+
+    @property
+    def why_ended(self) -> str:
+        """Why no pod of it may run on; empty where they may."""
+        return "the Job is being ended" if self.is_stopped else self.why_failed or self.why_succeeded
+
+
+def actions(
+    wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0, draws: Random | None = None
+) -> list[Action]:
+    """Return which pods to create or delete next.
+
+    Parameters
+    ----------
+    pods : the job's active pods
+    n_awaited : terminating pods that are replaced only when they have ended (podReplacementPolicy Failed)
+    draws : of the order of pods that are equal for the controller; None for a fixed one
+    """
+    if wanted.is_over:
+        return []
+    why = wanted.why_ended
+    if why:
+        return [Delete(pod, why) for pod in pods]
+    if wanted.is_suspended:
+        return [Delete(pod, "suspended") for pod in pods]
+    active = _wanted_active(wanted, len(pods))
+    leaving = _surplus(wanted, pods, max(len(pods) - active, 0), draws)
+    if leaving:
+        return [Delete(pod, f"{active} wanted at a time") for pod in leaving[:MAX_AT_A_TIME]]
+    missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
+    because = f"{active} wanted at a time"
+    if not wanted.is_indexed:
+        return [Create(because)] * max(missing, 0)
+    used = {pod.index for pod in pods} | wanted.completed_indexes | wanted.failed_indexes
+    free = (index for index in range(wanted.completions or 0) if index not in used)
+    return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
+
+
+def _wanted_active(wanted: WantedJob, n_active: int) -> int:
+    if wanted.completions is None:
+        return n_active if wanted.succeeded else wanted.parallelism
+    return max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
+
+
+def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Random | None) -> list[ObservedPod]:
+    """Return the pods to delete: duplicates of an index first, then those that have got least far."""
+    duplicates: list[ObservedPod] = []
+    rest = list(pods)
+    if wanted.is_indexed:
+        by_index: dict[int | None, list[ObservedPod]] = {}
+        for pod in pods:
+            by_index.setdefault(pod.index, []).append(pod)
+        for index, theirs in by_index.items():
+            is_number = index is not None and index < (wanted.completions or 0)
+            duplicates += youngest_first(theirs, len(theirs) - is_number, draws)
+        rest = [pod for pod in pods if pod not in duplicates]
+    if len(duplicates) >= n:
+        return duplicates
+    return [*duplicates, *youngest_first(rest, n - len(duplicates), draws)]
+
+
+def backoff(failures: int) -> float:
+    """Return how many seconds a job waits after so many failures since its last success."""
+    if failures <= 0:
+        return 0.0
+    return min(FIRST_BACKOFF * float(1 << min(failures - 1, 16)), MAX_BACKOFF)
+
+
+EXIT_CODE = 143
+"""128 + SIGTERM."""
+
+FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
+_CONDITION = ("DisruptionTarget", "True")
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What a failed pod means for its job."""
+
+    is_counted: bool = True  #: it counts against the limits of failures
+    fails_index: bool = False  #: its index has failed for good
+    fails_job: str = ""  #: why the job has failed; empty where it has not
+    is_assumed: bool = False  #: that depends on the exit code of a container
+
+
+def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tuple[str, ...] = ()) -> Failure:
+    """Return what it means for a job that a pod of it, which was told to go, has failed.
+
+    Parameters
+    ----------
+    containers : names of the pod's containers
+    """
+    for index, rule in enumerate(policy.rules if policy is not None else ()):
+        container = _container(rule.on_exit_codes, containers)
+        if rule.on_exit_codes is not None:
+            if not container:
+                continue
+            how = f"Container {container} for pod {pod.key} failed with exit code {EXIT_CODE}"
+        elif _is_about_disruption(rule) and not pod.is_deleted:
+            how = f"Pod {pod.key} has condition {_CONDITION[0]}"
+        else:
+            continue
+        why = f"{how} matching {FAIL_JOB} rule at index {index}"
+        return Failure(
+            rule.action != IGNORE,
+            rule.action == FAIL_INDEX,
+            why if rule.action == FAIL_JOB else "",
+            is_assumed=bool(container),
+        )
+    return Failure()
+
+
+def _is_about_disruption(rule: PodFailurePolicyRule) -> bool:
+    return any((pattern.type, pattern.status) == _CONDITION for pattern in rule.on_pod_conditions)
+
+
+def _container(wanted: OnExitCodes | None, containers: tuple[str, ...]) -> str:
+    """Return the first container whose exit code a rule is for; empty for none."""
+    if wanted is None or (EXIT_CODE in wanted.values) is not (wanted.operator == "In"):
+        return ""
+    return next((name for name in containers if wanted.container_name in (None, name)), "")

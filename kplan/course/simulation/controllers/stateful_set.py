@@ -1,0 +1,159 @@
+"""The StatefulSet controller: pods with ordinals, one after the other or all at once.
+
+Upstream: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet, processReplica, processCondemned,
+updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod. The update strategy
+Recreate of 1.37 follows KEP-3541 and its documentation, and was not compared with the controller's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from kplan.api.meta import IntOrString
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
+
+ON_DELETE = "OnDelete"
+ROLLING_UPDATE = "RollingUpdate"
+RECREATE = "Recreate"
+PARALLEL = "Parallel"
+
+MAX_AT_A_TIME = 500
+"""How many pods at most are created in one sync; it bounds the work for sets of any size."""
+
+_ENDED = ("Failed", "Succeeded")
+
+Pods = Mapping[int, ObservedPod]
+
+
+class WantedStatefulSet(msgspec.Struct, frozen=True):
+    """What a stateful set wants."""
+
+    replicas: int
+    start: int = 0  #: ordinal of the first pod
+    is_ordered: bool = True  #: OrderedReady; otherwise Parallel
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate, OnDelete or Recreate
+    partition: int = 0  #: pods below this ordinal keep the current revision
+    #: current, update: the revision before a rolling update, and the one after it
+    current: str = ""
+    update: str = ""
+    #: how many pods may be unavailable during an update; None for one at a time, without MaxUnavailableStatefulSet
+    max_unavailable: IntOrString | None = None
+
+    def revision_of(self, ordinal: int) -> str:
+        """Return the revision at which a missing pod is created."""
+        keeps_current = self.strategy == ROLLING_UPDATE and ordinal < self.start + self.partition
+        return self.current if keeps_current else self.update
+
+
+def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Action]:
+    """Return which pods to create or delete next; a further call goes on from there.
+
+    Parameters
+    ----------
+    pods : all pods of the set; one that is terminating keeps its name, so that its successor waits for it to be gone
+    """
+    stale = [pod for pod in pods if pod.revision != wanted.update] if wanted.strategy == RECREATE else []
+    if stale:
+        return _recreate(wanted, stale)
+    ordinals = range(wanted.start, wanted.start + wanted.replicas)
+    by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
+    condemned = sorted(
+        (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
+    )
+    misfits = (ordinal for ordinal, pod in by_ordinal.items() if ordinal in ordinals and _is_misfit(pod))
+    misfit = min(misfits, default=None)
+    if misfit is not None:
+        # The controller fails to update it, sync after sync, and comes no further.
+        return _live(wanted, ordinals[: _batch_end(wanted, misfit - wanted.start)], by_ordinal)
+    actions = _live(wanted, ordinals, by_ordinal)
+    if not wanted.is_ordered:
+        surplus = [Delete(pod, _surplus(wanted)) for pod in condemned if not pod.is_terminating]
+        return [*actions, *surplus, *_update(wanted, ordinals, by_ordinal)]
+    if actions or not all(_is_available(by_ordinal.get(ordinal)) for ordinal in ordinals):
+        return actions
+    return _shrink(wanted, condemned) if condemned else _update(wanted, ordinals, by_ordinal)
+
+
+def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
+    """Create missing pods, and delete ended ones so that they are recreated; OrderedReady stops at the first gap."""
+    actions: list[Action] = []
+    for ordinal in ordinals:
+        pod = by_ordinal.get(ordinal)
+        if pod is None:
+            actions.append(Create(f"pod {ordinal} is missing", wanted.revision_of(ordinal), ordinal))
+        elif pod.phase in _ENDED and not pod.is_terminating:
+            actions.append(Delete(pod, f"it has ended ({pod.phase})"))
+        elif _is_available(pod) or not wanted.is_ordered:
+            continue
+        if wanted.is_ordered or len(actions) == MAX_AT_A_TIME:
+            break
+    return actions
+
+
+def _is_misfit(pod: ObservedPod) -> bool:
+    return pod.is_misfit and not pod.is_terminating and pod.phase not in _ENDED
+
+
+def _batch_end(wanted: WantedStatefulSet, place: int) -> int:
+    """Return up to where a sync goes that fails at a pod: to this one, or to the end of its batch (slowStartBatch)."""
+    return place if wanted.is_ordered else 2 ** (place + 1).bit_length() - 1
+
+
+def _surplus(wanted: WantedStatefulSet) -> str:
+    return f"{wanted.replicas} wanted"
+
+
+def _is_available(pod: ObservedPod | None) -> bool:
+    return pod is not None and pod.is_available and pod.phase not in _ENDED
+
+
+def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
+    """Delete the surplus pod with the highest ordinal, unless a lower surplus pod has to become available first."""
+    first, *rest = condemned
+    if first.is_terminating or (not first.is_available and not all(map(_is_available, rest))):
+        return []
+    return [Delete(first, _surplus(wanted))]
+
+
+def _recreate(wanted: WantedStatefulSet, stale: Sequence[ObservedPod]) -> list[Action]:
+    """Delete all pods of an old revision at once, whatever their state and the policy, surplus pods with them.
+
+    Until all are gone nothing else happens. The new pods are created as the pod management policy says.
+    """
+    present = sorted((pod for pod in stale if not pod.is_terminating), key=lambda pod: -(pod.index or 0))
+    return [Delete(pod, f"Recreate, revision {wanted.update}") for pod in present]
+
+
+def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
+    """Delete a pod of an old revision, the highest ordinal first, when the pods above it are available."""
+    if wanted.strategy != ROLLING_UPDATE:
+        return []
+    if wanted.max_unavailable is not None:
+        return _update_several(wanted, ordinals, by_ordinal, wanted.max_unavailable)
+    for ordinal in reversed(ordinals[wanted.partition :]):
+        pod = by_ordinal.get(ordinal)
+        if pod is None or pod.phase in _ENDED:
+            return []
+        if pod.revision != wanted.update and not pod.is_terminating:
+            return [Delete(pod, f"revision {wanted.update}")]
+        if not pod.is_available:
+            return []
+    return []
+
+
+def _update_several(
+    wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods, max_unavailable: IntOrString
+) -> list[Action]:
+    """Delete pods of an old revision, the highest ordinals first, as many more as may be unavailable."""
+    limit = max(scaled(max_unavailable, wanted.replicas, round_up=False), 1)
+    present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
+    n = limit - (wanted.replicas - sum(map(_is_available, present)))
+    targets = ordinals[wanted.partition :]
+    stale = [
+        pod
+        for pod in present
+        if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update and not pod.is_terminating
+    ]
+    return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]

@@ -1,0 +1,150 @@
+"""Cron jobs that run by their schedule in a simulation with a clock.
+
+Upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kplan.admission.admit import Named
+from kplan.admission.validation.jobs import Schedule, parse_schedule
+from kplan.api.meta import PlainMeta, controller_of
+from kplan.api.names import WorkloadRef
+from kplan.api.workloads import CronJob, Job
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.loop import Simulation
+from kplan.documents.change import StepEvent
+from kplan.workloads.expansion import labelled_job
+
+FORBID = "Forbid"
+REPLACE = "Replace"
+
+DELTA_SECONDS = 0.1
+"""The controller looks so long after the time of the schedule. Upstream: nextScheduleDelta."""
+
+MAX_RUNS = 200_000
+"""So many runs are started at most."""
+
+
+class _Cron(msgspec.Struct):
+    """A cron job with the jobs that it has made."""
+
+    obj: CronJob
+    ref: WorkloadRef
+    schedule: Schedule
+    active: dict[str, JobState]
+    missed: float | None = None  #: the last time at which it could not run, as a job of it was still active
+
+
+class CronJobs:
+    """Starts the runs of cron jobs.
+
+    Parameters
+    ----------
+    as_stored : completes a job as the API server does
+    until : time after which no run is started
+    templates : CronJob/NAMESPACE/NAME -> the template of its pods with all fields, where these are known
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        cron_jobs: Iterable[CronJob],
+        jobs: Iterable[Job],
+        as_stored: Callable[[Job], Job],
+        *,
+        until: float,
+        templates: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self._simulation = simulation
+        self._templates = templates
+        self._as_stored = as_stored
+        self._until = until
+        self._cron_of: dict[str, _Cron] = {}
+        self._n_runs = 0
+        crons: dict[str, _Cron] = {}
+        for obj in cron_jobs:
+            schedule = parse_schedule(obj.spec.schedule)
+            if schedule is not None and not obj.spec.suspend:
+                metadata = obj.metadata
+                ref = WorkloadRef("CronJob", metadata.namespace, metadata.name, metadata.uid, "batch/v1")
+                crons[ref.key] = _Cron(obj, ref, schedule, {})
+        for job in jobs:
+            owner = controller_of(job.metadata)
+            cron = crons.get(f"CronJob/{job.metadata.namespace}/{owner.name}") if owner is not None else None
+            state = simulation.workloads.owner(f"Job/{job.metadata.key}")
+            if cron is not None and isinstance(state, JobState) and not state.wanted.is_over:
+                cron.active[state.ref.key] = state
+                self._cron_of[state.ref.key] = cron
+        simulation.on_job_over = self._over
+        for cron in crons.values():
+            self._post(cron)
+
+    def _post(self, cron: _Cron) -> None:
+        """Have the next run start at its time."""
+        now = datetime.fromtimestamp(self._simulation.now, UTC)
+        following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
+        if following is not None and following.timestamp() <= self._until and self._n_runs < MAX_RUNS:
+            at = following.timestamp()
+            self._simulation.timers.post(at + DELTA_SECONDS, lambda: self._due(cron, at))
+
+    def _due(self, cron: _Cron, at: float) -> None:
+        policy = cron.obj.spec.concurrency_policy
+        if policy == FORBID and cron.active:
+            cron.missed = at
+        else:
+            if policy == REPLACE:
+                self._replace(cron)
+            self._start(cron, at)
+        self._post(cron)
+
+    def _replace(self, cron: _Cron) -> None:
+        """Delete the jobs that are still active, with their pods."""
+        for key, state in tuple(cron.active.items()):
+            for pod in tuple(state.pods.values()):
+                self._simulation.remove(pod, StepEvent.DELETED, "replaced by the next run", by_owner=True)
+            state.wanted = msgspec.structs.replace(state.wanted, is_over=True)
+            del cron.active[key]
+
+    def _over(self, job: JobState) -> None:
+        """Start the run that was missed meanwhile, as the controller does when it sees that a job is over."""
+        cron = self._cron_of.pop(job.ref.key, None)
+        if cron is None:
+            return
+        cron.active.pop(job.ref.key, None)
+        missed, cron.missed = cron.missed, None
+        deadline = cron.obj.spec.starting_deadline_seconds
+        is_late = missed is not None and deadline is not None and missed + deadline < self._simulation.now
+        if missed is not None and not cron.active and not is_late:
+            self._start(cron, missed)
+
+    def _start(self, cron: _Cron, at: float) -> None:
+        simulation, ref = self._simulation, cron.ref
+        self._n_runs += 1
+        name = f"{ref.name}-{int(at) // 60}"
+        refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
+        if refusal:
+            simulation.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
+            return
+        template = cron.obj.spec.job_template
+        metadata = PlainMeta(
+            name=name,
+            namespace=ref.namespace,
+            uid=f"{ref.namespace}/{name}",
+            labels=template.metadata.labels,
+            owner_references=(ref.as_controller,),
+        )
+        job = self._as_stored(labelled_job(Job(metadata=metadata, spec=template.spec)))
+        whole, known = self._templates.get(ref.key), simulation.workloads.templates
+        if whole is not None and known.whole(job.spec.template) is None:
+            known.note_whole(job.spec.template, whole)
+        state = simulation.workloads.add_job(job)
+        state.parent, state.has_clock = ref, True
+        cron.active[state.ref.key] = state
+        self._cron_of[state.ref.key] = cron
+        simulation.enqueue(state)

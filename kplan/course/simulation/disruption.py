@@ -1,0 +1,250 @@
+"""How many disruptions budgets allow, and whether the eviction API evicts a pod.
+
+Upstream: pkg/controller/disruption/disruption.go trySync, getExpectedPodCount;
+pkg/registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.labels import Selector, valid_selector
+from kplan.api.meta import IntOrString
+from kplan.api.workloads import PodDisruptionBudget
+from kplan.course.simulation.controllers.observed import ObservedPod, scaled
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner
+from kplan.rules.pod_info import PodInfo
+
+VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
+SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+ALWAYS_ALLOW = "AlwaysAllow"
+SYNC_FAILED = "SyncFailed"
+
+FindOwner = Callable[[str], Owner | None]
+
+
+class BudgetState(msgspec.Struct):
+    """A budget with the pods that it covers."""
+
+    namespace: str
+    name: str
+    selector: Selector
+    min_available: IntOrString | None
+    max_unavailable: IntOrString | None
+    evicts_unhealthy: bool
+    find: FindOwner  #: looks up an owner by its key
+    #: how many pods the disruption controller expected last; it knows controllers that kplan does not
+    recorded: int | None = None
+    pods: dict[int, ObservedPod] = {}  #: row -> covered pod
+    owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
+    n_owned: Counter[str | None] = msgspec.field(default_factory=Counter)  #: how many pods each of them has
+    healthy: int = 0  #: how many covered pods are ready
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def expected(self) -> int | None:
+        """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
+        if self.max_unavailable is None and not isinstance(self.min_available, str):
+            return 0 if self.min_available is None else len(self.pods)
+        owners = [self.find(key) for key in self.n_owned if key is not None]
+        if any(isinstance(owner, JobState | DaemonSetState) for owner in owners):
+            return None  # neither has a scale subresource, which the controller needs
+        if any(isinstance(owner, ForeignState) for owner in owners):
+            return self.recorded
+        # Replica sets of one deployment share its scale.
+        return sum({owner.workload.key: owner.scale for owner in owners if owner is not None}.values())
+
+    @property
+    def desired(self) -> int:
+        """How many must stay healthy."""
+        total = self.expected or 0
+        if self.max_unavailable is not None:
+            return max(total - scaled(self.max_unavailable, total, round_up=True), 0)
+        return 0 if self.min_available is None else scaled(self.min_available, total, round_up=True)
+
+    @property
+    def allowed(self) -> int:
+        expected = self.expected
+        return max(self.healthy - self.desired, 0) if expected else 0
+
+    def copy(self, find: FindOwner) -> BudgetState:
+        """Return a copy, whose pods come and go without a change to this one."""
+        pods, owner_of, n_owned = self.pods.copy(), self.owner_of.copy(), self.n_owned.copy()
+        return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned)
+
+    def add(self, pod: ObservedPod, owner: str | None) -> None:
+        self.pods[pod.row] = pod
+        self.owner_of[pod.row] = owner
+        self.n_owned[owner] += 1
+        self.healthy += pod.is_ready
+
+    def update(self, pod: ObservedPod) -> None:
+        self.healthy += pod.is_ready - self.pods[pod.row].is_ready
+        self.pods[pod.row] = pod
+
+    def drop(self, row: int) -> None:
+        """Cover a pod no more."""
+        self.healthy -= self.pods.pop(row).is_ready
+        owner = self.owner_of.pop(row)
+        self.n_owned[owner] -= 1
+        if not self.n_owned[owner]:
+            del self.n_owned[owner]
+
+
+class Disruptions:
+    """All budgets of a cluster, up to date as pods come and go; copies share what has not changed in either."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], find: FindOwner) -> None:
+        self._states = [state for budget in budgets if (state := _state(budget, find)) is not None]
+        self._find = find
+        self._shared: set[int] = set()  # indexes of the states that a copy has, too
+        self._of: dict[int, tuple[int, ...]] = {}
+        self._in: dict[str, list[int]] = {}
+        self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
+        self._changed: set[int] = set()
+        self._moved: set[int] = set()  # indexes of the budgets whose own status is out of date
+        for index, budget in enumerate(self._states):
+            self._in.setdefault(budget.namespace, []).append(index)
+
+    def fork(self, find: FindOwner) -> Disruptions:
+        """Return a copy, whose pods come and go without a change to this one."""
+        forked = Disruptions((), find)
+        forked._states = self._states.copy()
+        self._shared, forked._shared = set(range(len(self._states))), set(range(len(self._states)))
+        forked._of, forked._in, forked._selecting = self._of.copy(), self._in, self._selecting
+        forked._moved = self._moved.copy()
+        return forked
+
+    @property
+    def budgets(self) -> list[BudgetState]:
+        """All budgets that select pods."""
+        return list(map(self._own, range(len(self._states))))
+
+    def _own(self, index: int) -> BudgetState:
+        """Return the state of a budget, which no copy shares from now on."""
+        if index in self._shared:
+            self._shared.discard(index)
+            self._states[index] = self._states[index].copy(self._find)
+        return self._states[index]
+
+    def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
+        """Count a new pod for the budgets that cover it."""
+        covering = self._selected_by(pod.namespace, info.labels)
+        if covering:
+            self._of[pod.row] = covering
+        self._note(covering)
+        for index in covering:
+            self._own(index).add(pod, None if owner is None else owner.ref.key)
+
+    def _selected_by(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+        """Return the budgets that select pods with these labels; the pods of a workload share the answer."""
+        nearby = self._in.get(namespace, ())
+        if not nearby:
+            return ()
+        key = namespace, frozenset(labels.items())
+        if key not in self._selecting:
+            self._selecting[key] = tuple(index for index in nearby if self._states[index].selector.matches(labels))
+        return self._selecting[key]
+
+    def settle(self, pod: ObservedPod) -> None:
+        """Update a pod: it has a node now, is ready, or is terminating."""
+        covering = self._of.get(pod.row, ())
+        self._note(covering)
+        for index in covering:
+            self._own(index).update(pod)
+
+    def leave(self, pod: ObservedPod) -> None:
+        """Discount a pod that is gone."""
+        covering = self._of.pop(pod.row, ())
+        self._note(covering)
+        for index in covering:
+            self._own(index).drop(pod.row)
+
+    def _note(self, covering: Iterable[int]) -> None:
+        """Note budgets of which a pod has changed."""
+        self._changed.update(covering)
+        self._moved.update(covering)
+
+    def covering(self, pod: ObservedPod) -> list[BudgetState]:
+        return [self._own(index) for index in self._of.get(pod.row, ())]
+
+    def trust_status(self) -> None:
+        """Take it that the budgets' own status is up to date with all that has happened so far."""
+        self._changed.clear()
+        self._moved.clear()
+
+    def statuses(self, names: Collection[tuple[str, str]] = ()) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return how many disruptions budgets allow, and how many pods they expect, by (namespace, name).
+
+        Parameters
+        ----------
+        names : budgets to tell of besides those whose own status is out of date
+        """
+        states = (
+            self._own(index)
+            for index, budget in enumerate(self._states)
+            if index in self._moved or (budget.namespace, budget.name) in names
+        )
+        return {(budget.namespace, budget.name): (budget.allowed, budget.expected or 0) for budget in states}
+
+    def newly_allowed(self) -> dict[tuple[str, str], int]:
+        """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
+        changed = [self._own(index) for index in self._changed]
+        self._changed.clear()
+        return {(budget.namespace, budget.name): budget.allowed for budget in changed}
+
+    def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
+        """Return the pods whose disruption breaks a budget, when all are disrupted in this order."""
+        left: dict[int, int] = {}
+        broken: list[ObservedPod] = []
+        for pod in pods:
+            covering = self._of.get(pod.row, ())
+            left = {index: self._own(index).allowed for index in covering} | left
+            if any(left[index] <= 0 for index in covering):
+                broken.append(pod)
+            for index in covering:
+                left[index] -= 1
+        return broken
+
+    def refusal(self, pod: ObservedPod) -> str:
+        """Return why the eviction API refuses to evict a pod; empty when it does not."""
+        if not pod.node or pod.is_terminating or pod.phase in ("Pending", "Succeeded", "Failed"):
+            return ""
+        covering = self.covering(pod)
+        if not covering:
+            return ""
+        if len(covering) > 1:
+            return SEVERAL
+        budget = covering[0]
+        if not pod.is_ready and (budget.evicts_unhealthy or 0 < budget.desired <= budget.healthy):
+            return ""
+        return "" if budget.allowed > 0 else VIOLATED
+
+
+def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
+    selector = valid_selector(budget.spec.selector)
+    if selector.is_nothing:
+        return None
+    metadata, spec = budget.metadata, budget.spec
+    has_failed = any(
+        condition.reason == SYNC_FAILED and condition.status == "False" for condition in budget.status.conditions
+    )
+    return BudgetState(
+        metadata.namespace,
+        metadata.name,
+        selector,
+        spec.min_available,
+        spec.max_unavailable,
+        spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW,
+        find,
+        None if has_failed else budget.status.expected_pods or None,
+    )

@@ -1,0 +1,309 @@
+"""The state of jobs in a simulation, and a sync of their controller where pods take time.
+
+Upstream: pkg/controller/job/job_controller.go syncJob, manageJob, trackJobStatusAndRemoveFinalizers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Self
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.names import WorkloadRef
+from kplan.api.workloads import PodFailurePolicy
+from kplan.course.simulation.controllers import job
+from kplan.course.simulation.controllers.job import EXIT_CODE, Failure, WantedJob, failure_of
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from kplan.course.simulation.owners import Owner
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A pod that has ended, or is terminating and so will."""
+
+    index: int | None
+    at: float  #: when it finished, as its status says: in whole seconds
+    is_success: bool = False
+    is_terminating: bool = False  #: its containers have not ended yet
+    failure: Failure = Failure()  #: what it means for the job that it has failed, where it has
+
+
+class IndexFailures(msgspec.Struct):
+    """How often each index of a job has failed since the job started. Upstream: indexed_job_utils.go."""
+
+    counted: dict[int, int] = {}
+    ignored: dict[int, int] = {}  #: failures that do not count, although the job backs off after them as well
+
+    def copy(self) -> IndexFailures:
+        """Return an independent copy."""
+        return IndexFailures(self.counted.copy(), self.ignored.copy())
+
+    def note(self, index: int, failure: Failure, limit: int | None) -> bool:
+        """Note that a pod of an index has failed; tell whether the index has failed for good. Upstream: isIndexFailed.
+
+        Parameters
+        ----------
+        limit : how often an index may fail; None for any number
+        """
+        before = self.counted.get(index, 0)
+        failures_of = self.counted if failure.is_counted else self.ignored
+        failures_of[index] = failures_of.get(index, 0) + 1
+        return failure.fails_index or (failure.is_counted and limit is not None and before >= limit)
+
+    def of(self, index: int) -> int:
+        """Return how often an index has failed, whether that counts or not."""
+        return self.counted.get(index, 0) + self.ignored.get(index, 0)
+
+
+class BackoffRecord(msgspec.Struct, frozen=True):
+    """The failures of a job since its last success. Upstream: pkg/controller/job/backoff_utils.go backoffRecord."""
+
+    n_failures: int = 0
+    last_failure: float = 0.0  #: seconds since 1970
+
+    def with_ended(self, succeeded: Collection[Ended], failed: Collection[Ended]) -> BackoffRecord:
+        """Return the record after these pods ended. Upstream: newBackoffRecord."""
+        last_success = max((pod.at for pod in succeeded), default=None)
+        since = [pod.at for pod in failed if last_success is None or pod.at > last_success]
+        if last_success is None:
+            return BackoffRecord(self.n_failures + len(since), max(since)) if since else self
+        return BackoffRecord(len(since), max(since, default=0.0))
+
+    def seconds_left(self, now: float) -> float:
+        """Return how many seconds are left until the next pod may be created."""
+        return max(job.backoff(self.n_failures) - (now - self.last_failure), 0.0) if self.n_failures else 0.0
+
+
+_ASSUMED = (
+    "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods told to go are assumed"
+    f" to end with exit code {EXIT_CODE}"
+)
+HALF_A_SECOND = 0.5
+"""By how much a timestamp in whole seconds lies in the past, on average."""
+
+
+@dataclass
+class JobState(Owner):
+    """A job."""
+
+    wanted: WantedJob = field(default_factory=WantedJob)
+    #: a terminating pod counts as failed at once (podReplacementPolicy TerminatingOrFailed)
+    counts_leaving: bool = True
+    #: index of a pod, None for the whole job -> failures in this simulation; the job backs off longer after each
+    failures: dict[int | None, int] = field(default_factory=dict)
+    waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> earliest time of the next pod
+    index_failures: IndexFailures = field(default_factory=IndexFailures)
+    policy: PodFailurePolicy | None = None  #: what failed pods mean for it
+    #: a deleted pod stays until the next one is created: meanwhile the controller would have to report more ready pods
+    #: than active ones, which the API server refuses, so it cannot remove its finalizer from the pod
+    holds_on: bool = False
+    #: row -> pod that has ended or is terminating, and that its controller has not counted yet; with a clock only
+    uncounted: dict[int, Ended] = field(default_factory=dict)
+    noted: set[int] = field(default_factory=set)  #: the rows of these whose index is known to have failed once more
+    record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off, with a clock
+    deadline: int | None = None  #: ``activeDeadlineSeconds``
+    started_at: float | None = None  #: ``status.startTime``, seconds since 1970
+    reported: tuple[object, ...] = ()  #: what its status shows, with a clock
+    has_clock: bool = False  #: pods take time, and so its controller counts them when it gets to it
+    parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
+
+    def copy(self) -> Self:
+        """See `Owner`."""
+        copied = super().copy()
+        copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
+        copied.index_failures, copied.uncounted = self.index_failures.copy(), self.uncounted.copy()
+        copied.noted = self.noted.copy()
+        return copied
+
+    @property
+    def workload(self) -> WorkloadRef:
+        """See `Owner`."""
+        return self.ref if self.parent is None else self.parent
+
+    @property
+    def waits_until(self) -> float:
+        """When the next pod may be created."""
+        return min(self.waits.values(), default=0.0)
+
+    def actions(self, now: float, draws: Random | None = None) -> list[Action]:
+        """See `Owner`."""
+        self.waits = {index: time for index, time in self.waits.items() if time > now}
+        actions = job.actions(self.wanted, self.pods.values(), draws=draws)
+        return [
+            action
+            for action in actions
+            if not isinstance(action, Create) or (None not in self.waits and action.index not in self.waits)
+        ]
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        wanted = self.wanted
+        if wanted.is_over or wanted.is_suspended or wanted.why_ended:
+            return 0
+        left = wanted.parallelism
+        if wanted.completions is not None:
+            left = wanted.completions - wanted.succeeded - len(wanted.failed_indexes)
+        return max(min(left, wanted.parallelism), 0)
+
+    def failure_of(self, pod: ObservedPod) -> Failure:
+        """Return what it means for the job that a pod of it, which is told to go, fails."""
+        spec = self.templates[""].spec
+        sidecars = (container.name for container in spec.init_containers if container.restart_policy == "Always")
+        return failure_of(self.policy, pod, (*(container.name for container in spec.containers), *sidecars))
+
+    def failed(self, pod: ObservedPod, now: float) -> str:
+        """See `Owner`."""
+        failure = self.failure_of(pod)
+        if not self.has_clock and not self.wanted.is_suspended:
+            self._count_failure(pod, failure, now)
+        return _ASSUMED if failure.is_assumed else ""
+
+    def _count_failure(self, pod: ObservedPod, failure: Failure, now: float) -> None:
+        wanted = self.wanted
+        is_per_index = wanted.backoff_limit_per_index is not None and pod.index is not None
+        index = pod.index if is_per_index else None
+        n = self.failures[index] = self.failures.get(index, 0) + 1
+        out = wanted.failed_indexes
+        if index is not None:
+            is_out = self.index_failures.note(index, failure, wanted.backoff_limit_per_index)
+            out = out | {index} if is_out else out
+            n = self.index_failures.of(index)
+        self.wanted = replace(
+            wanted,
+            failed=wanted.failed + failure.is_counted,
+            failed_indexes=out,
+            failed_by_policy=wanted.failed_by_policy or failure.fails_job,
+        )
+        self.waits[index] = now + job.backoff(n) - HALF_A_SECOND
+        self.holds_on = self.n_ready > 0
+
+
+BATCH_SECONDS = 1.0
+"""Events of pods are gathered for so long. Upstream: SyncJobBatchPeriod."""
+
+
+class JobSync(msgspec.Struct, frozen=True):
+    """What a sync does."""
+
+    actions: list[Action]
+    released: list[int] = []  #: rows of pods that it has counted, whose finalizer it removes
+    again_at: float | None = None  #: when it looks again because of backoff or its deadline
+    has_changed: bool = False  #: the job's status has changed
+
+
+def sync(state: JobState, now: float, draws: Random | None = None) -> JobSync:
+    """Count the pods of a job that have ended, and return what its controller does next, where pods take time."""
+    if state.wanted.is_over:
+        return JobSync([])
+    if state.started_at is None and not state.wanted.is_suspended:
+        state.started_at = math.floor(now)
+    counted = {
+        row: ended
+        for row, ended in state.uncounted.items()
+        if ended.is_success or not ended.is_terminating or state.counts_leaving
+    }
+    index_failures, out = _index_failures(state, counted)
+    delayed = _delayed(state, counted, out)
+    counted = {row: ended for row, ended in counted.items() if row not in delayed}
+    succeeded = [ended for ended in counted.values() if ended.is_success]
+    failed = [ended for ended in counted.values() if not ended.is_success]
+    record = state.record.with_ended(succeeded, failed)
+    wanted = _wanted(state, succeeded, failed, out, now)
+    n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
+    actions = job.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating, draws)
+    actions, again_at = _backed_off(state, wanted, actions, record, now)
+    if again_at is not None and not actions and wanted.backoff_limit_per_index is None and state.n_ready:
+        # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
+        # ones: nothing is recorded until the wait is over, or the ready pods have ended.
+        return JobSync([], again_at=again_at)
+    n_left = len(state.pods) + sum(1 if isinstance(action, Create) else -1 for action in actions)
+    n_leaving = len(state.terminating) + sum(isinstance(action, Delete) and bool(action.pod.node) for action in actions)
+    is_ended = bool(wanted.why_ended)
+    is_done = is_ended or (n_left == 0 and _is_complete(wanted))
+    if is_ended:
+        wanted = replace(wanted, is_stopped=True)
+    has_ended = sum(not ended.is_terminating for ended in state.uncounted.values() if not ended.is_success)
+    state.wanted = replace(wanted, is_over=is_done and n_leaving - has_ended <= 0)
+    state.record, state.index_failures = record, index_failures
+    released = list(state.uncounted) if is_done else list(counted)
+    for row in released:
+        del state.uncounted[row]
+        state.noted.discard(row)
+    reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, state.wanted.is_over)
+    has_changed = reported != state.reported
+    state.reported = reported
+    if again_at is None and state.deadline is not None and state.started_at is not None and not is_done:
+        again_at = state.started_at + state.deadline
+    return JobSync(actions, released, again_at, has_changed)
+
+
+def _wanted(
+    state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int], now: float
+) -> WantedJob:
+    """Return what the job wants once these pods are counted."""
+    wanted = state.wanted
+    indexes = wanted.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
+    n_succeeded = len(indexes) if wanted.is_indexed else wanted.succeeded + len(succeeded)
+    started, deadline = state.started_at, state.deadline
+    return replace(
+        wanted,
+        succeeded=n_succeeded,
+        failed=wanted.failed + sum(pod.failure.is_counted for pod in failed),
+        completed_indexes=indexes,
+        failed_indexes=failed_indexes,
+        is_overdue=started is not None and deadline is not None and now - started >= deadline,
+        failed_by_policy=wanted.failed_by_policy
+        or next((pod.failure.fails_job for pod in failed if pod.failure.fails_job), ""),
+    )
+
+
+def _index_failures(state: JobState, ended: Mapping[int, Ended]) -> tuple[IndexFailures, frozenset[int]]:
+    """Return how often each index has failed once these pods are noted, and which have failed for good."""
+    failures, limit = state.index_failures.copy(), state.wanted.backoff_limit_per_index
+    out = set(state.wanted.failed_indexes)
+    for row, pod in ended.items() if limit is not None else ():
+        if pod.index is None or pod.is_success:
+            continue
+        if row not in state.noted:
+            state.noted.add(row)
+            if failures.note(pod.index, pod.failure, limit):
+                out.add(pod.index)
+        # The wait is counted from the end of the pod's containers, as soon as that is known.
+        state.waits[pod.index] = pod.at + job.backoff(failures.of(pod.index))
+    return failures, frozenset(out)
+
+
+def _delayed(state: JobState, ended: Mapping[int, Ended], failed_indexes: frozenset[int]) -> frozenset[int]:
+    """Return the failed pods that are counted only when their index has another pod, which knows how often it failed.
+
+    Upstream: canRemoveFinalizer, getPodsWithDelayedDeletionPerIndex.
+    """
+    if state.wanted.backoff_limit_per_index is None:
+        return frozenset()
+    done = failed_indexes | state.wanted.completed_indexes | {pod.index for pod in state.pods.values()}
+    failed = ((row, pod) for row, pod in ended.items() if not pod.is_success and pod.index is not None)
+    return frozenset(row for row, pod in failed if pod.index not in done)
+
+
+def _backed_off(
+    state: JobState, wanted: WantedJob, actions: list[Action], record: BackoffRecord, now: float
+) -> tuple[list[Action], float | None]:
+    """Leave out the pods that may not be created yet; return the others, and when the next may be."""
+    if not any(isinstance(action, Create) for action in actions):
+        return actions, None
+    if wanted.backoff_limit_per_index is None:
+        left = record.seconds_left(now)
+        return (actions, None) if left <= 0 else ([], now + left)
+    state.waits = {index: at for index, at in state.waits.items() if at > now}
+    allowed = [action for action in actions if not isinstance(action, Create) or action.index not in state.waits]
+    waiting = [state.waits[action.index] for action in actions if isinstance(action, Create) and action not in allowed]
+    return allowed, min(waiting, default=None)
+
+
+def _is_complete(wanted: WantedJob) -> bool:
+    return wanted.succeeded > 0 if wanted.completions is None else wanted.succeeded >= wanted.completions

@@ -1,0 +1,235 @@
+"""What is known of a cluster in a simulation: its pods and workloads as they are, and all steps so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import UNSET
+
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.objects import Workloads
+from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.simulation.queue import RetryQueue
+from kplan.course.simulation.timers import Act, Timers
+from kplan.documents.change import Step, StepEvent
+from kplan.engine.mappings import Overlay
+from kplan.facts import InputWarning
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+
+MAX_RETURNS = 2
+"""How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""
+
+
+class Circles:
+    """A hash of where all pods are, and how often each state has occurred."""
+
+    def __init__(self) -> None:
+        self._visits: Counter[int] = Counter()
+        self._alike: Overlay[tuple[object, ...], int] = Overlay()
+        self._mark = 0
+
+    def fork(self) -> Circles:
+        """Return circles with the same pods in the same places, and no states counted yet."""
+        forked = Circles()
+        forked._alike, forked._mark = self._alike.copy(), self._mark
+        return forked
+
+    def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
+        """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
+        like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
+        n = self._alike.get(like) or 0
+        self._alike[like] = n + sign
+        self._mark ^= hash((like, n)) ^ hash((like, n + sign))
+
+    def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
+        """Count the present state; tell whether it has occurred too often.
+
+        Parameters
+        ----------
+        promised : shape of each nominated pod, and the row of its nominated node
+        """
+        state = self._mark ^ hash(tuple(sorted(promised)))
+        self._visits[state] += 1
+        return self._visits[state] > MAX_RETURNS
+
+    def forget(self) -> None:
+        """Forget all states: something has happened that cannot be undone."""
+        self._visits.clear()
+
+
+_LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
+_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
+"""Steps in which nothing happens."""
+_UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})
+"""Steps that Kubernetes does not notice."""
+
+Slot = tuple[int | None, str]
+"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """A pod that was told to go."""
+
+    pod: ObservedPod  #: as it was then
+    by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
+    because: str
+
+
+class Journal:
+    """A cluster in motion as it is now, and the steps that led there.
+
+    Attributes
+    ----------
+    session : changes as pods come and go
+    workloads : changes as manifests are applied
+    pods : row -> every pod that has not ended
+    newcomers : the rows of the pods that count as created by the question, also of those that have ended
+    unplaced : the rows of the pods that had no node when the simulation began, in the order of `pods`
+    messages : row of a pending pod -> kube-scheduler's last message about it
+    outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
+    steps : what has happened so far
+    already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
+    now : virtual time, seconds since 1970
+    violations : preemptor and victim, where that broke a budget
+    removals : the pods that were told to go, in order
+    replaced_by : row of a pod that others told to go -> row of the pod that its controller created in its place
+    circle : why the simulation was ended while pods still moved; empty when it came to rest
+    """
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        self.session = session
+        self.workloads = workloads
+        self.disruptions = disruptions
+        self.pods: dict[int, ObservedPod] = {}
+        self._owner_of: Overlay[int, str] = Overlay()
+        self.newcomers: list[int] = []
+        self.unplaced: list[int] = []
+        self.messages: dict[int, str] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self.steps: list[Step] = []
+        #: KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
+        self.moved: set[str] = set()
+        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
+        self.blocked: dict[str, dict[str, str]] = {}
+        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
+        self.already_leaving: list[str] = []
+        self.circle = ""
+        self.violations: list[tuple[str, str]] = []
+        self.removals: list[Removal] = []
+        self.replaced_by: dict[int, int] = {}
+        #: whether controllers create pods in place of preempted ones
+        self.replaces_preempted = True
+        #: key of an owner -> ordinals and nodes of the pods that it does not replace
+        self._not_replaced: dict[str, list[Slot]] = {}
+        self._lost: dict[str, list[ObservedPod]] = {}  # key of a workload -> pods that are gone and not replaced yet
+        #: namespace -> rows of pods without a controller, in the order in which they came to be
+        self.orphans: dict[str, list[int]] = {}
+        #: row -> key of the workload that a pod belonged to before another one took it over
+        self.former_workload: dict[int, str] = {}
+        self.maker = maker  #: creates pods as the API server stores them
+        maker.set_claims.bind = session.bound_at_once
+        self._queue = RetryQueue(session)
+        self._queue.now = now
+        self.timers = Timers()  #: what is to happen later
+        self.starts_at: float | None = None  #: when a simulation with a clock starts, in virtual time
+        self.last_change = now  #: when something happened last, a status of a workload included
+        self._dirty: dict[str, Owner] = {}
+        self._dirty_deployments: dict[str, DeploymentState] = {}
+        self._circles = Circles()
+
+    def owner(self, row: int) -> Owner | None:
+        key = self._owner_of.get(row)
+        return None if key is None else self.workloads.owner(key)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since a simulation with a clock started; 0 without a clock."""
+        return 0.0 if self.starts_at is None else self.now - self.starts_at
+
+    def workload_of(self, pod: ObservedPod) -> str:
+        """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
+        owner = self.owner(pod.row)
+        return f"Pod/{pod.key}" if owner is None else owner.workload.key
+
+    @property
+    def now(self) -> float:
+        """Virtual time in seconds since 1970."""
+        return self._queue.now
+
+    def later(self, seconds: float, act: Act) -> None:
+        """Have something happen some seconds from now."""
+        self.timers.post(self.now + seconds, act)
+
+    def note_change(self) -> None:
+        """Note that something happens now."""
+        self.last_change = self.now
+
+    def enqueue(self, owner: Owner | DeploymentState) -> None:
+        """Have a controller sync its workload when its turn comes."""
+        if isinstance(owner, DeploymentState):
+            self._dirty_deployments[owner.ref.key] = owner
+        else:
+            self._dirty[owner.ref.key] = owner
+            if isinstance(owner, ReplicaSetState) and owner.parent is not None:
+                self._dirty_deployments[owner.parent.ref.key] = owner.parent
+
+    def notify(self, owner: Owner) -> None:
+        """Have a controller sync its workload because one of its pods has changed."""
+        self.enqueue(owner)
+
+    @property
+    def has_pending_sync(self) -> bool:
+        """Whether a controller has yet to sync its workload."""
+        return bool(self._dirty or self._dirty_deployments)
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about created pods and their workloads, each once."""
+        return tuple(self.maker.warnings)
+
+    def warn(self, warning: InputWarning) -> None:
+        self.maker.warnings[warning] = None
+
+    def log(
+        self,
+        event: StepEvent,
+        *,
+        pod: str = "",
+        node: str | None = None,
+        owner: Owner | None = None,
+        workload: str = "",
+        because: str = "",
+        by: str | None = None,
+        is_finding: bool = False,
+    ) -> None:
+        """Append a step; in one that is a finding nothing happens, and it has the time of what happened last."""
+        if not workload:
+            workload = owner.workload.key if owner is not None else f"Pod/{pod}"
+        is_finding = is_finding or event in _FINDINGS
+        now = self.last_change if is_finding else self.now
+        at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
+        n = len(self.steps) + 1
+        self.steps.append(
+            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
+        )
+        if event is StepEvent.BLOCKED:
+            self.blocked.setdefault(workload, {})[pod] = because
+        elif pod:
+            self.moved.add(workload)
+            if event in _LEAVES:  # after all
+                self.blocked.get(workload, {}).pop(pod, None)
+        if not is_finding and event not in _UNNOTICED:
+            self.note_change()
+        if self.on_step is not None:
+            self.on_step(n)
+
+    def log_node(self, event: StepEvent, name: str, because: str = "") -> None:
+        self.log(event, node=name, workload=f"Node/{name}", because=because)

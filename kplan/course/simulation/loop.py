@@ -1,0 +1,259 @@
+"""The loop: the scheduler, the controllers and evictions in turn, until nothing moves.
+
+In a real cluster the scheduler is the quickest, then come the controllers that create and delete pods, then the
+deployment controller, which waits for their status. The loop does the same: pending pods are scheduled before a
+controller syncs, and a deployment syncs when its replica sets have nothing left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from kplan.api.core import Node
+from kplan.api.meta import controller_of
+from kplan.course.simulation.any_node import Uncertain
+from kplan.course.simulation.controlled import EVER, MAX_STEPS
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.desired import Bounds, keep_all
+from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.group_turns import GroupTurns
+from kplan.course.simulation.node_lifecycle import NodeLifecycle
+from kplan.course.simulation.objects import Workloads
+from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.simulation.scheduling import Scheduling
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult, turned_down_by
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session
+from kplan.preemption import preemptors
+from kplan.snapshot.model import Snapshot
+
+
+class Provisioner(Protocol):
+    """Makes nodes for pods that fit nowhere."""
+
+    def look(self, simulation: Simulation) -> bool:
+        """Have nodes join a cluster at rest, at once; tell whether any do."""
+
+    def note_pending(self, simulation: Simulation) -> None:
+        """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
+
+
+class Simulation(Scheduling):
+    """A cluster in motion, with the scheduler and the controllers that move it."""
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        super().__init__(session, workloads, maker, disruptions, now)
+        #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
+        self.bounds: dict[str, Bounds] = {}
+        self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
+        self.joined: list[Node] = []  #: the nodes that have joined, as they were then
+        self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
+        self.rounds = 0  #: how many rounds the scheduler has begun: a new one begins when a pod is tried again
+        self.max_rounds = EVER  #: it ends after so many rounds
+        self.hit_limit = False  #: it ended because of `max_rounds`
+        self._in_round: set[int] = set()
+        self.groups = GroupTurns(self)  #: pods that are scheduled in groups
+        self.node_lifecycle = NodeLifecycle(self)  #: the nodes as the control plane sees them
+
+    def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
+        """Return a copy of this simulation, in which nothing has moved yet.
+
+        Parameters
+        ----------
+        session : a fork of this one's
+        snapshot, listers : the cluster of that session
+        """
+        workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
+        forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
+        forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
+        forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
+        forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
+        forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
+        forked._queue = self._queue.fork(session)
+        forked.groups = self.groups.fork(forked)
+        forked.node_lifecycle.silent, forked.node_lifecycle.is_well = (
+            self.node_lifecycle.silent,
+            self.node_lifecycle.is_well,
+        )
+        return forked
+
+    def bind(self, row: int, place: int) -> None:
+        """See `ClusterState`."""
+        super().bind(row, place)
+        self.node_lifecycle.pod_bound(row)
+
+    def terminating(
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
+    ) -> ObservedPod | None:
+        """See `ClusterState`."""
+        leaving = super().terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
+        if leaving is not None:
+            self.node_lifecycle.pod_leaves(leaving)
+        return leaving
+
+    def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
+        """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
+
+        Parameters
+        ----------
+        tries_pending : the scheduler tries pending pods that some node fits, and others when something may help them
+        """
+        infos = self.session.cluster.pods.infos
+        pending: list[int] = []
+        for pod, owner in pods:
+            self.pods[pod.row] = pod
+            if owner is not None:
+                self._owner_of[pod.row] = owner.ref.key
+            self._circles.note(pod, owner, 1)
+            if not pod.node:
+                self.unplaced.append(pod.row)
+            if infos[pod.row].is_terminating:
+                continue
+            if controller_of(infos[pod.row].pod.metadata) is None:
+                self._add_orphan(pod)
+            self.disruptions.join(pod, infos[pod.row], owner)
+            if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
+                pending.append(pod.row)
+        self.disruptions.trust_status()
+        known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
+        for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
+            info = infos[row]
+            scheduled = next(
+                (condition for condition in info.pod.status.conditions if condition.type == "PodScheduled"), None
+            )
+            self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
+            if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
+                continue
+            self._queue.note_creation(row)
+            self._queue_again(row, known)
+
+    def _queue_again(self, row: int, known: dict[tuple[bytes, int | None], frozenset[str] | None]) -> None:
+        """Queue a pod that the scheduler has tried before; `known` are the plugins that reject pods of a shape."""
+        group = self.groups.key_of(row)
+        if group is not None:
+            self.groups.rest(row, group)
+            return
+        key = (self.session.cluster.pods.infos[row].shape, self.session.nominator.row_of(row))
+        if key not in known:
+            known[key] = turned_down_by(self.session, row)
+        rejectors = known[key]
+        if rejectors is None:
+            self._queue.add(row)
+        else:
+            self._queue.add_rejected(row, rejectors, long_ago=True)
+
+    def try_pending(self, pods: Iterable[int]) -> None:
+        """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
+        for pod in pods:
+            self._queue.note_creation(pod)
+            self._queue.add(pod)
+
+    def run(self, patience: float = EVER) -> None:
+        """Run until nothing moves; see `decisions`."""
+        for _ in self.decisions(patience):
+            pass
+
+    def decisions(self, patience: float = EVER) -> Iterator[CycleResult]:
+        """Run until nothing moves; yield every decision of the scheduler before it is carried out, which makes it live.
+
+        Parameters
+        ----------
+        patience : seconds of virtual time to wait for jobs that back off between two failures
+        """
+        end = self.now + patience
+        self._failures.forget()
+        while not self.circle and not self.hit_limit:
+            if len(self.steps) > MAX_STEPS:
+                self.circle = f"it was still moving after {MAX_STEPS} steps"
+                break
+            if self._queue.has_active or (self._queue and not self._leaving):
+                row = self._queue.pop()
+                if not self._notice_round(row):
+                    break
+                yield from self._take_turn(row)
+                continue
+            self._failures.forget()  # what happens now may matter to them
+            if self._leaving:
+                self._let_go(*self._leaving.pop(0))
+            elif (group := self.groups.next_group()) is not None:
+                yield from self.groups.run(group)
+            elif self.has_pending_sync:
+                self._sync_next()
+            elif not self._goes_on(end):
+                break
+        if patience < EVER:
+            self._queue.now = max(self.now, end)
+
+    def _take_turn(self, row: int) -> Iterator[CycleResult]:
+        """Schedule a pod, or the whole group of a pod that belongs to one."""
+        group = self.groups.key_of(row)
+        if group is not None:
+            if self.any_node is not None:
+                raise Uncertain
+            self._failures.forget()
+            yield from self.groups.run(group, row)
+            return
+        result = self._decide(row)
+        yield result
+        self._carry_out(result)
+
+    def _notice_round(self, row: int) -> bool:
+        """Count the round in which a pod is tried; return False where that would be one too many."""
+        if row in self._in_round or not self.rounds:
+            if self.rounds >= self.max_rounds:
+                self.hit_limit = True
+                return False
+            self.rounds += 1
+            self._in_round.clear()
+        self._in_round.add(row)
+        return True
+
+    def retry_pending(self) -> None:
+        """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
+        self._queue.retry_all()
+
+    def try_untried(self) -> None:
+        """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""
+        infos = self.session.cluster.pods.infos
+        untried = [
+            row
+            for row, pod in self.pods.items()
+            if not pod.node and all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
+        ]
+        for row in sorted(untried, key=lambda row: (self.pods[row].created, infos[row].key)):
+            if self._queue.take_out(row):
+                self._queue.add(row)
+
+    def _goes_on(self, end: float) -> bool:
+        """Have something happen where nothing moves by itself; tell whether there is something."""
+        if self._is_news:
+            self._is_news = False
+            self.retry_pending()
+            return True
+        if self._advance(end):
+            return True
+        beyond = keep_all(self.workloads.find, self.bounds)
+        for owner in beyond:
+            self.enqueue(owner)
+        if beyond or self.provisioner is None or self.durations is not None:
+            return bool(beyond)
+        return self.provisioner.look(self)
+
+    def note_joined(self, nodes: Iterable[Node]) -> None:
+        """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
+        self.joined += nodes
+        self._is_news = True
+        fresh = preemptors(self.session)
+        for plugin, former in zip(fresh, self._preemptors, strict=True):
+            plugin.budgets = former.budgets
+        self._preemptors = fresh
+
+    def _note_misfit(self) -> None:
+        """Tell the autoscaler of the nodes; without a clock it looks when all is at rest."""
+        if self.provisioner is not None and self.durations is not None:
+            self.provisioner.note_pending(self)

@@ -1,0 +1,421 @@
+"""The nodes of a simulation as the control plane sees them: their heartbeats, conditions and taints, and their end.
+
+A kubelet renews its Lease and posts conditions. Where it falls silent, the node controller notices after a while; the
+node's pods count as not ready, and taints have them go. What a silent kubelet was told it does when it is back. The
+pods of a node whose object is deleted, or which is out of service, are collected.
+
+The controllers look from time to time; here each look comes when it can come first, but that of the garbage collector,
+which comes when it comes last.
+
+Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, pkg/controller/podgc/gc_controller.go,
+staging/src/k8s.io/cloud-provider/controllers/nodelifecycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
+from kplan.api.core import Node
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.objects import eligible_nodes
+from kplan.course.simulation.observing import stamp
+from kplan.course.simulation.scheduling import Scheduling
+from kplan.course.simulation.taint_eviction import NOT_READY, UNREACHABLE, TaintEvictions
+from kplan.course.simulation.zone_limits import Zone, ZoneCount, apply_states
+from kplan.documents.change import StepEvent
+from kplan.engine.cluster import NOWHERE
+from kplan.engine.node_table import zone_key
+
+GRACE_SECONDS = 50.0
+"""Without a renewed lease; by default of kube-controller-manager, --node-monitor-grace-period."""
+
+CLOUD_SECONDS = 2.5
+"""Until the cloud's controller, which looks every five seconds, deletes the node of a machine that does not exist."""
+
+COLLECTION_SECONDS = 60.0
+"""From a node's deletion to that of its pods: the collector looks every 20 seconds, and again after 40 more."""
+
+COLLECTOR_SECONDS = 20.0
+"""Between two looks of the garbage collector."""
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_NOT_COUNTED = "node.kubernetes.io/exclude-disruption"
+_NOT_CLOUDS = ("kind://", "k3s://", "kwok://", "minikube://")
+
+READY = "Ready"
+_TRUE, _FALSE, _UNKNOWN = "True", "False", "Unknown"
+_TAINT_OF: Mapping[tuple[str, str], str] = {
+    (READY, _FALSE): NOT_READY,
+    (READY, _UNKNOWN): UNREACHABLE,
+    ("MemoryPressure", _TRUE): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", _TRUE): "node.kubernetes.io/disk-pressure",
+    ("PIDPressure", _TRUE): "node.kubernetes.io/pid-pressure",
+    ("NetworkUnavailable", _TRUE): "node.kubernetes.io/network-unavailable",
+}
+"""Condition and status -> key of the taint that it brings about."""
+_OF_READINESS = {_FALSE: NOT_READY, _UNKNOWN: UNREACHABLE}
+_OF_KUBELET = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+
+TaintName = tuple[str, str]
+"""Key and effect."""
+
+
+def is_of_cloud(node: Node) -> bool:
+    """Tell whether a cloud's controller deletes the node when its machine does not exist any more."""
+    machine = node.spec.provider_id
+    return "://" in machine and not machine.startswith(_NOT_CLOUDS)
+
+
+def is_well(node: Node) -> bool:
+    """Tell whether a node is ready, and has no taint because of which pods leave."""
+    ready = (condition.status for condition in node.status.conditions if condition.type == READY)
+    return next(ready, _TRUE) == _TRUE and all(taint.effect != NO_EXECUTE for taint in node.spec.taints)
+
+
+class NodeLifecycle:
+    """The nodes of a simulation; they are all well until something else is noted."""
+
+    def __init__(self, simulation: Scheduling) -> None:
+        self._simulation = simulation
+        self._evictions = TaintEvictions(simulation)
+        #: node -> condition -> status; nodes are here as soon as one of theirs matters
+        self._conditions: dict[str, dict[str, str]] = {}
+        self._silent: dict[str, float] = {}  # node -> when its kubelet was heard last
+        self._down: set[int] = set()  # rows of pods that ran on a node when its kubelet fell silent
+        self._without_machine: set[str] = set()
+        self._zones: dict[str, Zone] = {}
+        self._has_begun = False
+        #: nodes whose kubelets do not answer when the simulation starts, with the times when they were heard last
+        self.silent: Mapping[str, float] = {}
+        #: every node answers and is ready then, and none has taints because of which pods leave
+        self.is_well = True
+
+    @property
+    def due(self) -> frozenset[str]:
+        """NAMESPACE/NAME of the pods that have gone from nodes that were not well when the simulation started."""
+        return frozenset(self._evictions.due)
+
+    def go_on(self) -> None:
+        """Take up what has failed before, unless that is done; nothing to do where all nodes are well."""
+        if not self._has_begun and not self.is_well:
+            self.begin()
+
+    def begin(self) -> None:
+        """Take up what has happened to nodes before the simulation starts."""
+        self._has_begun = True
+        simulation, nodes = self._simulation, self._nodes()
+        names = (node.metadata.name for node in nodes)
+        silent = {name: self.silent[name] for name in names if name in self.silent}
+        for node in nodes:
+            name, taints = node.metadata.name, self._no_execute(node.metadata.name)
+            status = self._condition(name, READY)
+            if name in silent or not is_well(node):
+                self._evictions.tainted_before.add(name)
+            if name in silent:
+                self._silent[name] = silent[name]
+                self._down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}
+                if status != _UNKNOWN:
+                    simulation.timers.post(max(silent[name] + GRACE_SECONDS, simulation.now), self._look)
+            if taints:
+                self._evictions.begin(name, taints)
+            if any(condition in _TAINT_OF for condition in self._of(name).items()):
+                self._follow_conditions(name, only_adds=True)
+            self._watch_collector(name)
+        counts = self._count()
+        for zone_name, count in counts.items():
+            self._zones[zone_name] = Zone(count.state, count.rate)
+        if any(self._condition(node.metadata.name, READY) != _TRUE for node in self._nodes()):
+            self._look()
+
+    # What happens to nodes.
+
+    def fail(self, names: Iterable[str], *, is_machine_gone: bool = False) -> None:
+        """Have the kubelets of nodes fall silent now.
+
+        Parameters
+        ----------
+        is_machine_gone : the machines do not exist any more, so that a cloud's controller deletes the nodes
+        """
+        simulation, names = self._simulation, [name for name in names if self._is_there(name)]
+        simulation.lose(names)
+        for name in names:
+            for pod in self._pods_on(name):
+                if not pod.is_terminating:
+                    self._down.add(pod.row)
+                    simulation.log(StepEvent.LOST, pod=pod.key, node=pod.node, owner=simulation.owner(pod.row))
+            self._silent.setdefault(name, simulation.now)
+            if is_machine_gone:
+                self._without_machine.add(name)
+        simulation.later(GRACE_SECONDS, self._look)
+
+    def recover(self, names: Iterable[str]) -> None:
+        """Have the kubelets of nodes renew their leases, post that they are ready, and go on with their pods."""
+        names = [name for name in names if self._is_there(name)]
+        self._hear(names)
+        for name in names:
+            self._simulation.log_node(StepEvent.RECOVERED, name)
+            self._post(name, {READY: _TRUE})
+        pods = [pod for name in names for pod in self._pods_on(name)]
+        for pod in pods:
+            if pod.row in self._down and pod.is_ready:
+                self._simulation.log(
+                    StepEvent.RECOVERED, pod=pod.key, node=pod.node, owner=self._simulation.owner(pod.row)
+                )
+        self._down -= {pod.row for pod in pods}
+        self._simulation.revive(names)
+        self._simulation.show_ready(pod.row for pod in pods)
+
+    def not_ready(self, names: Iterable[str], *, handles_pods: bool) -> None:
+        """Have the kubelets of nodes post that they are not ready.
+
+        Parameters
+        ----------
+        handles_pods : they start and end pods all the same
+        """
+        names = [name for name in names if self._is_there(name)]
+        self._hear(names)
+        for name in names:
+            self._simulation.log_node(StepEvent.NOT_READY, name)
+            self._post(name, {READY: _FALSE})
+        if handles_pods:
+            self._simulation.revive(names)
+        else:
+            self._simulation.lose(names)
+
+    def post(self, name: str, conditions: Mapping[str, str]) -> None:
+        """Have the kubelet of a node post conditions; one that is silent posts none."""
+        if self._is_there(name) and name not in self._silent:
+            self._post(name, conditions)
+
+    def taint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
+        """Give a node taints, and take others away.
+
+        Parameters
+        ----------
+        remove : the effect may be empty, for any
+        """
+        if not self._is_there(name):
+            return
+        gone = {(taint.key, taint.effect) for taint in self._taints(name) if (taint.key, "") in remove}
+        self._retaint(name, add, {*remove, *gone})
+        self._watch_collector(name)
+
+    def delete(self, name: str, because: str = "") -> None:
+        """Delete the object of a node; its pods stay until they are collected."""
+        simulation = self._simulation
+        if not self._is_there(name):
+            return
+        for pod in self._pods_on(name):
+            simulation.session.evict(pod.row)
+        for owner in simulation.workloads.daemon_sets():
+            if name in owner.nodes:
+                owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
+                simulation.enqueue(owner)
+        simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
+        simulation.log_node(StepEvent.REMOVED, name, because)
+        self._silent.pop(name, None)
+        for zone in self._zones.values():
+            if name in zone.waiting:
+                zone.waiting.remove(name)
+        simulation.later(COLLECTION_SECONDS, partial(self._collect_all, name))
+        self._look_soon()
+
+    # What happens to their pods.
+
+    def pod_bound(self, row: int) -> None:
+        if self._has_begun:
+            self._evictions.pod_bound(row, self._no_execute(self._simulation.pods[row].node))
+
+    def pod_leaves(self, pod: ObservedPod) -> None:
+        """Note that a pod is to go, which its kubelet may not be able to do."""
+        if self._has_begun and self._is_there(pod.node):
+            self._watch_collector(pod.node)
+
+    def _collect_all(self, name: str) -> None:
+        for pod in [pod for pod in self._simulation.pods.values() if pod.node == name]:
+            self._collect(pod, "its node is gone")
+
+    def _collect(self, pod: ObservedPod, because: str) -> None:
+        simulation = self._simulation
+        if not pod.is_terminating:
+            simulation.remove(pod, StepEvent.DELETED, because)
+        if pod.row in simulation.pods:
+            simulation.end(pod.row)
+
+    def _watch_collector(self, name: str) -> None:
+        if self._is_out_of_service(name) and not self._simulation.timers.has(f"collection on {name}"):
+            at = self._simulation.now + COLLECTOR_SECONDS
+            self._simulation.timers.post(at, partial(self._collect_terminating, name), f"collection on {name}")
+
+    def _collect_terminating(self, name: str) -> None:
+        for pod in self._pods_on(name) if self._is_out_of_service(name) else ():
+            if pod.is_terminating:
+                self._collect(pod, "its node is out of service")
+
+    def _is_out_of_service(self, name: str) -> bool:
+        return (
+            self._is_there(name)
+            and self._condition(name, READY) != _TRUE
+            and any(taint.key == OUT_OF_SERVICE for taint in self._taints(name))
+        )
+
+    # What the node controller does.
+
+    def _hear(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._silent.pop(name, None)
+
+    def _post(self, name: str, conditions: Mapping[str, str]) -> None:
+        """Note conditions of a node: taints that keep pods away follow at once, others at the next look."""
+        self._of(name).update(conditions)
+        self._follow_conditions(name)
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        """Look at all nodes once everything has happened that happens now."""
+        self._simulation.timers.post(self._simulation.now, self._look, "look at nodes")
+
+    def _look(self) -> None:
+        """Look at all nodes. Upstream: monitorNodeHealth."""
+        now = self._simulation.now
+        for name, heard in tuple(self._silent.items()):
+            if self._condition(name, READY) != _UNKNOWN and now >= heard + GRACE_SECONDS:
+                self._lose_sight_of(name)
+        for name in [name for name in self._conditions if self._is_there(name)]:
+            self._follow_readiness(name)
+        were_down, are_down = apply_states(self._zones, self._count(), now)
+        if are_down and not were_down:
+            for name in [name for name in self._conditions if self._is_there(name)]:
+                self._retaint(name, (), {(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)})
+                self._follow_readiness(name)
+        elif were_down and not are_down:
+            for name in self._silent:
+                if self._condition(name, READY) != _UNKNOWN:
+                    self._silent[name] = now
+                    self._simulation.later(GRACE_SECONDS, self._look)
+        for zone_name in self._zones:
+            self._taint_next(zone_name)
+
+    def _lose_sight_of(self, name: str) -> None:
+        simulation = self._simulation
+        was_ready = self._condition(name, READY) == _TRUE
+        self._of(name).update(dict.fromkeys(_OF_KUBELET, _UNKNOWN))
+        simulation.log_node(StepEvent.UNREACHABLE, name)
+        self._follow_conditions(name)
+        if was_ready:
+            for pod in self._pods_on(name):
+                simulation.mark_unready(pod.row)
+        self._watch_collector(name)
+        if name in self._without_machine and is_of_cloud(self._node(name)):
+            simulation.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
+
+    def _follow_conditions(self, name: str, *, only_adds: bool = False) -> None:
+        """Give a node the taints of its conditions that keep pods away. Upstream: doNoScheduleTaintingPass."""
+        wanted = {_TAINT_OF[condition] for condition in self._of(name).items() if condition in _TAINT_OF}
+        stale = set() if only_adds else {(key, NO_SCHEDULE) for key in _TAINT_OF.values() if key not in wanted}
+        self._retaint(name, [Taint(key=key, effect=NO_SCHEDULE) for key in sorted(wanted)], stale)
+
+    def _follow_readiness(self, name: str) -> None:
+        """Have a node wait for the taint that has its pods go, or lose it. Upstream: processTaintBaseEviction."""
+        waiting = self._zone(name).waiting
+        key = _OF_READINESS.get(self._condition(name, READY))
+        present = {taint.key for taint in self._no_execute(name)} & {NOT_READY, UNREACHABLE}
+        if key is None:
+            self._retaint(name, (), {(other, NO_EXECUTE) for other in present})
+            if name in waiting:
+                waiting.remove(name)
+        elif present and key not in present:
+            self._swap(name, key)
+        elif not present and name not in waiting:
+            waiting.append(name)
+
+    def _swap(self, name: str, key: str) -> None:
+        """Give a node the taint of this key, which has its pods go, and take the opposite one away."""
+        added = stamp(self._simulation.now)
+        taint = Taint(key=key, effect=NO_EXECUTE, time_added=added)
+        self._retaint(name, [taint], set())
+        self._retaint(name, (), {(other, NO_EXECUTE) for other in (NOT_READY, UNREACHABLE) if other != key})
+
+    def _taint_next(self, zone_name: str) -> None:
+        """Taint the nodes of a zone that wait for it, as many as its rate allows. Upstream: doNoExecuteTaintingPass."""
+        zone, now, key = self._zones[zone_name], self._simulation.now, f"taints in {zone_name}"
+        while zone.waiting and zone.accepts(now):
+            name = zone.take(now)
+            taint_key = _OF_READINESS.get(self._condition(name, READY))
+            if taint_key is not None:
+                self._swap(name, taint_key)
+        if zone.waiting and zone.rate > 0:
+            self._simulation.timers.post(zone.next_at, partial(self._taint_next, zone_name), key)
+
+    def _count(self) -> dict[str, ZoneCount]:
+        counts: dict[str, ZoneCount] = {}
+        for node in self._nodes():
+            labels = node.metadata.labels
+            self._zones.setdefault(zone_key(labels), Zone(waiting=[]))
+            if _NOT_COUNTED not in labels:
+                count = counts.setdefault(zone_key(labels), ZoneCount())
+                is_ready = self._condition(node.metadata.name, READY) == _TRUE
+                count.ready += is_ready
+                count.not_ready += not is_ready
+        return counts
+
+    def _zone(self, name: str) -> Zone:
+        return self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[]))
+
+    def _retaint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
+        """Change the taints of a node, and let everybody know."""
+        simulation, before = self._simulation, self._taints(name)
+        new = {(taint.key, taint.effect): taint for taint in add}
+        present = {(taint.key, taint.effect) for taint in before}
+        staying = [taint for taint in before if (taint.key, taint.effect) not in remove]
+        after = [new.get((taint.key, taint.effect), taint) for taint in staying]
+        after += [taint for own_name, taint in new.items() if own_name not in present]
+        if tuple(after) == before:
+            return
+        former, no_execute = self._node(name), self._no_execute(name)
+        simulation.session.set_taints(simulation.session.cluster.nodes.row_of[name], tuple(after))
+        for owner in simulation.workloads.daemon_sets():
+            eligible = eligible_nodes(owner.templates[owner.wanted.revision], [self._node(name)])
+            if name in owner.nodes and owner.nodes[name] != eligible[name]:
+                owner.nodes = {**owner.nodes, **eligible}
+                simulation.enqueue(owner)
+        if no_execute != self._no_execute(name):
+            self._evictions.node_changed(name, self._no_execute(name))
+        simulation.note_node_changed(former, self._node(name))
+
+    # What is known of a node.
+
+    def _nodes(self) -> list[Node]:
+        table = self._simulation.session.cluster.nodes
+        return [node for row, node in enumerate(table.nodes) if table.absent is None or not table.absent[row]]
+
+    def _is_there(self, name: str) -> bool:
+        table = self._simulation.session.cluster.nodes
+        row = table.row_of.get(name, NOWHERE)
+        return row != NOWHERE and (table.absent is None or not table.absent[row])
+
+    def _node(self, name: str) -> Node:
+        table = self._simulation.session.cluster.nodes
+        return table.nodes[table.row_of[name]]
+
+    def _of(self, name: str) -> dict[str, str]:
+        if name not in self._conditions:
+            conditions = self._node(name).status.conditions
+            self._conditions[name] = {condition.type: condition.status for condition in conditions}
+        return self._conditions[name]
+
+    def _condition(self, name: str, condition: str) -> str:
+        return self._of(name).get(condition, _TRUE if condition == READY else _FALSE)
+
+    def _taints(self, name: str) -> tuple[Taint, ...]:
+        return self._node(name).spec.taints
+
+    def _no_execute(self, name: str) -> list[Taint]:
+        return [taint for taint in self._taints(name) if taint.effect == NO_EXECUTE]
+
+    def _pods_on(self, name: str) -> list[ObservedPod]:
+        cluster, pods = self._simulation.session.cluster, self._simulation.pods
+        rows = cluster.pods_on[cluster.nodes.row_of[name]]
+        return sorted((pods[row] for row in rows if row in pods), key=lambda pod: pod.key)

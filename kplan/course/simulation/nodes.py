@@ -1,0 +1,159 @@
+"""Nodes that join or leave a cluster in motion: an autoscaler makes them, and empties and removes them.
+
+A node joins when it is ready for all pods. Pods of daemon sets tolerate a node that is not ready yet, so they are there
+before the scheduler gives the node other pods.
+
+Also what controllers create in place of pods that are lost with their node, in a simulation that is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from kplan.api.core import Node, Pod
+from kplan.api.meta import controller_of
+from kplan.autoscaling.seam import RemovalTimes
+from kplan.changes.values import DrainOptions
+from kplan.course.simulation.controllers.observed import Create, ObservedPod
+from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.objects import eligible_nodes
+from kplan.course.simulation.owners import DaemonSetState
+from kplan.course.simulation.timed_drain import TimedDrain
+from kplan.documents.change import StepEvent
+from kplan.facts import InputWarning
+from kplan.rules.pod_info import PodInfo
+
+_FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
+
+
+class Joining(msgspec.Struct, frozen=True):
+    """A node that joins."""
+
+    node: Node  #: as it is once it is ready
+    pods: tuple[Pod, ...] = ()  #: the pods that it starts with, bound to it; those of known daemon sets are made anew
+    because: str = ""  #: why it joins
+    objects: tuple[msgspec.Struct, ...] = ()  #: what comes with it, such as its ResourceSlices
+
+
+def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
+    session, nodes = simulation.session, [one.node for one in joining]
+    for identity in sorted(session.grow(nodes, [obj for one in joining for obj in one.objects])):
+        simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
+    simulation.note_joined(nodes)
+    for one in joining:
+        simulation.log_node(StepEvent.ADDED, one.node.metadata.name, one.because)
+    for owner in simulation.workloads.daemon_sets():
+        eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
+        owner.nodes = {**owner.nodes, **eligible}
+        if any(node.should_run for node in eligible.values()):
+            simulation.enqueue(owner)
+    for one in joining:
+        for pod in one.pods:
+            reference = controller_of(pod.metadata)
+            name = "" if reference is None else f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
+            if not isinstance(simulation.workloads.owner(name), DaemonSetState):
+                _start(simulation, pod)
+
+
+def comes_with_node(simulation: Simulation, pod: ObservedPod) -> bool:
+    row_of, n_joined = simulation.session.cluster.nodes.row_of, len(simulation.joined)
+    is_there = bool(pod.target) and pod.node == pod.target
+    return is_there and row_of[pod.node] >= len(row_of) - n_joined
+
+
+def _start(simulation: Simulation, pod: Pod) -> None:
+    info = PodInfo(pod)
+    if info.key in simulation.session.pod_ids:
+        return
+    row = simulation.session.add_pod(info)
+    node = info.pod.spec.node_name
+    observed = ObservedPod.created_as(info, row, simulation.now, Create("", node=node), order=row)
+    simulation.pods[row] = observed
+    simulation.newcomers.append(row)
+    simulation.disruptions.join(observed, info, None)
+    simulation.bind(row, simulation.session.cluster.nodes.row_of[node])
+
+
+_EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_delete_timeout=30)
+
+
+def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
+    """Have a node leave at once, and with it the pods that are still there.
+
+    Parameters
+    ----------
+    is_logged : append a step about the node
+    """
+    for pod in Drain(simulation).on([name]):
+        if not pod.is_terminating:
+            simulation.remove(pod, StepEvent.DELETED, because)
+        if pod.row in simulation.pods:
+            simulation.end(pod.row)
+    for owner in simulation.workloads.daemon_sets():
+        if name in owner.nodes:
+            owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
+            simulation.enqueue(owner)
+    simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
+    if is_logged:
+        simulation.log_node(StepEvent.REMOVED, name, because)
+
+
+class OnDeparture(Protocol):
+    """Listens for the end of a node's removal."""
+
+    def __call__(self, name: str, *, is_gone: bool) -> None:
+        """Receive the name of a node, and whether it has left; else it stays."""
+
+
+class Departure:
+    """A node that is emptied and then leaves; one that cannot be emptied in time stays.
+
+    Parameters
+    ----------
+    on_end : called when the node has left, or stays
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        times: RemovalTimes,
+        because: str,
+        on_end: OnDeparture,
+    ) -> None:
+        self._simulation, self._name, self._times = simulation, name, times
+        self._because, self._on_end = because, on_end
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Keep further pods away from the node, and then evict its own."""
+        simulation = self._simulation
+        self._began = simulation.now
+        simulation.cordon([self._name])
+        drain = TimedDrain(
+            simulation,
+            [self._name],
+            _EVICT_ALL,
+            timeout=self._times.timeout,
+            on_end=self._ended,
+            patience=self._times.patience,
+        )
+        self._simulation.later(self._times.delay, drain.begin)
+
+    def _ended(self, name: str, *, is_empty: bool) -> None:
+        if not is_empty:
+            self._simulation.uncordon(name)
+            self._simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
+            self._on_end(name, is_gone=False)
+            return
+        rest = max(self._began + self._times.least - self._simulation.now, 0.0)
+        self._simulation.later(rest + self._times.after, partial(self._leave, name))
+
+    def _leave(self, name: str) -> None:
+        depart(self._simulation, name, self._because)
+        self._on_end(name, is_gone=True)

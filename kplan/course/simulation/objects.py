@@ -1,0 +1,367 @@
+"""The workloads of a snapshot with their pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from msgspec import structs
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import type_of
+from kplan.api.labels import Selector, parse_int64
+from kplan.api.meta import LabelSelector, OwnerReference, controller_of
+from kplan.api.names import WorkloadRef, object_name
+from kplan.api.time import seconds
+from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kplan.course.simulation.controllers.daemon_set import Eligibility
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.course.simulation.desired import (
+    IsOn,
+    count,
+    deletes_claims,
+    progress_deadline,
+    wanted_daemon_set,
+    wanted_deployment,
+    wanted_job,
+    wanted_stateful_set,
+)
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.observing import completion_index, next_ordinal, target_of
+from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
+from kplan.course.simulation.pod_creation import GENERATION_LABEL
+from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
+from kplan.rules.pod_info import PodInfo
+from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
+
+S = TypeVar("S", bound=Owner)
+
+_STATIC = "Node"
+"""A static pod's owner: only its node's kubelet recreates it."""
+
+
+class Workloads:
+    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME.
+
+    Parameters
+    ----------
+    is_on : tells whether a feature gate is on
+    revisions : those of the snapshot
+    """
+
+    def __init__(self, templates: Templates, is_on: IsOn, revisions: Revisions) -> None:
+        self.templates = templates
+        self.is_on = is_on
+        self.revisions = revisions
+        self._owners: dict[str, Owner] = {}
+        self._deployments: dict[str, DeploymentState] = {}
+        self._ages = 0
+        #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
+        self.orphan_sets: dict[str, list[str]] = {}
+        self._original: Workloads | None = None
+
+    def fork(self) -> Workloads:
+        """Return an independent copy, which copies each workload when it is first looked up."""
+        forked = Workloads(self.templates.copy(), self.is_on, self.revisions)
+        forked._ages = self._ages
+        forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
+        forked._original = self
+        return forked
+
+    def owner(self, key: str) -> Owner | None:
+        """Return the state of a workload that owns pods: a replica set, a stateful set and the like."""
+        owner = self._owners.get(key)
+        if owner is not None or self._original is None:
+            return owner
+        original = self._original.owner(key)
+        if original is None:
+            return None
+        if isinstance(original, ReplicaSetState) and original.parent is not None:
+            self.deployment(original.parent.ref.key)
+        else:
+            self._owners[key] = original.copy()
+        return self._owners[key]
+
+    def deployment(self, key: str) -> DeploymentState | None:
+        deployment = self._deployments.get(key)
+        if deployment is not None or self._original is None:
+            return deployment
+        original = self._original.deployment(key)
+        if original is None:
+            return None
+        deployment = self._deployments[key] = original.copy()
+        self._owners.update({replica_set.ref.key: replica_set for replica_set in deployment.sets.values()})
+        return deployment
+
+    def keys(self) -> list[str]:
+        """Return the keys of all workloads, deployments last."""
+        original = [] if self._original is None else self._original.keys()
+        return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
+
+    def find(self, key: str) -> Owner | DeploymentState | None:
+        return self.deployment(key) or self.owner(key)
+
+    def all(self, namespace: str = "") -> Iterator[Owner | DeploymentState]:
+        """Yield the states of all workloads, or of those in a namespace, deployments last."""
+        for key in self.keys():
+            state = self.find(key) if not namespace or WorkloadRef.parse(key).namespace == namespace else None
+            if state is not None:
+                yield state
+
+    def daemon_sets(self) -> list[DaemonSetState]:
+        owners = (self.owner(key) for key in self.keys() if key.startswith("DaemonSet/"))
+        return [owner for owner in owners if isinstance(owner, DaemonSetState)]
+
+    def _begin(self, obj: Any) -> tuple[WorkloadRef, PodTemplateSpec]:
+        """Note the template of a workload that is added; return the workload's name, and the template."""
+        metadata, template = obj.metadata, obj.spec.template or PodTemplateSpec()
+        ref = WorkloadRef(obj.kind, metadata.namespace, metadata.name, metadata.uid, type_of(obj).api_version)
+        self.templates.note(ref.key, template)
+        return ref, template
+
+    def _own(self, state: S) -> S:
+        self._owners[state.ref.key] = state
+        return state
+
+    def add_deployment(self, obj: Deployment) -> DeploymentState:
+        """Add a deployment; its replica sets follow."""
+        ref, _ = self._begin(obj)
+        template = self.templates.identity(ref.key, obj.spec.template)
+        state = DeploymentState(
+            ref,
+            wanted_deployment(obj),
+            template,
+            obj.spec.template,
+            obj.spec.selector or LabelSelector(),
+            self.templates.digest(template),
+            min_ready=obj.spec.min_ready_seconds,
+            deadline=progress_deadline(obj),
+        )
+        self._deployments[ref.key] = state
+        return state
+
+    def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
+        """Add a replica set, also to its deployment."""
+        ref, _ = self._begin(obj)
+        self._ages += 1
+        annotations = obj.metadata.annotations
+        state = ReplicaSetState(
+            ref,
+            {"": obj.spec.template},
+            replicas=count(obj.spec.replicas),
+            template=self.templates.identity(ref.key, obj.spec.template),
+            age=self._ages,
+            annotated=(_annotated(annotations.desired_replicas), _annotated(annotations.max_replicas)),
+            labels=obj.metadata.labels,
+            is_controlled=controller_of(obj.metadata) is not None,
+            selector=compiled(obj.spec.selector),
+            min_ready=obj.spec.min_ready_seconds,
+        )
+        if not state.is_controlled:
+            self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
+        self._owners[ref.key] = state
+        owner = controller_of(obj.metadata)
+        parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
+        if parent is not None:
+            if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
+                # Written by hand, without a template: the set with pods is that of the deployment's current template.
+                state.template, state.templates = parent.template, {"": _with_hash_of(obj, parent.spec)}
+            if None in state.annotated:
+                state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
+            parent.adopt(state)
+        return state
+
+    def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
+        ref, template = self._begin(obj)
+        return self._own(
+            ReplicaSetState(
+                ref,
+                {"": template},
+                replicas=count(obj.spec.replicas),
+                is_controlled=controller_of(obj.metadata) is not None,
+                selector=selector_of_controller(obj),
+                min_ready=obj.spec.min_ready_seconds,
+            )
+        )
+
+    def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
+        ref, _ = self._begin(obj)
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        update = (
+            self.revision_of(ref, obj.spec.template, obj.spec.selector)
+            or obj.status.update_revision
+            or self.templates.stateful_revision(ref, obj.spec.template)
+        )
+        current = obj.status.current_revision
+        if not current or (known and current not in {revision.name for revision in known}):
+            current = update
+        return self._own(
+            StatefulSetState(
+                ref,
+                {**self._templates_of(known), update: obj.spec.template},
+                wanted=wanted_stateful_set(obj, current, update, self.is_on),
+                has_revision=bool(known or obj.status.update_revision),
+                n_claims=len(obj.spec.volume_claim_templates),
+                deletes_claims=deletes_claims(obj),
+                selector=selector,
+                min_ready=obj.spec.min_ready_seconds,
+            )
+        )
+
+    def revision_of(self, ref: WorkloadRef, template: PodTemplateSpec, selector: LabelSelector | None) -> str | None:
+        """Return the name of the revision that a stateful set or daemon set has for a template; None for a new one."""
+        revisions = self.revisions.of(ref, compiled(selector))
+        revision = equal_revision(revisions, template, self.templates.stored(ref.key) if revisions else None)
+        return None if revision is None else revision.name
+
+    def _templates_of(self, revisions: Iterable[Revision]) -> dict[str, PodTemplateSpec]:
+        for revision in revisions:
+            if revision.whole is not None:
+                self.templates.note_whole(revision.template, revision.whole)
+        return {revision.name: revision.template for revision in revisions}
+
+    def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
+        """Add a daemon set; `name_revisions` reads its revision from its pods where the snapshot has none of it."""
+        ref, template = self._begin(obj)
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        revision = self.revision_of(ref, template, obj.spec.selector) or self.templates.revision(ref, template)
+        return self._own(
+            DaemonSetState(
+                ref,
+                {**self._templates_of(known), revision: template},
+                wanted=wanted_daemon_set(obj, revision),
+                has_revision=bool(known),
+                nodes=eligible_nodes(template, nodes),
+                selector=selector,
+                min_ready=obj.spec.min_ready_seconds,
+            )
+        )
+
+    def add_job(self, obj: Job) -> JobState:
+        ref, template = self._begin(obj)
+        return self._own(
+            JobState(
+                ref,
+                {"": template},
+                wanted=wanted_job(obj),
+                counts_leaving=obj.spec.pod_replacement_policy != "Failed",
+                selector=compiled(obj.spec.selector),
+                deadline=obj.spec.active_deadline_seconds,
+                started_at=seconds(obj.status.start_time),
+                policy=obj.spec.pod_failure_policy,
+            )
+        )
+
+    def owner_of(self, pod: Pod) -> Owner | None:
+        """Return the owner that recreates a pod when it is gone; None for bare and static pods."""
+        reference = controller_of(pod.metadata)
+        if reference is None or reference.kind == _STATIC:
+            return None
+        key = object_name(reference.kind, pod.metadata.namespace, reference.name)
+        owner = self.owner(key)
+        if owner is None or (owner.ref.uid and reference.uid and owner.ref.uid != reference.uid):
+            owner = self._owners[key] = self._missing(reference, pod)
+        return owner
+
+    def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
+        """Return a stand-in for a controller whose object is not in the snapshot.
+
+        A replica set whose name is that of a deployment with a template hash counts as that deployment's.
+        """
+        ref = WorkloadRef(reference.kind, pod.metadata.namespace, reference.name, reference.uid, reference.api_version)
+        digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
+        parent = self.deployment(f"Deployment/{ref.namespace}/{ref.name.removesuffix(f'-{digest}')}")
+        if ref.kind != "ReplicaSet" or not digest or parent is None or parent.current is not None:
+            return ForeignState(ref)
+        self._ages += 1
+        state = ReplicaSetState(ref, {"": parent.spec}, template=parent.template, age=self._ages)
+        state.replicas = parent.wanted.replicas
+        state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
+        parent.adopt(state)
+        return state
+
+    def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
+        """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed, and its owner."""
+        owner = self.owner_of(info.pod)
+        if isinstance(owner, StatefulSetState):
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
+            n_claims = sum(volume.persistent_volume_claim is not None for volume in info.pod.spec.volumes)
+            is_misfit = n_claims < owner.n_claims  # it was taken over without the claims of the set
+            pod = replace(pod, index=next_ordinal(owner, pod, info), revision=revision, is_misfit=is_misfit)
+            owner.templates.setdefault(revision, _template_of(info.pod))
+        elif isinstance(owner, DaemonSetState):
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+            pod = replace(pod, target=target_of(info.pod), revision=revision)
+        elif isinstance(owner, JobState) and owner.wanted.is_indexed:
+            pod = replace(pod, index=completion_index(info))
+            annotations, failures = info.pod.metadata.annotations, owner.index_failures
+            if pod.index is not None:
+                failures.counted[pod.index] = parse_int64(annotations.job_index_failure_count) or 0
+                failures.ignored[pod.index] = parse_int64(annotations.job_index_ignored_failure_count) or 0
+        elif isinstance(owner, ForeignState):
+            pod = replace(pod, revision=pod.name)
+            owner.templates[pod.name] = _template_of(info.pod)
+            owner.size += not info.is_terminating
+        if owner is not None and not info.is_terminating:
+            owner.join(pod)
+        return pod, owner
+
+    def name_revisions(self, infos: Iterable[PodInfo]) -> None:
+        """Read the revisions of daemon sets, and of stateful sets whose status has none, from their pods' labels.
+
+        The highest template generation is the current one; where pods have none, the revision of most pods.
+        """
+        revisions_of: dict[str, Counter[tuple[int, str]]] = {}
+        for info in infos:
+            revision = info.labels.get(REVISION_LABEL)
+            if revision is not None and info.controller is not None:
+                generation = parse_int64(info.labels.get(GENERATION_LABEL, "")) or 0
+                key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+                revisions_of.setdefault(key, Counter())[generation, revision] += 1
+        for key, revisions in revisions_of.items():
+            owner = self.owner(key)
+            highest = max(generation for generation, _ in revisions)
+            _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
+            if isinstance(owner, DaemonSetState):
+                owner.generation = highest
+            if isinstance(owner, DaemonSetState) and not owner.has_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.revision]}
+                owner.wanted = replace(owner.wanted, revision=revision)
+            elif isinstance(owner, StatefulSetState) and not owner.has_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.update]}
+                owner.wanted = replace(owner.wanted, current=revision, update=revision)
+
+
+def selector_of_controller(obj: ReplicationController) -> Selector | None:
+    template = obj.spec.template or PodTemplateSpec()
+    return compiled(LabelSelector(match_labels=obj.spec.selector or template.metadata.labels))
+
+
+def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:
+    """Return for each node whether it should run a daemon pod of a template, and whether one there may stay."""
+    nodes = list(nodes)
+    answers = zip(nodes, eligibilities(template, nodes), strict=True)
+    return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
+
+
+def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec:
+    digest = obj.metadata.labels.get(TEMPLATE_HASH)
+    if digest is None:
+        return template
+    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
+    return replace(template, metadata=replace(template.metadata, labels=labels))
+
+
+def _annotated(text: str) -> int | None:
+    """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
+    number = parse_int64(text)
+    return number if number is not None and number >= 0 else None
+
+
+def _template_of(pod: Pod) -> PodTemplateSpec:
+    return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))

@@ -1,0 +1,172 @@
+"""The result of a simulation: where the pods are at rest, and how the workloads have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.names import WorkloadRef
+from kplan.course.simulation.applying import Applied
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
+from kplan.course.simulation.deployments import DeploymentState
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.owners import DaemonSetState, Owner, StatefulSetState
+from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
+from kplan.framework.cycle import schedule_pod, stored_message_of
+from kplan.framework.results import Outcome
+
+
+def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
+    """Return every pod that has not ended, by namespace and name."""
+    messages = simulation.messages
+    pods = []
+    for row, pod in simulation.pods.items():
+        pods.append(
+            PodAtRest(
+                namespace=pod.namespace,
+                name=pod.name,
+                workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
+                new=pod.is_new,
+                node=pod.node or None,
+                message=messages.get(row, ""),
+            )
+        )
+    return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
+
+
+def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tuple[WorkloadChange, ...]:
+    """Return the workloads whose manifests were applied, in that order, then those whose pods moved."""
+    changes: dict[str, WorkloadChange] = {}
+    for entry in applied:
+        changes[entry.update.key] = workload_change(simulation, entry)
+    moved = {step.workload for step in simulation.steps if step.pod}
+    for key in sorted(moved - changes.keys()):
+        owner = simulation.workloads.find(key)
+        if owner is not None:
+            changes[key] = _describe(simulation, key, owner, Change.NONE)
+    return (*changes.values(), *_refused_runs(simulation))
+
+
+def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
+    """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
+    jobs: dict[str, str] = {}  # cron job -> why its last job was refused
+    has_refusal = False
+    for step in simulation.steps:
+        if step.workload.startswith("CronJob/"):
+            is_refused = step.event is StepEvent.REFUSED
+            has_refusal = has_refusal or is_refused
+            if is_refused and not step.pod:
+                jobs[step.workload] = step.because
+            elif step.event is StepEvent.CREATED:
+                jobs.pop(step.workload, None)
+    if not has_refusal:
+        return
+    runs: dict[str, list[Owner]] = {}
+    for run in simulation.workloads.all():
+        if isinstance(run, JobState) and run.refusal and run.workload.kind == "CronJob":
+            runs.setdefault(run.workload.key, []).append(run)
+    for key in sorted({*jobs, *runs}):
+        ref, own = WorkloadRef.parse(key), runs.get(key, [])
+        pods = [pod for run in own for pod in run.pods.values()]
+        yield WorkloadChange(
+            kind=ref.kind,
+            namespace=ref.namespace,
+            name=ref.name,
+            change=Change.NONE,
+            desired=sum(run.desired for run in own),
+            updated=len(pods),
+            ready=sum(pod.is_ready for pod in pods),
+            pending=sum(not pod.node for pod in pods),
+            state=WorkloadState.STUCK,
+            because=own[-1].refusal if own else jobs[key],
+        )
+
+
+def workload_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
+    update = applied.update
+    owner = applied.owner or simulation.workloads.find(update.key)
+    change = _describe(simulation, update.key, owner, applied.change, applied.row)
+    if update.refused:
+        return replace(change, state=WorkloadState.UNCHANGED, refused=update.refused)
+    return replace(change, unseen=update.unseen)
+
+
+def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> None:
+    """Log for workloads that have come to rest without all their pods what holds them up."""
+    for change in changes:
+        if change.state is WorkloadState.STUCK:
+            simulation.log(StepEvent.STUCK, pod=change.pod, workload=change.key, because=change.because)
+
+
+def _describe(
+    simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
+) -> WorkloadChange:
+    ref = WorkloadRef.parse(key)
+    owners = () if owner is None else owner.owners
+    if owner is None:
+        pods = [simulation.pods[row]] if row in simulation.pods else []
+        current, ready = len(pods), sum(pod.is_ready for pod in pods)
+    else:
+        pods = [pod for theirs in owners for pod in theirs.pods.values()]
+        current, ready = sum(theirs.n_current for theirs in owners), sum(theirs.n_ready for theirs in owners)
+    pending = [pod for pod in pods if not pod.node]
+    desired = len(pods) if owner is None else owner.desired
+    why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
+    n_settled = current + _n_below_partition(owner, pods)
+    is_complete = len(pods) == n_settled == ready == desired and not why_failed
+    blocked = simulation.blocked.get(key, {})
+    state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
+    if change is Change.NONE and key not in simulation.moved:
+        state = WorkloadState.UNCHANGED
+    if blocked and not pending:
+        state = WorkloadState.BLOCKED
+    refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
+    refusal = why_failed or next(refusals, "") or (_waits_for(owner) if state is WorkloadState.STUCK else "")
+    stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
+    if refusal and stuck is not None and not stuck.is_new:
+        stuck = None  # it waited before; what holds the change up is that further pods are refused
+    missing = max(desired - len(pods), 0) if any(theirs.is_cut_short for theirs in owners) else 0
+    return WorkloadChange(
+        kind=ref.kind,
+        namespace=ref.namespace,
+        name=ref.name,
+        change=change,
+        desired=desired,
+        updated=current,
+        ready=ready,
+        pending=len(pending) + missing,
+        state=state,
+        blocked=len(blocked),
+        because=_message(simulation, stuck.row) if stuck is not None else refusal or next(iter(blocked.values()), ""),
+        pod="" if stuck is None else stuck.key,
+    )
+
+
+def _message(simulation: Simulation, row: int) -> str:
+    """Return why a pod is pending; of one that was not tried, what the scheduler says now, not in the snapshot."""
+    if row not in simulation.outcomes and simulation.groups.key_of(row) is None:
+        result = schedule_pod(simulation.session, row)
+        if result.outcome is not Outcome.SCHEDULED:
+            message = stored_message_of(simulation.session, result) or result.message
+            simulation.messages[row], simulation.outcomes[row] = message, result.outcome
+    return simulation.messages.get(row, "")
+
+
+def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[ObservedPod]) -> int:
+    """Return how many pods of a former revision a stateful set leaves as they are, below its partition."""
+    if not isinstance(owner, StatefulSetState) or owner.wanted.strategy != ROLLING_UPDATE:
+        return 0
+    end = owner.wanted.start + owner.wanted.partition
+    return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod in pods)
+
+
+def _waits_for(owner: Owner | DeploymentState | None) -> str:
+    """Return what a workload waits for that its own settings hold up; empty where they do not."""
+    if isinstance(owner, DeploymentState) and owner.wanted.paused:
+        return "it is paused"
+    if isinstance(owner, StatefulSetState | DaemonSetState) and owner.wanted.strategy == ON_DELETE:
+        return "its update strategy is OnDelete: pods stay until somebody deletes them"
+    return ""

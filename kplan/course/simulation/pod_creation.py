@@ -1,0 +1,337 @@
+"""Pods as their controllers create them and the API server stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from kplan.admission import Admitter
+from kplan.admission.admit import Named
+from kplan.admission.stored import WholeTemplate
+from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
+from kplan.api.kinds import type_of
+from kplan.api.pod import PodMeta, PodSpec
+from kplan.api.resource import ResourceClaim
+from kplan.api.workloads import StatefulSet
+from kplan.course.simulation.controllers.observed import Create
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.set_claims import SetClaims
+from kplan.course.simulation.templates import REVISION_LABEL
+from kplan.engine.mappings import Recent
+from kplan.facts import InputWarning, RefusedPods
+from kplan.framework.listers import Listers
+from kplan.rules.pod_info import PodInfo, is_unique
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.expansion import generated_claims, pinned, with_tolerations
+
+GENERATION_LABEL = "pod-template-generation"
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+_SHARED = ("shape", "controller", "host_ports", "_terms_or_error")
+"""Cached properties of `PodInfo` that are equal for all pods of a template."""
+
+
+MAX_MODELS = 4096
+"""How many pods that have gone through admission are remembered for further simulations from the same start."""
+
+
+class _Model(NamedTuple):
+    """A pod that has gone through admission, and the template that its name in the cache stands for."""
+
+    info: PodInfo
+    refusal: str
+    warnings: tuple[InputWarning, ...]
+    template: PodTemplateSpec
+
+
+class PodMaker:
+    """Creates pods from templates.
+
+    One pod of each template goes through admission; the others are copies of it.
+
+    Parameters
+    ----------
+    snapshot : the cluster before the first pod is created
+    listers : receives the claims that are created for pods
+    minor : minor version of the API server, such as 36
+    """
+
+    def __init__(self, snapshot: Snapshot, listers: Listers, minor: int) -> None:
+        self._snapshot = snapshot
+        self._minor = minor
+        self._listers = listers
+        self._admitter = Admitter(snapshot, minor=minor)
+        self.set_claims = SetClaims(snapshot, listers, self._admitter)  #: the claims of stateful sets
+        self._has_quota = {quota.metadata.namespace for quota in snapshot.resource_quotas}
+        self._used_names: set[str] = set()
+        self._sets: set[tuple[str, str]] = set()  #: stateful sets that come, whose pods have numbers
+        self._numbers: dict[str, int] = {}
+        self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
+        self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
+        self._admitted: Recent[_Model] = Recent(MAX_MODELS)
+        self.warnings: dict[InputWarning, None] = {}
+
+    def fork(self, snapshot: Snapshot, listers: Listers) -> PodMaker:
+        """Return a maker that has created nothing yet; parameters as for a new one.
+
+        Where it starts from the same cluster, the two share what they know of admission.
+        """
+        forked = PodMaker(snapshot, listers, self._minor)
+        if snapshot is self._snapshot:
+            forked._admitted = self._admitted
+        return forked
+
+    def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
+        """Return the pod, and why the API server refuses it; empty when it accepts it.
+
+        Parameters
+        ----------
+        whole : its whole template, where that is known; otherwise the pod is not validated
+        """
+        model, refusal = self._model(owner, wanted, whole)
+        self._drawn = None
+        name = self._name(owner, wanted)
+        pod = model.pod
+        metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
+        stateful_set = self._set_of(owner)
+        if isinstance(owner, StatefulSetState):
+            metadata = replace(metadata, labels=_numbered(metadata.labels, name, wanted.index))
+        elif isinstance(owner, JobState) and wanted.index is not None:
+            metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
+        pod = replace(pod, metadata=metadata)
+        if stateful_set is not None:
+            pod = self.set_claims.mounted(stateful_set, pod)
+            missing = self.set_claims.create(stateful_set, pod)
+            if missing:
+                return PodInfo(pod), missing
+        if owner.ref.namespace in self._has_quota:
+            pod, refusal = self._admit(pod, whole)
+        if refusal and self._drawn is not None:
+            numbered, number = self._drawn
+            self._numbers[numbered] = number  # the next try gets the same name
+            self._used_names.discard(f"{owner.ref.namespace}/{name}")
+        stored = self._with_claims(pod)
+        info = PodInfo(stored)
+        if (
+            stored.spec is model.pod.spec
+            and stored.metadata.labels is model.pod.metadata.labels
+            and not is_unique(stored)
+        ):
+            share(model, info)
+        return info, refusal
+
+    def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
+        """Return a pod without an owner as the API server stores it, and why it refuses it; empty when it accepts."""
+        pod, refusal = self._admit(pod, whole)
+        uid = f"{pod.metadata.key}#{self._number('uid')}"
+        pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
+        self._used_names.add(pod.metadata.key)
+        return PodInfo(self._with_claims(pod)), refusal
+
+    def leave_free(self, objects: Iterable[Any]) -> None:
+        for obj in objects:
+            if isinstance(obj, Pod):
+                self._used_names.add(obj.metadata.key)
+            elif isinstance(obj, StatefulSet):
+                self._sets.add((obj.metadata.namespace, obj.metadata.name))
+
+    def has_claims(self, owner: Owner, info: PodInfo) -> bool:
+        """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
+        stateful_set = self._set_of(owner)
+        if stateful_set is None:
+            return True
+        present = {
+            volume.name: volume.persistent_volume_claim.claim_name
+            for volume in info.pod.spec.volumes
+            if volume.persistent_volume_claim is not None
+        }
+        return all(
+            present.get(template.metadata.name) == f"{template.metadata.name}-{info.name}"
+            for template in stateful_set.spec.volume_claim_templates
+        )
+
+    def is_made_by(self, owner: DaemonSetState, info: PodInfo, node: str) -> bool:
+        """Tell whether a pod counts as created from the current template of a daemon set.
+
+        So does every pod with the label of its template's generation (upstream IsPodUpdated), which is 1 for a new set.
+        Where its revisions are not known, a pod with the fields of a new one counts as having the same hash.
+        """
+        if info.labels.get(GENERATION_LABEL) == str(owner.generation):
+            return True
+        if owner.has_revision:
+            return info.labels.get(REVISION_LABEL) == owner.wanted.revision
+        model = self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod
+        return REVISION_LABEL in info.labels and _looks_like(info.pod.spec, model.spec)
+
+    def note_unseen(self, owner: Owner) -> None:
+        """Warn that the snapshot has pods of a workload, but not the workload."""
+        message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
+        self._note([InputWarning("UnseenWorkload", owner.ref.key, message)])
+
+    def refusal_of(self, what: Named) -> str:
+        """Return why the API server refuses a new object; empty where it accepts it, which counts it in quotas."""
+        warnings: list[InputWarning] = []
+        words = self._admitter.refusal_of_object(what, warnings)
+        self._note(warnings)
+        return words
+
+    def _set_of(self, owner: Owner | None) -> StatefulSet | None:
+        if not isinstance(owner, StatefulSetState):
+            return None
+        return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
+
+    def why_refused(self, pod: Pod) -> RefusedPods | None:
+        """Return the facts for which the API server refuses one more pod; None where it takes it. None is counted."""
+        admitted = self._admitter.admit(pod)
+        if admitted.because is None:
+            self._admitter.quotas.release(admitted.pod)
+        return admitted.because
+
+    def counts_quota(self, namespace: str) -> bool:
+        return namespace in self._has_quota
+
+    def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
+        """Free the name of a pod that is gone, and its share of the quotas; delete claims that go with it.
+
+        Parameters
+        ----------
+        index : its ordinal in its stateful set
+        """
+        stateful_set = self._set_of(owner)
+        if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
+            self.set_claims.delete(stateful_set, info.pod.metadata)
+        self._used_names.discard(info.key)
+        if info.namespace in self._has_quota:
+            self._admitter.quotas.release(info.pod)
+
+    def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
+        key = (owner.ref.key, wanted.revision, wanted.node)
+        model = self._models.get(key)
+        if model is None:
+            self._note(_unknown_revision(owner, wanted.revision))
+            if isinstance(owner, StatefulSetState):
+                admitted = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
+            else:
+                like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
+                admitted = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
+            self._note(admitted.warnings)
+            model = admitted.info, admitted.refusal
+            if not admitted.refusal or not isinstance(owner, StatefulSetState):
+                self._models[key] = model  # words about a pod of a stateful set have its own name
+        return model
+
+    def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
+        """Return the next pod of a workload; with quotas it goes through admission later, as each of its pods does."""
+        template = owner.template_of(wanted.revision)
+        pod = self._from_template(owner, template, wanted)
+        stateful_set = self._set_of(owner)
+        if stateful_set is not None:
+            pod = self.set_claims.mounted(stateful_set, pod)
+        if owner.ref.namespace in self._has_quota or isinstance(owner, ForeignState):
+            return _Model(PodInfo(pod), "", (), template)
+        admitted = self._admitter.admit(pod, whole)
+        return _Model(PodInfo(admitted.pod), admitted.rejected or "", admitted.warnings, template)
+
+    def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
+        reference = owner.ref.as_controller
+        labels = template.metadata.labels
+        if isinstance(owner, StatefulSetState | DaemonSetState):
+            labels = {**labels, REVISION_LABEL: wanted.revision}
+        name = owner.ref.name
+        if isinstance(owner, StatefulSetState):
+            name = self._name(owner, wanted)
+            labels = _numbered(labels, name, wanted.index)
+        metadata = PodMeta(
+            name=name,
+            namespace=owner.ref.namespace,
+            labels=labels,
+            owner_references=(reference,),
+            annotations=template.metadata.annotations,
+        )
+        pod = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
+        return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod
+
+    def _admit(self, pod: Pod, whole: WholeTemplate | None) -> tuple[Pod, str]:
+        admitted = self._admitter.admit(pod, whole)
+        self._note(admitted.warnings)
+        return admitted.pod, admitted.rejected or ""
+
+    def _note(self, warnings: Iterable[InputWarning]) -> None:
+        self.warnings |= dict.fromkeys(warnings)
+
+    def _name(self, owner: Owner, wanted: Create) -> str:
+        prefix = owner.ref.name
+        if isinstance(owner, StatefulSetState):
+            return f"{prefix}-{wanted.index}"
+        if isinstance(owner, ForeignState) and owner.ref.kind == "StatefulSet":
+            return wanted.revision
+        if isinstance(owner, JobState) and wanted.index is not None:
+            prefix = f"{prefix}-{wanted.index}"
+        set_of_name = owner.ref.namespace, prefix
+        if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
+            prefix = f"{prefix}-pod"
+        numbered = f"{owner.ref.namespace}/{prefix}"
+        self._drawn = numbered, self._numbers.get(numbered, 0)
+        while True:
+            name = f"{prefix}-{self._number(numbered)}"
+            key = f"{owner.ref.namespace}/{name}"
+            if key not in self._used_names and key not in self._snapshot.pod_by_key:
+                self._used_names.add(key)
+                return name
+
+    def _number(self, of: str) -> int:
+        self._numbers[of] = self._numbers.get(of, 0) + 1
+        return self._numbers[of]
+
+    def _with_claims(self, pod: Pod) -> Pod:
+        """Create the claims that controllers create for a new pod: for ephemeral volumes, and for devices."""
+        claims = self._listers.persistent_volume_claims
+        if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
+            return pod
+        pod, generated = generated_claims(pod, self._snapshot)
+        for obj in generated:
+            metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+            if isinstance(obj, PersistentVolumeClaim):
+                claims[metadata.namespace, metadata.name] = self.set_claims.bind(obj)
+            elif isinstance(obj, ResourceClaim):
+                self._listers.device_claims.append(complete(obj, type_of(obj)))
+        return pod
+
+
+def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str, str]:
+    return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
+
+
+def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
+    """Tell whether a running pod has the fields that a new one would have, those aside that nodes and time change."""
+    return all(
+        getattr(spec, field) == getattr(model, field)
+        for field in ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
+    )
+
+
+def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
+    if revision not in owner.templates:
+        message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
+        yield InputWarning("UnknownRevision", owner.ref.key, message)
+
+
+def with_status(info: PodInfo, **fields: str) -> PodInfo:
+    """Return a pod whose status has other texts; what it asks for is the same."""
+    changed = PodInfo(replace(info.pod, status=replace(info.pod.status, **fields)))
+    share(info, changed)
+    return changed
+
+
+def share(model: PodInfo, info: PodInfo) -> None:
+    """Copy the cached properties of a pod to another pod of the same template."""
+    info.shared_resources = model.resources
+    for name in _SHARED:
+        getattr(model, name)
+        info.__dict__[name] = model.__dict__[name]

@@ -1,0 +1,162 @@
+"""What the scheduler's decisions do in a simulation: pods are bound, or wait, and victims leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kplan.api.core import Node
+from kplan.course.simulation.any_node import AnyNodeTaker
+from kplan.course.simulation.controlled import Controlled
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.failures import Failures
+from kplan.course.simulation.objects import Workloads
+from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.simulation.queue import ClaimFreed, NodeChanged, PodDeleted
+from kplan.documents.change import StepEvent
+from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+from kplan.preemption import PreemptionResult, preemptors
+
+
+class Decided(Protocol):
+    """A listener for the scheduler's decisions; the result is valid only during the call."""
+
+    def __call__(self, result: CycleResult) -> None:
+        """Receive a decision."""
+
+
+class Scheduling(Controlled):
+    """A cluster in motion with its controllers, in which the scheduler's decisions are carried out."""
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        super().__init__(session, workloads, maker, disruptions, now)
+        self.on_decision: Decided | None = None  #: called with every decision of the scheduler
+        self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
+        self._preemptors = preemptors(session)
+        self._failures = Failures()
+        #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
+        self.any_node: AnyNodeTaker | None = None
+
+    def _note_misfit(self) -> None:
+        """Note that a pod fits nowhere; whoever may add nodes hears of it here."""
+
+    def _decide(self, row: int) -> CycleResult:
+        if self.any_node is not None:
+            place = self.any_node.take(self.session.cluster.pods.infos[row], self.workload_of(self.pods[row]))
+            return CycleResult(row, Outcome.SCHEDULED, row=place, session=self.session)
+        self.recount_budgets()
+        result = self._failures.decide(self.session, row)
+        if self.on_decision is not None:
+            self.on_decision(result)
+        return result
+
+    def _carry_out(self, result: CycleResult) -> None:
+        row = result.pod
+        if result.outcome is Outcome.SCHEDULED and result.row is not None:
+            self._failures.forget()
+            self.bind(row, result.row)
+            return
+        self.messages[row] = stored_message_of(self.session, result) or result.message
+        self.outcomes[row] = result.outcome
+        if result.outcome is Outcome.ERROR:
+            return  # a real scheduler tries again, with the same result
+        self._queue.add_rejected(row, rejectors_of(result))
+        self._note_misfit()
+        post_filter = result.post_filter
+        if post_filter is None:
+            return
+        for take_effect in post_filter.effects:
+            take_effect()
+        if post_filter.effects:
+            self.note_claims_freed()
+        detail = post_filter.findings
+        if isinstance(detail, PreemptionResult):
+            if post_filter.nominated_row is not None:
+                self._preempt(row, post_filter.nominated_row, detail)
+            elif detail.eligible:
+                self._clear_nomination(row)
+
+    def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
+        """Note the decision about a pod of a group that is not placed."""
+        self.messages[row], self.outcomes[row] = message, outcome
+        self._note_misfit()
+
+    def take_out(self, row: int) -> bool:
+        """Take a pod out of the queue, wherever it waits; tell whether it was there."""
+        return self._queue.take_out(row)
+
+    def note_node_changed(self, former: Node, node: Node) -> None:
+        """Tell pods that wait for a node that one has other taints."""
+        self._failures.forget()
+        self._queue.notice(NodeChanged(former, node))
+
+    def note_claims_freed(self) -> None:
+        """Tell pods that wait for devices that a claim was deallocated."""
+        self._failures.forget()
+        self._queue.notice(ClaimFreed())
+
+    def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
+        infos = self.session.cluster.pods.infos
+        victims = detail.leaving_pods
+        leaving = [self.pods[victim] for victim in victims]
+        name = infos[row].key
+        self._failures.forget()
+        self.session.nominator.nominate(row, place)
+        because = ", ".join(pod.key for pod in leaving)
+        node = self.session.cluster.nodes.names[place]
+        self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
+        for cleared in detail.cleared_pods:
+            self._clear_nomination(cleared)
+        self.send_off(row, victims)
+
+    def send_off(self, row: int, victims: Sequence[int]) -> None:
+        """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
+        leaving, name = [self.pods[victim] for victim in victims], self.session.cluster.pods.infos[row].key
+        self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
+        self._leaving.append((row, leaving))
+
+    @property
+    def sent_off(self) -> frozenset[int]:
+        """Rows of the pods that are about to leave because others preempt them."""
+        return frozenset(pod.row for _, leaving in self._leaving for pod in leaving)
+
+    def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
+        name = self.session.cluster.pods.infos[preemptor].key
+        present = [self.pods[pod.row] for pod in victims if pod.row in self.pods]
+        present = [pod for pod in present if not pod.is_terminating]
+        for pod in present:
+            self.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
+        if present:
+            self._look_for_circle(name, ", ".join(pod.key for pod in present))
+
+    def _clear_nomination(self, row: int) -> None:
+        if self.session.nominator.row_of(row) is not None:
+            self._failures.forget()
+            self.session.nominator.drop(row)
+            info = self.session.cluster.pods.infos[row]
+            self._queue.notice(PodDeleted(info), info.priority)
+
+    def recount_budgets(self) -> None:
+        """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
+        allowed = self.disruptions.newly_allowed()
+        if allowed:
+            for plugin in self._preemptors:
+                plugin.set_allowed_disruptions(allowed)
+
+    def note_return(self, pod: ObservedPod, because: str) -> None:
+        """End a simulation when its pods are evicted for this again and again; with a clock, time ends it."""
+        if self.durations is None and self._circles.is_closed(()):
+            self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
+
+    def _look_for_circle(self, preemptor: str, victims: str) -> None:
+        """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
+        nominator, infos = self.session.nominator, self.session.cluster.pods.infos
+        if self._circles.is_closed(
+            (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
+        ):
+            self.circle = f"{preemptor} and {victims} preempt each other again and again"

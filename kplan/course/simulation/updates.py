@@ -1,0 +1,330 @@
+"""Manifests compared with the cluster's objects: what they change, and which changes the API server refuses.
+
+Upstream of what may not change: ValidateDeploymentUpdate, ValidateReplicaSetUpdate, ValidateDaemonSetSpecUpdate and
+ValidateStatefulSetUpdate in pkg/apis/apps/validation; ValidateJobSpecUpdate in pkg/apis/batch/validation, with
+validationOptionsForJob in pkg/registry/batch/job/strategy.go; ValidatePodUpdate in pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.admission.decoding import kind_named
+from kplan.admission.judge import Judged, invalid_words, judge
+from kplan.admission.validation.checks import FieldError
+from kplan.admission.validation.pods import recreate_errors
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.api.kinds import CHANGED_IN_PLACE
+from kplan.api.names import object_name
+from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
+from kplan.course.simulation.desired import RECREATE_GATE, IsOn
+from kplan.course.simulation.templates import canonical
+from kplan.facts import InputWarning
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.own_file import lean
+from kplan.workloads.contents import Autoscalers, autoscaler_warnings
+from kplan.workloads.expansion import labelled_job
+from kplan.workloads.merging import last_applied, merged, removals, unseen_fields, whole_object, without_dropped
+
+Plain = Mapping[str, Any]
+
+RESOURCES_GATE = "MutablePodResourcesForSuspendedJobs"
+DIRECTIVES_GATE = "MutableSchedulingDirectivesForSuspendedJobs"
+
+_IMMUTABLE = "field is immutable"
+_STATEFUL_SET_FORBIDDEN = (
+    "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+    " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
+    " forbidden"
+)
+_STATEFUL_SET_FIELDS = frozenset(re.findall(r"'(\w+)'", _STATEFUL_SET_FORBIDDEN))
+POD_FORBIDDEN = (
+    "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
+    " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_POD_FIELDS = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+_JOB_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+
+
+def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on: IsOn) -> list[str]:
+    """Return the API server's messages about changes that it refuses; empty when it accepts them.
+
+    Parameters
+    ----------
+    before, after : the present and the new ``spec``, plain values
+    status : the present status of the object
+    is_on : tells whether a feature gate is on
+    """
+    changed = {key for key in before.keys() | after.keys() if not _are_equal(before.get(key), after.get(key))}
+    if kind == "Job":
+        return list(_job(before, after, changed, status, is_on))
+    if kind in ("Deployment", "ReplicaSet", "DaemonSet") and "selector" in changed:
+        return [_immutable("spec.selector", after.get("selector"))]
+    if kind == "StatefulSet" and changed - _STATEFUL_SET_FIELDS:
+        return [_STATEFUL_SET_FORBIDDEN]
+    if kind == "Pod" and not _are_equal(_fixed(before), _fixed(after)):
+        return [POD_FORBIDDEN]
+    return []
+
+
+def _are_equal(before: Any, after: Any) -> bool:
+    return bool(canonical(before) == canonical(after))
+
+
+def _immutable(path: str, value: Any) -> str:
+    return f"{path}: Invalid value: {_json(value)}: {_IMMUTABLE}"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _fixed(spec: Plain) -> Any:
+    fixed = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
+    for group in ("containers", "initContainers"):
+        for container in fixed.get(group, ()):
+            container.pop("image", None)
+    return fixed
+
+
+def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_on: IsOn) -> Iterator[str]:
+    if "completions" in changed:
+        yield from _completions(after)
+    if "selector" in changed:
+        yield _immutable("spec.selector", after.get("selector"))
+    if "template" in changed:
+        yield from _job_template(before, after, status, is_on)
+    for field in _JOB_FIELDS:
+        if field in changed:
+            yield _immutable(f"spec.{field}", after.get(field))
+
+
+def _completions(after: Plain) -> Iterator[str]:
+    """Refuse another number of completions, unless an indexed job grows or shrinks with its parallelism."""
+    completions = after.get("completions")
+    if after.get("completionMode") != "Indexed":
+        yield _immutable("spec.completions", completions)
+    elif completions is not None and completions != after.get("parallelism", 1):
+        yield f"spec.completions: Invalid value: {completions}: can only be modified in tandem with spec.parallelism"
+
+
+def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -> Iterator[str]:
+    """Refuse another template, but for scheduling directives and resources while the job is suspended."""
+    old, new = copy.deepcopy(before.get("template") or {}), after.get("template") or {}
+    is_suspended = bool(before.get("suspend"))
+    has_not_started = status.start_time is None
+    is_idle = any(condition.type == "Suspended" and condition.status == "True" for condition in status.conditions)
+    is_open = is_suspended and (has_not_started or is_idle) and status.active == 0
+    if is_open if is_on(DIRECTIVES_GATE) else is_suspended and has_not_started:
+        _take_directives(old, new)
+    if is_open and is_on(RESOURCES_GATE):
+        _take_resources(old.get("spec") or {}, new.get("spec") or {})
+        if not _are_equal(old.get("spec"), new.get("spec")):
+            yield _immutable("spec.template.spec", new.get("spec"))
+    elif not _are_equal(old, new):
+        yield _immutable("spec.template", new)
+
+
+def _take_directives(old: dict[str, Any], new: Plain) -> None:
+    """Copy the scheduling directives of the new template to the old one."""
+    old_spec, new_spec = old.setdefault("spec", {}), new.get("spec") or {}
+    for field in ("nodeSelector", "tolerations", "schedulingGates"):
+        old_spec[field] = new_spec.get(field)
+    old_metadata, new_metadata = old.setdefault("metadata", {}), new.get("metadata") or {}
+    for field in ("labels", "annotations"):
+        old_metadata[field] = new_metadata.get(field)
+    affinity = old_spec["affinity"] = dict(old_spec.get("affinity") or {})
+    affinity["nodeAffinity"] = (new_spec.get("affinity") or {}).get("nodeAffinity")
+
+
+def _take_resources(old: Plain, new: Plain) -> None:
+    """Copy the resources of containers of the new template to those of the same name in the old one."""
+    for group in ("containers", "initContainers"):
+        old_containers, new_containers = old.get(group) or (), new.get(group) or ()
+        if len(old_containers) == len(new_containers):
+            for container, new_container in zip(old_containers, new_containers, strict=True):
+                if container.get("name") == new_container.get("name"):
+                    container["resources"] = new_container.get("resources")
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A manifest as an update of the cluster's object, or as a new object."""
+
+    key: str  #: KIND/NAMESPACE/NAME
+    obj: Any  #: the object after the update
+    live: Any  #: the object before the update; None for a new one
+    spec: Mapping[str, Any]  #: ``spec`` after the update as plain values, whole where the snapshot has it whole
+    is_whole: bool  #: all fields of the live object could be compared
+    unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
+    refused: str = ""  #: why the API server refuses it; empty when it accepts it
+    content: Mapping[str, Any] = {}  #: the manifest
+    names_replicas: bool = True  #: the manifest sets the number of replicas
+    scaled_by: tuple[HorizontalPodAutoscaler, ...] = ()  #: its autoscalers
+    warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the cluster has no such object."""
+        return self.live is None
+
+
+def update_of(
+    target: type[Any],
+    content: Mapping[str, Any],
+    snapshot: Snapshot,
+    autoscalers: Autoscalers | None = None,
+    *,
+    is_on: IsOn,
+    is_valid: bool = False,
+) -> Update:
+    """Return the update that a manifest makes to the cluster.
+
+    Where an autoscaler owns the number of replicas, the live number remains when the manifest sets none.
+
+    Parameters
+    ----------
+    target : one of `CHANGED_IN_PLACE`
+    content : the manifest, its namespace filled in
+    autoscalers : those of the cluster and of the manifests; None for the cluster's
+    is_on : tells whether a feature gate is on
+    is_valid : the manifest was validated when it was read
+    """
+    metadata = content.get("metadata") or {}
+    namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
+    kind = target.__name__
+    key = object_name(kind, namespace, name)
+    wanted = content.get("spec") or {}
+    names_replicas = wanted.get("replicas") is not None
+    scalers = Autoscalers(snapshot.horizontal_pod_autoscalers) if autoscalers is None else autoscalers
+    scaled_by = scalers.of(CHANGED_IN_PLACE[target].api_version, kind, namespace, name)
+    live = _find(snapshot, target, namespace, name)
+    if live is None:
+        obj = convert(dict(content), target)
+        if isinstance(obj, Job):
+            obj = _new_job(obj, wanted)
+        warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
+        invalid = () if is_valid else _errors(target, metadata, wanted)
+        refused = _words(target, name, [*invalid, *_gated(target, {}, wanted, is_on)])
+        return Update(
+            key,
+            obj,
+            None,
+            wanted,
+            is_whole=True,
+            refused=refused,
+            content=content,
+            names_replicas=names_replicas,
+            scaled_by=scaled_by,
+            warnings=warnings,
+        )
+    whole = whole_object(snapshot, key)
+    last: Mapping[str, Any] = {} if whole is None else last_applied(whole)
+    if whole is None:
+        before, after, unseen = _lean_specs(target, content, live)
+    else:
+        before, unseen = whole.get("spec") or {}, ()
+        dropped = {field: item for field, item in last.items() if field != "replicas" or not scaled_by}
+        after = merged(without_dropped(before, dropped, wanted), wanted)
+    obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
+    status = getattr(live, "status", None)  # nothing reads that of a daemon set
+    obj = msgspec.structs.replace(obj, metadata=live.metadata, **({} if status is None else {"status": status}))
+    live_metadata = msgspec.to_builtins(live.metadata)
+    known = set(_errors(target, live_metadata, before))
+    stored_before, stored_after = (_with_defaults(target, live_metadata, spec) for spec in (before, after))
+    # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
+    whole_after = after if whole is not None else merged(before, wanted)
+    errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
+    errors += _gated(target, before, whole_after, is_on)
+    refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
+    replicas = getattr(live.spec, "replicas", None)
+    current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
+    warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
+    return Update(
+        key, obj, live, after, whole is not None, unseen, refused, content, names_replicas, scaled_by, warnings
+    )
+
+
+def _lean_specs(
+    target: type[Any], content: Mapping[str, Any], live: Any
+) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]:
+    """Return the specs before and after the update of an object that the snapshot does not have whole.
+
+    The last item has the paths of fields that could not be compared.
+    """
+    decoded = _plain(lean(convert(dict(content), target))).get("spec") or {}
+    before = _plain(live).get("spec") or {}
+    unseen = unseen_fields(content.get("spec") or {}, decoded)
+    after = merged(merged(before, decoded), removals(content.get("spec") or {}))  # decoding loses what is null
+    return before, after, tuple(f"spec.{path}" for path in unseen)
+
+
+def _plain(obj: Any) -> dict[str, Any]:
+    """Return an object as JSON has it, with lists where structs hold tuples, as the whole objects of files are."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj))
+    return plain
+
+
+def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
+    """Return a job with the API server's defaults for its pod labels and its pod replacement policy."""
+    if not wanted.get("manualSelector"):
+        job = labelled_job(job)
+    if job.spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
+        return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, pod_replacement_policy="Failed"))
+    return job
+
+
+def _number(spec: Mapping[str, Any], field: str) -> int | None:
+    number = spec.get(field)
+    return number if isinstance(number, int) else None
+
+
+def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
+    if target is Pod:
+        return snapshot.pod_by_key.get(f"{namespace}/{name}")
+    return next(
+        (
+            obj
+            for obj in getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
+            if obj.metadata.name == name and obj.metadata.namespace == namespace
+        ),
+        None,
+    )
+
+
+def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:
+    kind = target.__name__
+    api_kind = kind_named(CHANGED_IN_PLACE[target].api_version, kind)
+    return None if api_kind is None else judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE)
+
+
+def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
+    """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
+    judged = _judged(target, metadata, spec)
+    return () if judged is None else judged.errors
+
+
+def _gated(target: type[Any], before: Mapping[str, Any], after: Mapping[str, Any], is_on: IsOn) -> list[FieldError]:
+    """Return what is invalid in a spec because a feature gate is off; what was stored before stays."""
+    if target.__name__ != "StatefulSet" or is_on(RECREATE_GATE):
+        return []
+    known = set(recreate_errors({"spec": before}))
+    return [error for error in recreate_errors({"spec": after}) if error not in known]
+
+
+def _with_defaults(target: type[Any], metadata: Any, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the spec of a workload with the API server's defaults, which a live object from a file may lack."""
+    judged = None if target is Pod else _judged(target, copy.deepcopy(metadata), copy.deepcopy(spec))
+    return judged.content.get("spec", {}) if judged is not None and judged.is_readable else spec
+
+
+def _words(target: type[Any], name: str, errors: Sequence[FieldError | str]) -> str:
+    """Return the API server's answer to an object with errors; empty where there are none."""
+    return invalid_words(target.__name__, CHANGED_IN_PLACE[target].group, name, errors) if errors else ""

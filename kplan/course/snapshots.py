@@ -1,0 +1,211 @@
+"""The snapshot of a cluster at the end of a simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from kplan.api.core import Pod, PodCondition, WorkloadCondition
+from kplan.api.meta import controller_of
+from kplan.api.workloads import Job, PodDisruptionBudget
+from kplan.cluster.incoming import with_objects
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.course.simulation.desired import wanted_job
+from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
+from kplan.snapshot.model import Snapshot
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def snapshot_of(
+    simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Pod] = (), *, at: float | None = None
+) -> Snapshot:
+    """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
+
+    Parameters
+    ----------
+    leaving : pods of `snapshot` that are being deleted, which stay unless a new pod has their name
+    at : seconds since 1970 at which new pods are said to have started; None for the end of the simulation. After a long
+        look ahead at rest that is too late: heartbeats of nodes would be old then
+    """
+    infos = simulation.session.cluster.pods.infos
+    nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
+    now = datetime.fromtimestamp(simulation.now if at is None else at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    standing_pods = {pod.key: pod for pod in simulation.pods.values()}
+    leaving_keys = {pod.metadata.key for pod in leaving}
+    pods: list[Pod] = []
+
+    def stored_pod(pod: ObservedPod) -> Pod:
+        promised = nominator.row_of(pod.row)
+        promise = "" if promised is None else names[promised]
+        owner = simulation.owner(pod.row)
+        stored = _with_index_failures(_owned(infos[pod.row].pod, owner), pod, owner)
+        return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
+
+    for pod in snapshot.pods:
+        if pod.status.phase in _ENDED:
+            pods.append(pod)
+        elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
+            pods.append(stored_pod(observed))
+        elif pod.metadata.key in leaving_keys:
+            pods.append(pod)
+    pods += map(stored_pod, standing_pods.values())
+    listers = simulation.session.listers
+    known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
+    added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
+    uids = {pod.metadata.uid for pod in pods}
+    device_claims = (*listers.snapshot.resource_claims, *listers.device_claims)
+    there = {claim.metadata.key for claim in snapshot.resource_claims}
+    added += [claim for claim in device_claims if claim.metadata.key not in there and has_its_pod(claim, uids)]
+    left = _without_deleted_claims(snapshot, listers.persistent_volume_claims)
+    after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
+    return dataclasses.replace(
+        with_budget_statuses(after, simulation.disruptions.statuses()),
+        jobs=tuple(_settled_job(obj, simulation) for obj in after.jobs),
+        replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
+        stateful_sets=tuple(_settled_workload(obj, simulation) for obj in listers.stateful_sets.values()),
+    )
+
+
+def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> Snapshot:
+    """Return the snapshot with the status of disruption budgets as the disruption controller writes it.
+
+    Parameters
+    ----------
+    statuses : as of `kplan.course.simulation.disruption.Disruptions.statuses`
+    """
+    if not statuses:
+        return snapshot
+    return dataclasses.replace(
+        snapshot, pod_disruption_budgets=tuple(_with_status(obj, statuses) for obj in snapshot.pod_disruption_budgets)
+    )
+
+
+def _with_status(obj: PodDisruptionBudget, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> PodDisruptionBudget:
+    known = statuses.get((obj.metadata.namespace, obj.metadata.name))
+    if known is None or known == (obj.status.disruptions_allowed, obj.status.expected_pods):
+        return obj
+    allowed, expected = known
+    return replace(obj, status=replace(obj.status, disruptions_allowed=allowed, expected_pods=expected))
+
+
+def has_its_pod(obj: Any, uids: Collection[str]) -> bool:
+    """Return whether the pod that owns a claim exists; True for a claim that no pod owns."""
+    owner = controller_of(obj.metadata)
+    return owner is None or owner.kind != "Pod" or owner.uid in uids
+
+
+def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
+    """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
+    known = snapshot.persistent_volume_claims
+    gone = {
+        claim.metadata.key: claim for claim in known if (claim.metadata.namespace, claim.metadata.name) not in claims
+    }
+    if not gone:
+        return snapshot
+    names = {claim.spec.volume_name for claim in gone.values()}
+    return dataclasses.replace(
+        snapshot,
+        persistent_volume_claims=tuple(claim for claim in known if claim.metadata.key not in gone),
+        persistent_volumes=tuple(
+            replace(volume, status=replace(volume.status, phase="Released"))
+            if volume.metadata.name in names
+            else volume
+            for volume in snapshot.persistent_volumes
+        ),
+    )
+
+
+def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
+    """Return a pod or replica set with a reference to its controller, which may have taken it over."""
+    if owner is None or isinstance(owner, ForeignState) or controller_of(obj.metadata) is not None:
+        return obj
+    references = (*obj.metadata.owner_references, owner.ref.as_controller)
+    return replace(obj, metadata=replace(obj.metadata, owner_references=references))
+
+
+def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -> Pod:
+    """Return a pod; a new one of a job says how often its index has failed, if the job counts that.
+
+    Upstream: indexed_job_utils.go addIndexFailureCountAnnotation.
+    """
+    if not isinstance(owner, JobState) or owner.wanted.backoff_limit_per_index is None or not observed.is_new:
+        return pod
+    if observed.index is None:
+        return pod
+    failures, metadata = owner.index_failures, pod.metadata
+    ignored = failures.ignored.get(observed.index, 0)
+    annotations = replace(
+        metadata.annotations,
+        job_index_failure_count=str(failures.counted.get(observed.index, 0)),
+        job_index_ignored_failure_count=str(ignored) if ignored else "",
+    )
+    return replace(pod, metadata=replace(metadata, annotations=annotations))
+
+
+def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
+    if observed.node and not pod.spec.node_name:
+        created = pod.metadata.creation_timestamp or now
+        ready = PodCondition(type="Ready", status="True", last_transition_time=now)
+        return replace(
+            pod,
+            metadata=replace(pod.metadata, creation_timestamp=created),
+            spec=replace(pod.spec, node_name=observed.node),
+            status=replace(pod.status, phase="Running", conditions=(ready,), start_time=now, nominated_node_name=""),
+        )
+    if observed.node:
+        return pod
+    conditions = pod.status.conditions
+    stored_message = next(
+        (
+            condition.message
+            for condition in conditions
+            if condition.type == "PodScheduled" and condition.status == "False"
+        ),
+        "",
+    )
+    is_new = observed.is_new and not pod.metadata.creation_timestamp
+    if promise == pod.status.nominated_node_name and message == stored_message and not is_new:
+        return pod
+    others = tuple(condition for condition in conditions if condition.type != "PodScheduled")
+    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
+    status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled))
+    return replace(pod, metadata=metadata, status=status)
+
+
+def _settled_job(obj: Job, simulation: Simulation) -> Job:
+    """Return a job whose status counts the pods that have failed meanwhile."""
+    state = simulation.workloads.find(f"Job/{obj.metadata.key}")
+    if not isinstance(state, JobState):
+        return obj
+    before, wanted = wanted_job(obj), state.wanted
+    conditions = obj.status.conditions
+    if wanted.failed_by_policy and not before.failed_by_policy:
+        conditions = (*conditions, WorkloadCondition(type="FailureTarget", status="True"))
+    indexes = obj.status.failed_indexes
+    if wanted.failed_indexes != before.failed_indexes:
+        indexes = ",".join(map(str, sorted(wanted.failed_indexes)))
+    status = replace(obj.status, failed=wanted.failed, failed_indexes=indexes, conditions=conditions)
+    return obj if status == obj.status else replace(obj, status=status)
+
+
+def _settled_workload(obj: Any, simulation: Simulation) -> Any:
+    kind = type(obj).__name__
+    state = simulation.workloads.find(f"{kind}/{obj.metadata.key}")
+    if isinstance(state, ReplicaSetState):
+        obj = _owned(obj, state.parent)
+    if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:
+        if obj.spec.replicas is None and state.replicas == 1:
+            return obj
+        return replace(obj, spec=replace(obj.spec, replicas=state.replicas))
+    if isinstance(state, StatefulSetState) and obj.status.current_revision not in ("", state.wanted.current):
+        return replace(obj, status=replace(obj.status, current_revision=state.wanted.current))
+    return obj

@@ -1,0 +1,111 @@
+"""What a question is about: a cluster, and pods that are named or come from manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kplan.cluster.base import Base, PodLike
+from kplan.cluster.incoming import admit_manifests, origin_of
+from kplan.framework.listers import WORKLOAD_GATE
+
+if TYPE_CHECKING:
+    from kplan.course.updating import Update
+    from kplan.documents.placement import Origin
+    from kplan.workloads.contents import Manifests
+    from kplan.workloads.manifests import WrittenWorkload
+    from kplan.workloads.sources import Source
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The pods of a question, and a cluster that holds the other objects of their manifests."""
+
+    base: Base
+    pods: Sequence[PodLike] = ()  #: those of manifests, then those that are named, in their order
+    manifests: Manifests | None = None  #: None without manifests
+    names_pods: bool = False  #: some of the pods are named
+    replicas: int | None = None  #: the number of pods of each workload of the manifests, in place of its own
+    run_cron_jobs: bool = False  #: each cron job of the manifests starts a run now
+    is_choice: bool = False  #: the pods are chosen among all pending pods, in place of all of them
+
+    def update(self, *, even_new: bool = False) -> Update | None:
+        """Return what the manifests change; None where all of their workloads are new, or pods are named, too.
+
+        Parameters
+        ----------
+        even_new : return the workloads also where all are new, or pods are named, too
+        """
+        if self.manifests is None or not (even_new or self.has_updates):
+            return None
+        from kplan.course.updating import requested_update
+
+        update = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
+        update.base.on_progress = self.base.on_progress
+        return update
+
+    def applied(self) -> tuple[Base, Sequence[WrittenWorkload]]:
+        """Return a cluster with the other objects of the manifests, and their workloads, if any."""
+        return self.update(even_new=True) or (self.base, ())
+
+    @property
+    def has_updates(self) -> bool:
+        """Whether the manifests change workloads of the cluster, so that `update` returns them."""
+        if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
+            return False
+        from kplan.course.updating import has_updates
+
+        return has_updates(self.manifests, self.base.snapshot)
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """The position of each workload in the files, by KIND/NAMESPACE/NAME."""
+        workloads = () if self.manifests is None else self.manifests.workloads
+        return {workload.key: origin_of(workload) for workload in workloads}
+
+
+def subject_of(
+    base: Base,
+    manifests: Sequence[Source] = (),
+    pods: Sequence[PodLike] = (),
+    *,
+    namespace: str = "",
+    replicas: int | None = None,
+    run_cron_jobs: bool = False,
+) -> Subject:
+    """Read manifests, and return the subject of a question; raises ManifestError with all problems of the manifests.
+
+    Parameters
+    ----------
+    pods : pending pods; they follow those of the manifests
+    namespace : for objects that name none
+    replicas : the number of pods of each workload, in place of its own
+    """
+    if not manifests:
+        return Subject(base, pods, names_pods=bool(pods))
+    from kplan.workloads.manifests import load_manifests
+
+    minor = base.release.number
+    loaded = load_manifests(
+        manifests, snapshot=base.snapshot, namespace=namespace or None, replicas=replicas, minor=minor
+    )
+    return loaded_subject(base, loaded, pods, replicas=replicas, run_cron_jobs=run_cron_jobs)
+
+
+def loaded_subject(
+    base: Base,
+    manifests: Manifests,
+    pods: Sequence[PodLike] = (),
+    *,
+    replicas: int | None = None,
+    run_cron_jobs: bool = False,
+) -> Subject:
+    """Return the subject of a question about manifests that are read already; as `subject_of`."""
+    from kplan.workloads.manifests import started
+
+    manifests = started(manifests, run_cronjobs=run_cron_jobs)
+    keeps_groups = base.release.is_on(WORKLOAD_GATE)
+    incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number, keeps_groups=keeps_groups)
+    base = base.for_cluster(base.snapshot, incoming.objects, incoming.warnings)
+    return Subject(base, [*incoming.pods, *pods], manifests, bool(pods), replicas, run_cron_jobs)

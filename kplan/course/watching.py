@@ -1,0 +1,90 @@
+"""How a simulation of a cluster begins: it reports its progress, and autoscalers act in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+
+from kplan.api.names import object_name
+from kplan.api.workloads import HorizontalPodAutoscaler
+from kplan.cluster.base import Base
+from kplan.course.in_order import growth_of
+from kplan.course.provisioning import Growing, NodesInTime
+from kplan.course.simulation.any_node import AnyNode
+from kplan.course.simulation.desired import bounds_of
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.start import elsewhere, fork, start
+from kplan.rules.nodes import claims_left
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.contents import Autoscalers
+
+
+def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:
+    """Return the simulation, with its steps reported to the planner's progress callback, and its autoscaler's nodes.
+
+    Parameters
+    ----------
+    snapshot : the cluster of the simulation; None for the planner's
+    """
+    growth = growth_of(base)
+    if growth is not None:
+        followed = Growing if simulation.durations is None else NodesInTime
+        simulation.provisioner = followed(growth, base.objects if snapshot is None else snapshot, base.now)
+    report = base.on_progress
+    if report is not None:
+        simulation.on_step = lambda done: report(done, None)
+    return simulation
+
+
+def at_rest(base: Base) -> Simulation:
+    """Return the simulation of a cluster before anything moves; questions fork it and never run it."""
+    return base.derived(_started)
+
+
+def _started(base: Base) -> Simulation:
+    return start(base.session_for(base.objects), base.objects)
+
+
+def any_node(base: Base) -> AnyNode | None:
+    """Return where pods fit while nothing has moved; None where some wait, for which the nodes of others may matter."""
+    return base.derived(_any_node)
+
+
+def _any_node(base: Base) -> AnyNode | None:
+    simulation = at_rest(base)
+    return None if simulation.unplaced else AnyNode(simulation.session.fork())
+
+
+def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
+    """Return a cluster without some nodes, whose pods are still to be removed."""
+    gone = frozenset(nodes)
+    left = tuple(node for node in base.objects.nodes if node.metadata.name not in gone)
+    claims = claims_left(base.objects.node_claims, map(base.objects.node_by_name.__getitem__, gone))
+    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left, node_claims=claims))
+    if base.followed is not None:
+        other.followed = base.followed  # it knows what lost nodes were like
+    other.derive(_started, elsewhere(at_rest(base), other.session_for(other.objects), other.objects))
+    return other
+
+
+def begin(base: Base, random: Random | None = None) -> Simulation:
+    """Return a fresh simulation of the planner's cluster.
+
+    Parameters
+    ----------
+    random : source of random draws, in place of the planner's own
+    """
+    return watched(fork(at_rest(base), base.objects, random), base)
+
+
+def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
+    """Have the autoscalers among some objects keep their workloads within their bounds."""
+    for scaler in additions:
+        if isinstance(scaler, HorizontalPodAutoscaler):
+            target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+            bounds = bounds_of(autoscalers.of(target.api_version, target.kind, namespace, target.name))
+            if bounds is not None:
+                simulation.bounds[object_name(target.kind, namespace, target.name)] = bounds

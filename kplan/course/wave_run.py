@@ -1,0 +1,109 @@
+"""The answer of `Planner.run_queue`: pods and groups that arrive in waves, each wave worked off to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from kplan.cluster.base import Base
+from kplan.course.answers.pickled_as_question import PickledAsQuestion
+from kplan.course.simulation.waves import PodState, Waves
+from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
+from kplan.engine.cluster import NOWHERE
+from kplan.errors import NotFoundError, UsageError
+from kplan.framework.listers import Key, group_of
+from kplan.framework.results import Outcome
+from kplan.framework.session import Session
+
+_GROUP = "PodGroup:"
+
+
+class WaveRun(PickledAsQuestion, msgspec.Struct, dict=True):
+    """A run of the scheduling queue to rest."""
+
+    session: Session  #: the cluster at the end
+    waves: Waves
+    rows: tuple[int, ...]  #: the pods that arrived, in order
+
+    def report(self) -> WaveReport:
+        """Return how everything ends."""
+        infos = self.session.cluster.pods.infos
+        members: dict[Key, list[int]] = {}
+        for row in self.rows:
+            key = group_of(infos[row])
+            if key is not None:
+                members.setdefault(key, []).append(row)
+        groups = {"/".join(key): self._group(key, rows) for key, rows in sorted(members.items())}
+        evicted = tuple(infos[pod].key for pod in self.waves.evicted)
+        return WaveReport(pods=tuple(map(self._pod, self.rows)), groups=groups, evicted=evicted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return self.report().to_dict()
+
+    def _pod(self, row: int) -> WavePod:
+        cluster, info = self.session.cluster, self.session.cluster.pods.infos[row]
+        state = self.waves.states.get(row, PodState(Outcome.UNSCHEDULABLE))
+        node, nominated = cluster.node_of[row], self.session.nominator.row_of(row)
+        names = cluster.nodes.names
+        return WavePod(
+            pod=WavePodRef(namespace=info.namespace, name=info.name),
+            outcome=cast("WaveOutcome", str(state.outcome)),
+            node=None if node == NOWHERE else names[node],
+            message=state.message,
+            waits=state.waits,
+            nominated_node=None if nominated is None else names[nominated],
+        )
+
+    def _group(self, key: Key, rows: Sequence[int]) -> WaveGroup:
+        n_scheduled = sum(self.session.cluster.node_of[row] != NOWHERE for row in rows)
+        n_pending = len(rows) - n_scheduled - sum(row in self.waves.evicted for row in rows)
+        condition = self.waves.conditions.get(key, UNSET)
+        return WaveGroup(condition=condition, scheduled=n_scheduled, pending=n_pending)
+
+
+def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:
+    """Let pods and groups arrive in waves, and work each off.
+
+    Raises NotFoundError for a pod or group that the snapshot does not have, UsageError for a pod that runs already or
+    arrives twice.
+    """
+    session = base.fork()
+    pending = base.pending().rows
+    if waves is None:
+        waves = [[session.cluster.pods.infos[row].key for row in pending]]
+    resolved = [[_arriving(session, name) for name in wave] for wave in waves]
+    flat = [arriving for wave in resolved for arriving in wave]
+    rows = [arriving for arriving in flat if isinstance(arriving, int)]
+    if len(set(rows)) < len(rows):
+        twice = next(row for index, row in enumerate(rows) if row in rows[:index])
+        raise UsageError(f"pod {session.cluster.pods.infos[twice].key} arrives twice", hint="name it in one wave only")
+    for row in rows:
+        session.nominator.drop(row)
+    later = set(rows)
+    groups = [arriving for arriving in flat if not isinstance(arriving, int)]
+    run = Waves(session, rows, groups, starts_at=base.now / 1e6)
+    before = [row for row in pending if row not in later]
+    if before:
+        run.run(before)
+    for wave in resolved:
+        run.run(wave)
+    return WaveRun(session, run, tuple(rows))
+
+
+def _arriving(session: Session, name: str) -> int | Key:
+    """Return the row of a pod NAMESPACE/NAME, or the key of a group ``PodGroup:NAMESPACE/NAME``."""
+    namespace, _, own = name.removeprefix(_GROUP).partition("/")
+    if name.startswith(_GROUP):
+        if (namespace, own) not in session.pod_groups.groups:
+            raise NotFoundError(f"the cluster has no pod group {namespace}/{own}", hint="see kplan snapshot show")
+        return namespace, own
+    row = session.find(name)
+    if row is None:
+        raise NotFoundError(f"the cluster has no pod {name}", hint="see kplan snapshot show pods")
+    if session.cluster.node_of[row] != NOWHERE:
+        raise UsageError(f"pod {name} runs already", hint="only pending pods arrive")
+    return row

@@ -1,1 +1,0 @@
-"""The pods and workloads that a question is about."""

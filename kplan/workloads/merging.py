@@ -1,0 +1,195 @@
+"""An object after a manifest was applied to it.
+
+Fields that the manifest does not name stay as they are; lists whose elements have a merge key are merged by it; other
+lists are replaced as a whole, unless no element changes. Fields that the manifest named when it was applied last, and
+names no more, are dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.api.quantity import InvalidQuantity, parse
+from kplan.snapshot.model import Snapshot
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NAME = ("name",)
+MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": _NAME,
+    "initContainers": _NAME,
+    "volumes": _NAME,
+    "env": _NAME,
+    "imagePullSecrets": _NAME,
+    "resourceClaims": _NAME,
+    "claims": _NAME,
+    "schedulingGates": _NAME,
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "ports": ("containerPort", "port", "protocol"),
+}
+"""Lists that are merged, with the fields that tell their elements apart; ports of containers and of services alike."""
+
+_RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
+"""Fields whose maps keep only the keys that a manifest names, once it changes them (patchStrategy ``retainKeys``)."""
+
+_DEFAULTS = {"protocol": "TCP", "request": ""}
+"""Defaults of merge keys that are not written."""
+
+_AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
+"""Fields that hold quantities, which may be written in several ways."""
+
+Plain = Any
+
+
+def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = False) -> Plain:
+    """Return a live value with a wanted one applied to it; the live value itself where nothing changes."""
+    is_amount = is_amount or field in _AMOUNTS
+    if isinstance(wanted, Mapping):
+        old = live if isinstance(live, Mapping) else {}
+        new = _merged_map(old, wanted, is_amount=is_amount)
+        # A new kind of strategy, or another volume source, takes the place of the old one: the two exclude each other.
+        return {key: new[key] for key in new if key in wanted} if field in _RETAIN_KEYS and new != old else new
+    if isinstance(wanted, list | tuple):
+        return _merged_list(live if isinstance(live, list | tuple) else [], wanted, field)
+    return live if _is_same(live, wanted, is_amount=is_amount) else wanted
+
+
+def _merged_map(live: Mapping[str, Plain], wanted: Mapping[str, Plain], *, is_amount: bool) -> dict[str, Plain]:
+    fields = dict(live)
+    for key, item in wanted.items():
+        if item is None:
+            fields.pop(key, None)
+        elif _is_blank(item) and key not in fields:
+            continue
+        else:
+            fields[key] = merged(fields.get(key), item, key, is_amount=is_amount)
+    return fields
+
+
+def removals(wanted: Plain, field: str = "") -> Plain:
+    """Return what a manifest sets to null, and nothing else but the keys of the elements in which it stands."""
+    if isinstance(wanted, Mapping):
+        below = {key: None if item is None else removals(item, key) for key, item in wanted.items()}
+        return {key: item for key, item in below.items() if item is None or item}
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not isinstance(wanted, list | tuple):
+        return []
+    named = [
+        ({key: item[key] for key in keys if key in item}, removals(item))
+        for item in wanted
+        if isinstance(item, Mapping)
+    ]
+    return [{**name, **below} for name, below in named if below]
+
+
+def _is_blank(item: Plain) -> bool:
+    """Tell whether a value means the same as an absent field."""
+    return item in ("", [], {}, ()) or item is False
+
+
+def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
+        return _replaced(live, wanted)
+    elements = {identity(item, keys): item for item in live}
+    for item in wanted:
+        name = identity(item, keys)
+        elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
+    return list(elements.values())
+
+
+def _replaced(live: Sequence[Plain], wanted: Sequence[Plain]) -> Plain:
+    """Replace a list, unless no element changes; defaults of the API server in live elements are no change."""
+    if len(live) != len(wanted):
+        return list(wanted)
+    elements = [merged(old, new) for old, new in zip(live, wanted, strict=True)]
+    return live if elements == list(live) else list(wanted)
+
+
+def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
+
+
+def _is_same(live: Plain, wanted: Plain, *, is_amount: bool) -> bool:
+    if type(live) is type(wanted) and live == wanted:
+        return True
+    if is_amount and isinstance(live, str | int | float) and isinstance(wanted, str | int | float):
+        try:
+            return parse(live).nanos == parse(wanted).nanos
+        except InvalidQuantity:
+            return False
+    return isinstance(live, int | float) and isinstance(wanted, int | float) and live == wanted
+
+
+def without_dropped(live: Plain, last: Plain, wanted: Plain, field: str = "") -> Plain:
+    """Return the live value without fields that were applied last and are not wanted any more."""
+    if isinstance(live, Mapping) and isinstance(last, Mapping):
+        new = wanted if isinstance(wanted, Mapping) else {}
+        return {
+            key: without_dropped(item, last.get(key), new.get(key), key)
+            for key, item in live.items()
+            if key not in last or key in new
+        }
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not (_has_elements(live) and _has_elements(last)):
+        return live
+    last_elements = {identity(item, keys): item for item in last}
+    new_elements = {identity(item, keys): item for item in (wanted if _has_elements(wanted) else ())}
+    return [
+        without_dropped(item, last_elements.get(name), new_elements.get(name))
+        for item in live
+        if (name := identity(item, keys)) not in last_elements or name in new_elements
+    ]
+
+
+def _has_elements(value: Plain) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+
+
+def unseen_fields(wanted: Plain, decoded: Plain, path: str = "") -> list[str]:
+    """List the paths of a manifest's fields that its decoded object lacks."""
+    if isinstance(wanted, Mapping):
+        known = decoded if isinstance(decoded, Mapping) else {}
+        paths: list[str] = []
+        for key, item in wanted.items():
+            where = f"{path}.{key}" if path else str(key)
+            if key not in known:
+                paths += [] if item is None or _is_blank(item) else [where]
+            else:
+                paths += unseen_fields(item, known[key], where)
+        return paths
+    if _has_elements(wanted) and isinstance(decoded, list | tuple):
+        return [
+            unseen_field
+            for index, item in enumerate(wanted)
+            for unseen_field in unseen_fields(item, decoded[index] if index < len(decoded) else {}, f"{path}[{index}]")
+        ]
+    return []
+
+
+def whole_object(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
+    """Return a workload with all its fields; None where the snapshot does not have it whole."""
+    whole = snapshot.whole.get(key)
+    if isinstance(whole, msgspec.Raw):
+        decoded: Mapping[str, Any] = msgspec.json.decode(whole)
+        return decoded
+    return whole
+
+
+def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ``spec`` that kubectl applied last, as it notes it on the object; empty where it does not."""
+    annotations = (whole.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(_LAST_APPLIED)
+    if not isinstance(text, str):
+        return {}
+    try:
+        applied = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    spec = applied.get("spec") if isinstance(applied, dict) else None
+    return spec if isinstance(spec, dict) else {}

@@ -1,0 +1,181 @@
+"""Runs take place decision by decision, and can be brought back."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.cluster.workload_pods import Replay, run_in_order
+from kplan.framework.results import Outcome
+from tests.preemption.scenes import node, planner, pod
+from tests.recorded import examples
+
+CROWDED = [
+    node("a", cpu="4"),
+    node("b", cpu="4"),
+    pod("low-a", on="a", cpu="3"),
+    pod("low-b", on="b", cpu="4"),
+    pod("small", cpu="1"),
+    pod("vip", cpu="4", priority=9),
+    pod("late", cpu="2"),
+    pod("waiting", cpu="2", nominated="b", priority=1),
+]
+
+
+def started(keys, *, settle):
+    """Start a run over pods of the crowded cluster; return its session and the run."""
+    session = planner(CROWDED).session.fork()
+    pods = [session.find(f"default/{name}") for name in keys]
+    return session, run_in_order(session, pods, settle_preemption=settle)
+
+
+def facts(session, result):
+    names = session.cluster.nodes.names
+    row = result.row
+    return (
+        session.cluster.pods.infos[result.pod].name,
+        result.outcome.value,
+        None if row is None else names[row],
+        result.message,
+    )
+
+
+def where(session):
+    names = session.cluster.nodes.names
+    return {
+        info.name: names[row]
+        for info, row in zip(session.cluster.pods.infos, session.cluster.node_of, strict=True)
+        if row >= 0
+    }
+
+
+def test_a_decision_takes_place_when_the_next_one_is_asked_for():
+    session, run = started(["small", "late"], settle=False)
+
+    next(run)
+    assert "small" not in where(session)
+    next(run)
+    assert where(session)["small"] == "a"
+
+
+def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
+    session, run = started(["vip", "small"], settle=False)
+    before = where(session)
+
+    assert [facts(session, result)[:3] for result in run] == [
+        ("vip", "Unschedulable", None),
+        ("small", "Scheduled", "a"),
+    ]
+    assert where(session) == {**before, "small": "a"}
+    assert session.nominator.row_of(session.find("default/vip")) is None
+
+
+def test_settled_preemption_makes_room_at_once_and_the_pod_is_tried_again():
+    session, run = started(["vip", "small"], settle=True)
+
+    assert [facts(session, result)[:3] for result in run] == [
+        ("vip", "Unschedulable", None),
+        ("vip", "Scheduled", "a"),
+        ("small", "Unschedulable", None),
+    ]
+    assert where(session) == {"low-b": "b", "vip": "a"}
+    assert session.nominator.rows() == [1]
+
+
+def test_nominations_of_lower_priority_to_the_node_are_taken_back():
+    objects = [node("a"), pod("low", on="a", cpu="4"), pod("waiting", cpu="4", nominated="a", priority=1)]
+    session = planner([*objects, pod("vip", cpu="4", priority=9)]).session.fork()
+    waiting, vip = session.find("default/waiting"), session.find("default/vip")
+    assert session.nominator.row_of(waiting) == 0
+    results = [result.outcome for result in run_in_order(session, [vip], settle_preemption=True)]
+
+    assert results == [Outcome.UNSCHEDULABLE, Outcome.SCHEDULED]
+    assert session.nominator.row_of(waiting) is None
+
+
+def test_a_pod_whose_nomination_was_taken_back_looks_at_all_nodes_again():
+    objects = [
+        node("a", cpu="4"),
+        node("b", cpu="8"),
+        pod("low", on="a", cpu="3"),
+        pod("low-b", on="b", cpu="8", priority=5),
+        pod("waiting", cpu="1", nominated="a", priority=1),
+        pod("vip", cpu="2", priority=9, nodeSelector={"kubernetes.io/hostname": "a"}),
+    ]
+    session = planner(objects).session.fork()
+    waiting, vip = session.find("default/waiting"), session.find("default/vip")
+    results = list(run_in_order(session, [vip, waiting], settle_preemption=True))
+
+    assert [result.row for result in results] == [None, 0, 0]
+    assert results[-1].filter.not_evaluated is None
+
+
+def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():
+    asking = planner([node("a"), node("b"), pod("other", cpu="1")])
+    incoming = pod("new", cpu="1", nominated="b")
+
+    assert asking.place(incoming).node == "b"
+    assert asking.place(incoming).not_evaluated == ("a",)
+    assert asking.place("default/other").not_evaluated == ()
+    assert not asking.session.nominator
+
+
+@examples(40)
+@given(st.lists(st.integers(0, 4), max_size=8), st.booleans())
+def test_any_decision_can_be_brought_back_in_any_order(indices, settle):
+    keys = ["small", "vip", "late", "waiting"]
+    session, run = started(keys, settle=settle)
+    expected = [facts(session, result) for result in run]
+    sessions = []
+
+    def start():
+        fresh, again = started(keys, settle=settle)
+        sessions.append(fresh)
+        return again
+
+    replay = Replay(start)
+    wanted = [index for index in indices if index < len(expected)]
+    for index in wanted:
+        result = replay.at(index)
+        assert facts(sessions[-1], result) == expected[index]
+    backwards = sum(later < earlier for earlier, later in pairwise(wanted))
+    assert len(sessions) == bool(wanted) + backwards
+
+
+def test_a_decision_asked_for_twice_is_brought_back_once():
+    starts = []
+
+    def start():
+        starts.append(started(["small", "late"], settle=False)[1])
+        return starts[-1]
+
+    replay = Replay(start)
+    first = replay.at(1)
+
+    assert replay.at(1) is first
+    assert len(starts) == 1
+
+
+def test_a_decision_is_live_while_its_run_goes_on():
+    starts = []
+
+    def start():
+        starts.append(started(["small", "late"], settle=False)[1])
+        return starts[-1]
+
+    replay = Replay(start, start())
+    assert [replay.at(index) is result for index, result in enumerate(replay)] == [True, True]
+    assert len(starts) == 1
+    assert replay.at(1).pod == replay.at(1).pod
+    assert len(starts) == 2
+
+
+def test_what_was_reserved_before_a_decision_is_there_when_it_is_brought_back():
+    objects = [node("a", cpu="2"), *(pod(name, cpu="1") for name in ("x", "y", "z"))]
+    placements = planner(objects).plan(["default/x", "default/y", "default/z"]).placements
+
+    assert [placement.node for placement in placements] == ["a", "a", None]
+    assert placements[2].message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    with pytest.raises(KeyError):
+        placements[0].rejections["a"]

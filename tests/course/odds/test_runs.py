@@ -1,0 +1,231 @@
+"""What comes of many draws: in law, against plain answers, and told in a document."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kplan
+from kplan.course.odds.report import wilson
+from kplan.course.odds.runs import PENDING, Branch, BranchRandom, all_runs
+from kplan.errors import UsageError
+from kplan.questions import Plan
+from tests.course.test_queue_plan import node, pod
+from tests.scenarios import scenarios
+from tests.schemas import assert_keeps_to_its_schema
+
+AREAS = ("resources", "spread", "podaffinity", "mixed", "settle")
+
+
+def of(*objects: dict, **options: object) -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot(list(objects)), **options)
+
+
+TWO_NODES = (node("a"), node("b"), pod("first", cpu="3"), pod("second", cpu="3"), pod("third", cpu="3"))
+PODS = ["default/first", "default/second", "default/third"]
+
+
+def test_shares_add_up_and_what_is_certain_is_certain() -> None:
+    odds = of(*TWO_NODES).odds(PODS, runs=200)
+
+    assert [sum(counts.values()) for counts in odds.counts.values()] == [200, 200, 200]
+    assert set(odds.counts["default/first"]) == set(odds.counts["default/second"]) == {"a", "b"}
+    assert odds.counts["default/third"] == {PENDING: 200}
+    assert abs(odds.counts["default/first"]["a"] - 100) < 30
+    assert not odds.is_certain
+    assert (odds.branches, len(odds.outcomes)) == (2, 1)
+
+
+def test_where_nothing_is_drawn_the_answer_is_certain() -> None:
+    odds = of(node("a"), *TWO_NODES[2:]).odds(PODS, runs=200)
+
+    assert odds.is_certain
+    assert odds.branches == 1
+    assert odds.to_dict()["summary"]["certain"] is True
+
+
+def test_equal_seeds_draw_alike_and_others_do_not() -> None:
+    planner = of(*(node(name) for name in "abcdefgh"), *TWO_NODES[2:])
+
+    assert planner.odds(PODS, runs=50, seed=3) == planner.odds(PODS, runs=50, seed=3)
+    assert planner.odds(PODS, runs=50, seed=3) != planner.odds(PODS, runs=50, seed=4)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_one_run_is_the_plain_answer_with_that_seed(area: str) -> None:
+    for number, scenario in enumerate(scenarios(area)[:12]):
+        snapshot, config = kplan.load_snapshot(scenario["objects"]), kplan.load_scheduler_config(scenario.get("config"))
+        settles = scenario.get("settlePreemption", False)
+        plain = kplan.Planner(snapshot, config, seed=number).plan(scenario["pods"], settle_preemption=settles)
+
+        odds = kplan.Planner(snapshot, config).odds(scenario["pods"], runs=1, seed=number, settle_preemption=settles)
+
+        last = {placement.pod.key: placement.node for placement in plain.placements}
+        victims = {victim.key for placement in plain.placements for victim in placement.victims}
+        for key, node_name in last.items():
+            if key not in odds.victims:
+                assert odds.counts[key] == {node_name or PENDING: 1}, scenario["id"]
+        assert set(odds.victims) == (victims if settles else set()), scenario["id"]
+
+
+@pytest.mark.parametrize("area", ["settle", "mixed"])
+def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> None:
+    for number, scenario in enumerate(scenarios(area)[:8]):
+        snapshot, config = kplan.load_snapshot(scenario["objects"]), kplan.load_scheduler_config(scenario.get("config"))
+        plain = kplan.Planner(snapshot, config, seed=number).plan_queue(recreate=False).report()
+
+        odds = kplan.Planner(snapshot, config).odds(Plan(recreate=False), runs=1, seed=number)
+
+        changes = {change.pod: change for change in plain.changes}
+        for key, counts in odds.counts.items():
+            if key not in odds.victims:
+                assert counts == {changes[key].to_node or PENDING: 1}, scenario["id"]
+        assert set(odds.victims) == {change.pod for change in plain.changes if change.by}, scenario["id"]
+
+
+def test_every_run_is_one_that_a_seed_could_give() -> None:
+    planner = of(*(node(name) for name in "abc"), *TWO_NODES[2:])
+    objects = (*(node(name) for name in "abc"), *TWO_NODES[2:])
+    plain = {tuple(placement.node for placement in of(*objects, seed=seed).plan(PODS).placements) for seed in range(60)}
+
+    odds = planner.odds(PODS, runs=100)
+
+    assert {tuple(outcome.placements[key] for key in PODS) for outcome in odds.outcomes} <= plain
+    assert odds.branches == len(plain) == 6
+
+
+def test_equal_pods_take_turns_by_lot_in_a_queue() -> None:
+    odds = of(node("a"), *TWO_NODES[2:]).odds(Plan(), runs=300)
+
+    shares = [counts.get("a", 0) for counts in odds.counts.values()]
+    assert sum(shares) == 300
+    assert all(abs(share - 100) < 40 for share in shares)
+
+
+def test_an_evicted_pod_counts_as_evicted() -> None:
+    low = [pod(name, "4", node_name=name[-1]) for name in ("low-a", "low-b")]
+    planner = of(node("a"), node("b"), *low, pod("high", "4", priority=10))
+
+    odds = planner.odds(["default/high"], runs=200, settle_preemption=True)
+
+    assert set(odds.counts["default/high"]) == {"a", "b"}
+    assert sum(odds.victims.values()) == 200
+    assert set(odds.victims) == {"default/low-a", "default/low-b"}
+    assert planner.odds(["default/high"], runs=20).counts == {"default/high": {PENDING: 20}}
+
+
+def test_the_search_starts_anywhere_when_it_stops_early() -> None:
+    nodes = [node(f"n{i:03}") for i in range(150)]
+    config = kplan.load_scheduler_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "percentageOfNodesToScore": 10,
+        }
+    )
+    planner = kplan.Planner(kplan.load_snapshot([*nodes, pod("p", "1")]), config, sampling="as-configured")
+
+    nodes = planner.odds(["default/p"], runs=2000).counts["default/p"]
+
+    assert len(nodes) == 150
+    assert max(nodes.values()) < 60
+
+
+@pytest.mark.parametrize("runs", [0, -1, 10**9])
+def test_a_number_of_runs_that_is_none_is_refused(runs: int) -> None:
+    with pytest.raises(UsageError, match="runs"):
+        of(node("a"), pod("p", "1")).odds(["default/p"], runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("hits", "runs", "low", "high"),
+    [(0, 10, 0, 0.2775), (10, 10, 0.7225, 1), (5, 10, 0.2366, 0.7634), (1, 1, 0.2065, 1)],
+)
+def test_intervals_are_wilsons(hits: int, runs: int, low: float, high: float) -> None:
+    share = wilson(hits, runs)
+
+    assert (share.runs, share.share) == (hits, hits / runs)
+    assert (share.low, share.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+def test_the_document_is_as_its_schema_says() -> None:
+    document = of(*TWO_NODES).odds(PODS, runs=100).to_dict()
+
+    assert_keeps_to_its_schema(document)
+    assert document["scheduler"]["ties"] == "even"
+    assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]
+    assert [workload["allPlaced"]["share"] for workload in document["workloads"]] == [1, 1, 0]
+    assert document["examples"][0]["pending"] == ["default/third"]
+
+
+def drawn(branch: Branch, seed: int, sizes: list[int]) -> dict[tuple[int, ...], list[int]]:
+    """Carry all branches out: each draws one number for each size, and one more of each that it drew before."""
+    generator = BranchRandom(branch, seed)
+    found: dict[tuple[int, ...], list[int]] = {}
+    while True:
+        draws = as_drawn(generator, sizes)
+        assert draws not in found, "a branch is carried out once"
+        found[draws] = generator.runs.tolist()
+        if not generator.advance():
+            return found
+
+
+def as_drawn(generator: BranchRandom, sizes: list[int]) -> tuple[int, ...]:
+    draws = [generator.draw(size) for size in sizes]
+    return (*draws, *(generator.draw(draw + 1) for draw in draws))
+
+
+@given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))
+def test_every_run_is_in_one_branch(runs: int, sizes: list[int], seed: int) -> None:
+    found = drawn(all_runs(runs), seed, sizes)
+
+    assert sorted(run for theirs in found.values() for run in theirs) == list(range(runs))
+    assert found == drawn(all_runs(runs), seed, sizes)
+
+
+@given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9), st.integers(1, 4))
+def test_a_run_draws_the_same_whoever_carries_it_out(runs: int, sizes: list[int], seed: int, parts: int) -> None:
+    together = drawn(all_runs(runs), seed, sizes)
+    apart: dict[tuple[int, ...], list[int]] = {}
+    for part in range(parts):
+        theirs = all_runs(runs).runs[part::parts]
+        for draws, found in drawn(Branch(theirs), seed, sizes).items() if len(theirs) else ():
+            apart.setdefault(draws, []).extend(found)
+
+    assert {draws: sorted(found) for draws, found in apart.items()} == together
+
+
+@given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))
+def test_the_branches_that_leave_one_hold_all_other_runs(runs: int, sizes: list[int], seed: int) -> None:
+    generator = BranchRandom(all_runs(runs), seed)
+    found = {as_drawn(generator, sizes): generator.runs.tolist()}
+
+    for other in generator.others():
+        found |= drawn(other, seed, sizes)
+
+    assert found == drawn(all_runs(runs), seed, sizes)
+
+
+def test_one_run_draws_as_a_generator_with_that_seed_does() -> None:
+    plain, generator = random.Random(5), BranchRandom(all_runs(1), 5, is_single=True)
+
+    assert [plain.choice(range(7)) for _ in range(20)] == [generator.choice(range(7)) for _ in range(20)]
+    assert [plain.randrange(2, 9, 2) for _ in range(9)] == [generator.randrange(2, 9, 2) for _ in range(9)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_each_run_draws_evenly_and_independently_of_its_other_draws(size: int) -> None:
+    pairs: Counter[tuple[int, ...]] = Counter()
+    for draws, runs in drawn(all_runs(10_000), 3, [size, size]).items():
+        pairs[draws[:2]] += len(runs)
+    assert len(pairs) == size**2
+    expected = 10_000 / size**2
+    assert all(abs(n - expected) < 5 * expected**0.5 for n in pairs.values())
+
+
+def test_neighbouring_seeds_have_nothing_in_common() -> None:
+    one, other = ({draws[0]: set(runs) for draws, runs in drawn(all_runs(4000), seed, [2]).items()} for seed in (7, 8))
+
+    assert abs(len(one[0] & other[0]) - 1000) < 150

@@ -1,0 +1,158 @@
+"""What is kept up to date node by node is what looking at every node says."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.course.simulation.controllers import daemon_set
+from kplan.course.simulation.controllers.daemon_set import (
+    ON_DELETE,
+    ROLLING_UPDATE,
+    DaemonLedger,
+    Eligibility,
+    WantedDaemonSet,
+)
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from tests.course.simulation.controllers.plain_daemon_set import actions
+from tests.recorded import examples
+
+NODES = [f"n{number}" for number in range(6)]
+
+WANTED = st.builds(
+    WantedDaemonSet,
+    st.just("new"),
+    st.sampled_from([ROLLING_UPDATE, ROLLING_UPDATE, ON_DELETE]),
+    st.sampled_from([0, 0, 1, 2, "50%"]),
+    st.sampled_from([0, 1, 2, "40%", "100%"]),
+)
+ELIGIBLE = st.builds(
+    lambda kind: Eligibility(should_run=kind == 0, may_stay=kind < 2), st.sampled_from([0, 0, 0, 0, 1, 2])
+)
+PODS = st.tuples(
+    st.sampled_from([*NODES, "gone"]),
+    st.sampled_from(["new", "old", "old", "older"]),
+    st.sampled_from(["Running", "Running", "Running", "Pending", "Failed"]),
+    st.booleans(),
+)
+STEPS = st.lists(st.tuples(st.integers(0, 2), PODS), max_size=16)
+
+
+def pod(row: int, node: str, revision: str, phase: str, *, is_ready: bool) -> ObservedPod:
+    on = node if phase != "Pending" else ""
+    ready = 1.0 if is_ready and phase == "Running" else None
+    return ObservedPod(row, "a", f"pod-{row}", "", on, phase, float(row % 3), ready, revision, target=node)
+
+
+def said(found: Sequence[Action]) -> list[tuple[str, ...]]:
+    return [
+        ("create", each.because, each.node) if isinstance(each, Create) else ("delete", each.because, each.pod.name)
+        for each in found
+    ]
+
+
+def both(
+    wanted: WantedDaemonSet,
+    nodes: Mapping[str, Eligibility],
+    pods: Mapping[str, list[ObservedPod]],
+    ledger: DaemonLedger,
+) -> list[Action]:
+    found = ledger.actions()
+    plain = said(actions(wanted, nodes, pods))
+    at_once = [
+        action
+        for kind in ("create", "delete")
+        for action in [action for action in plain if action[0] == kind][: daemon_set.BURST_REPLICAS]
+    ]
+    assert said(found) == at_once
+    assert ledger.desired == sum(each.should_run for each in nodes.values())
+    return found
+
+
+@pytest.mark.parametrize("burst", [1, 2, 250])
+@examples(100)
+@given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8), STEPS)
+def test_it_says_what_looking_at_every_node_says(
+    burst: int,
+    wanted: WantedDaemonSet,
+    nodes: dict[str, Eligibility],
+    first: list[tuple[str, str, str, bool]],
+    steps: list[tuple[int, tuple[str, str, str, bool]]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(daemon_set, "BURST_REPLICAS", burst)
+        _compare(wanted, nodes, first, steps)
+
+
+def _compare(
+    wanted: WantedDaemonSet,
+    nodes: dict[str, Eligibility],
+    first: list[tuple[str, str, str, bool]],
+    steps: list[tuple[int, tuple[str, str, str, bool]]],
+) -> None:
+    pods: dict[str, list[ObservedPod]] = {}
+    for row, (node, revision, phase, is_ready) in enumerate(first):
+        pods[node] = [*pods.get(node, ()), pod(row, node, revision, phase, is_ready=is_ready)]
+    ledger = DaemonLedger(wanted, nodes, pods)
+    both(wanted, nodes, pods, ledger)
+
+    for row, (what, (node, revision, phase, is_ready)) in enumerate(steps, start=len(first)):
+        theirs = pods.get(node, [])
+        if what == 0 and theirs:
+            theirs = theirs[1:]
+        elif what == 1 and theirs:
+            theirs = [*theirs[:-1], pod(theirs[-1].row, node, revision, phase, is_ready=is_ready)]
+        else:
+            theirs = [*theirs, pod(row, node, revision, phase, is_ready=is_ready)]
+        _put(pods, ledger, node, theirs)
+        both(wanted, nodes, pods, ledger)
+
+
+@examples(60)
+@given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8))
+def test_a_rollout_takes_the_same_course(
+    wanted: WantedDaemonSet, nodes: dict[str, Eligibility], first: list[tuple[str, str, str, bool]]
+) -> None:
+    pods: dict[str, list[ObservedPod]] = {}
+    for row, (node, revision, phase, is_ready) in enumerate(first):
+        pods[node] = [*pods.get(node, ()), pod(row, node, revision, phase, is_ready=is_ready)]
+    ledger = DaemonLedger(wanted, nodes, pods)
+    row = len(first)
+
+    for _ in range(40):
+        found = both(wanted, nodes, pods, ledger)
+        if not found:
+            break
+        for each in found:
+            if isinstance(each, Delete):
+                node = each.pod.target
+                _put(pods, ledger, node, [other for other in pods[node] if other.row != each.pod.row])
+            else:
+                made = pod(row, each.node, each.revision, "Running", is_ready=True)
+                _put(pods, ledger, each.node, [*pods.get(each.node, ()), made])
+                row += 1
+
+
+def _put(pods: dict[str, list[ObservedPod]], ledger: DaemonLedger, node: str, theirs: list[ObservedPod]) -> None:
+    if theirs:
+        pods[node] = theirs
+    else:
+        pods.pop(node, None)
+    ledger.note(node, theirs)
+
+
+def test_which_node_is_updated_next_is_drawn() -> None:
+    wanted = WantedDaemonSet("new", ROLLING_UPDATE, 0, 1)
+    here = Eligibility(should_run=True, may_stay=True)
+    pods = {name: [pod(row, name, "old", "Running", is_ready=True)] for row, name in enumerate(NODES)}
+    ledger = DaemonLedger(wanted, dict.fromkeys(NODES, here), pods)
+
+    def first(draws: Random | None) -> str:
+        (action,) = ledger.actions(draws)
+        assert isinstance(action, Delete)
+        return action.pod.node
+
+    assert {first(Random(seed)) for seed in range(60)} == set(NODES)
+    assert first(None) == NODES[0]

@@ -1,0 +1,91 @@
+"""Cron jobs that run by their schedule, with a clock."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.clock import Clock
+from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.documents.change import StepEvent, WorkloadState
+from kplan.questions.plan.question import Plan
+from tests.course.simulation.clusters import node
+from tests.objects import head
+
+
+def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    cron: dict[str, Any] = head("CronJob", name="tick", namespace="default", uid="tick") | {
+        "spec": {
+            "schedule": "*/10 * * * *",
+            "concurrencyPolicy": policy,
+            "jobTemplate": {"spec": {"template": template}},
+        }
+    }
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), cron]))
+    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
+    return carry_out_in_time(planner, [], clock)
+
+
+def _count(plan: TimelinePlan, event: StepEvent) -> int:
+    return sum(step.event is event for step in plan.steps)
+
+
+def test_every_run_starts_at_its_time() -> None:
+    plan = _plan("Allow", run=60)
+    bound = [step.at for step in plan.steps if step.event is StepEvent.BOUND]
+    assert len(bound) == 6
+    assert all(isinstance(at, float) for at in bound)
+    assert {round(later - sooner) for sooner, later in pairwise(bound)} == {600}  # type: ignore[operator]
+    assert {step.workload for step in plan.steps} == {"CronJob/default/tick"}
+
+
+def test_runs_overlap_wait_or_take_the_place_of_one_another_as_the_policy_says() -> None:
+    counts = {
+        policy: (_count(plan, StepEvent.BOUND), _count(plan, StepEvent.SUCCEEDED), _count(plan, StepEvent.DELETED))
+        for policy in ("Allow", "Forbid", "Replace")
+        for plan in [_plan(policy, run=900)]
+    }
+    assert counts["Allow"][0] == 6
+    assert counts["Forbid"][0] in (3, 4)
+    assert counts["Replace"][1:] == (0, 5)
+
+
+def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
+    """Return the report of a cron job of which four pods run every hour, and which is applied now."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": limits}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a", "resources": resources}]}}
+    cron = head("CronJob", name="tick", namespace="default") | {
+        "spec": {
+            "schedule": "0 * * * *",
+            "jobTemplate": {"spec": {"parallelism": 4, "completions": 4, "template": template}},
+        }
+    }
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), *objects]), now="2026-01-15T12:30:00Z")
+    clock = Clock(run={"CronJob/default/tick": 60}, runs_for=2 * 3600)
+    return Plan(manifests=(cron,), timeline=clock).answer(planner)
+
+
+def test_runs_of_applied_cron_jobs_are_validated_with_the_limits_that_they_get() -> None:
+    default = head("LimitRange", name="small", namespace="default") | {
+        "spec": {"limits": [{"type": "Container", "default": {"memory": "512Mi"}}]}
+    }
+    report = _report_of_a_day(default)
+    [tick] = report.workloads
+    assert (tick.key, tick.state, tick.desired, tick.ready) == ("CronJob/default/tick", WorkloadState.STUCK, 8, 0)
+    assert "must be less than or equal to memory limit of 512Mi" in tick.because
+    assert report.verdict.because == ("CronJob/default/tick: Refused",)
+    assert not _report_of_a_day(default, memory="1Gi").verdict.failed
+
+
+@pytest.mark.parametrize(("resource", "desired"), [("count/jobs.batch", 0), ("pods", 8)])
+def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None:
+    quota = head("ResourceQuota", name="none", namespace="default") | {
+        "spec": {"hard": {resource: "0"}},
+        "status": {"hard": {resource: "0"}, "used": {resource: "0"}},
+    }
+    [tick] = _report_of_a_day(quota, memory="1Gi").workloads
+    assert (tick.state, tick.desired) == (WorkloadState.STUCK, desired)
+    assert "exceeded quota: none" in tick.because

@@ -1,0 +1,45 @@
+import kplan
+from kplan.documents.change import WorkloadState
+from tests.course.simulation.clusters import Object, deployment, node
+from tests.objects import head
+
+DEVICES: list[Object] = [
+    head("ResourceClaimTemplate", name="gpu", namespace="default")
+    | {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}},
+    head("DeviceClass", name="gpu.example.com") | {"spec": {}},
+    head("ResourceSlice", name="s0")
+    | {
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "n0",
+            "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d0"}, {"name": "d1"}],
+        }
+    },
+]
+
+
+def trained(replicas: int, image: str = "app:1") -> Object:
+    found = deployment("web", replicas, image, maxUnavailable=1, maxSurge=0)
+    spec = found["spec"]["template"]["spec"]
+    spec["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
+    spec["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+    return found
+
+
+def test_pods_get_claims_of_their_own_and_give_their_devices_back() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *DEVICES]))
+
+    change = planner.roll_out([trained(2), trained(2, "app:2")])
+
+    assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE] * len(change.workloads)
+    assert [each.node for each in change.after] == ["n0", "n0"]
+
+
+def test_a_rollout_is_stuck_when_the_devices_are_taken() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *DEVICES]))
+
+    change = planner.roll_out([trained(3)])
+
+    assert (change.workloads[0].state, change.workloads[0].ready) == (WorkloadState.STUCK, 2)
+    assert "cannot allocate all claims" in change.workloads[0].because

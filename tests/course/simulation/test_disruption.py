@@ -1,0 +1,133 @@
+"""What budgets allow, held against upstream's disruption_test.go and eviction_test.go."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions
+from kplan.course.simulation.start import start
+from tests.course.simulation.clusters import Object, budget, deployment, node, running, template
+from tests.objects import head
+
+NODES = ["n0", "n1"]
+
+
+def pod(name: str, *, owner: str = "", ready: bool = True, phase: str = "Running", **metadata: Any) -> Object:
+    """Return a pod with label app=web; `owner` is KIND/NAME."""
+    kind, _, who = owner.partition("/")
+    owners = [{"apiVersion": "v1", "kind": kind, "name": who, "uid": f"u-{who}", "controller": True}] if owner else []
+    return head(
+        "Pod", name=name, namespace="default", uid=name, labels={"app": "web"}, ownerReferences=owners, **metadata
+    ) | {
+        "spec": {**template("web")["spec"], "nodeName": "n0", "schedulerName": "default-scheduler"},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
+    }
+
+
+def owner(kind: str, name: str, **spec: Any) -> Object:
+    api = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
+    metadata = {"name": name, "namespace": "default", "uid": f"u-{name}"}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {"template": template("web"), **spec}}
+
+
+def disruptions(*objects: Object) -> tuple[Disruptions, dict[str, ObservedPod]]:
+    base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
+    simulation = start(base.session_for(base.objects), base.objects)
+    return simulation.disruptions, {each.name: each for each in simulation.pods.values()}
+
+
+def allowed(*objects: Object) -> int:
+    found, _ = disruptions(*objects)
+    return found.budgets[0].allowed
+
+
+def test_a_number_that_must_stay_counts_pods_whoever_owns_them() -> None:
+    pods = [pod("a"), pod("b"), pod("c", owner="Job/j"), owner("Job", "j")]
+    assert allowed(*pods, budget("web", minAvailable=2)) == 1
+    assert allowed(*pods, budget("web", minAvailable=3)) == 0
+
+
+def test_a_number_that_may_be_missing_counts_from_what_the_owner_asks_for() -> None:
+    pods = [pod("a", owner="ReplicationController/rc"), pod("b", owner="ReplicationController/rc")]
+    wanted = owner("ReplicationController", "rc", replicas=3)
+    assert allowed(*pods, wanted, budget("web", maxUnavailable=1)) == 0
+    assert allowed(*pods, wanted, budget("web", maxUnavailable=2)) == 1
+
+
+@pytest.mark.parametrize(("share", "n"), [("50%", 2), ("30%", 2), ("60%", 3), ("100%", 4), ("0%", 0)])
+def test_a_share_of_several_owners_is_rounded_up(share: str, n: int) -> None:
+    wanted = [owner("ReplicationController", name, replicas=2) for name in ("one", "two")]
+    pods = [pod(f"{name}-{i}", owner=f"ReplicationController/{name}") for name in ("one", "two") for i in range(2)]
+    assert allowed(*pods, *wanted, budget("web", maxUnavailable=share)) == n
+    assert allowed(*pods, *wanted, budget("web", minAvailable=share)) == 4 - n
+
+
+def test_replica_sets_of_a_deployment_share_its_scale() -> None:
+    assert allowed(*running(deployment("web", 4), NODES), budget("web", maxUnavailable="50%")) == 2
+
+
+def test_pods_that_nobody_owns_are_no_share_of_anything() -> None:
+    assert allowed(pod("a"), pod("b"), budget("web", maxUnavailable=1)) == 0
+    wanted = owner("ReplicationController", "rc", replicas=1)
+    pods = [pod("a"), pod("b", owner="ReplicationController/rc"), wanted]
+    assert allowed(*pods, budget("web", minAvailable="100%")) == 1
+
+
+@pytest.mark.parametrize("kind", ["Job", "DaemonSet"])
+def test_owners_without_a_scale_fail_the_budget(kind: str) -> None:
+    pods = [pod("a", owner=f"{kind}/x"), owner(kind, "x")]
+    assert allowed(*pods, budget("web", maxUnavailable=1)) == 0
+    assert allowed(*pods, budget("web", minAvailable="10%")) == 0
+    assert allowed(*pods, budget("web", minAvailable=0)) == 1
+
+
+def test_of_an_owner_that_is_not_known_here_the_last_count_stands() -> None:
+    pods = [pod("a", owner="Rollout/x"), pod("b", owner="Rollout/x")]
+    recorded = {"expectedPods": 2}
+    failed = {**recorded, "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}]}
+    assert allowed(*pods, {**budget("web", maxUnavailable=1), "status": recorded}) == 1
+    assert allowed(*pods, {**budget("web", maxUnavailable=1), "status": failed}) == 0
+    assert allowed(*pods, budget("web", maxUnavailable=1)) == 0
+
+
+def test_a_budget_that_says_nothing_allows_nothing() -> None:
+    assert allowed(pod("a"), budget("web")) == 0
+
+
+def test_pods_that_are_not_ready_or_being_deleted_do_not_count_as_healthy() -> None:
+    leaving = pod("c", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert allowed(pod("a"), pod("b", ready=False), leaving, budget("web", minAvailable=1)) == 0
+
+
+def test_the_eviction_api_asks_one_budget_and_no_more() -> None:
+    found, pods = disruptions(pod("a"), pod("b"), budget("web", minAvailable=1))
+    assert found.refusal(pods["a"]) == ""
+    found, pods = disruptions(pod("a"), budget("web", minAvailable=1))
+    assert found.refusal(pods["a"]) == VIOLATED
+    other = budget("web", minAvailable=0)
+    other["metadata"]["name"] = "second"
+    found, pods = disruptions(pod("a"), pod("b"), budget("web", minAvailable=0), other)
+    assert found.refusal(pods["a"]) == SEVERAL
+
+
+UNHEALTHY = [
+    (None, 1, ""),
+    ("IfHealthyBudget", 1, ""),
+    ("IfHealthyBudget", 2, VIOLATED),
+    ("AlwaysAllow", 2, ""),
+    (None, 0, ""),
+]
+
+
+@pytest.mark.parametrize(("policy", "minimum", "words"), UNHEALTHY)
+def test_pods_that_are_not_ready_go_as_the_policy_says(policy: str | None, minimum: int, words: str) -> None:
+    said = {} if policy is None else {"unhealthyPodEvictionPolicy": policy}
+    found, pods = disruptions(pod("a"), pod("bad", ready=False), budget("web", minAvailable=minimum, **said))
+    assert found.refusal(pods["bad"]) == words
+
+
+def test_pods_that_have_not_started_are_not_guarded() -> None:
+    found, pods = disruptions(pod("a", phase="Pending", ready=False), budget("web", minAvailable=1))
+    assert found.refusal(pods["a"]) == ""

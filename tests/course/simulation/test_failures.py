@@ -1,0 +1,91 @@
+"""Like pods that fit nowhere: the scheduler tries each, and the first answers for the others."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kplan
+from kplan.course.change import ChangePlan
+from kplan.course.simulation.failures import Failures
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.session import Session
+from tests.course.simulation.clusters import Object, budget, deployment, node, running
+from tests.recorded import examples
+
+NODES = ["n0", "n1", "n2"]
+NAMES = ["web", "api", "batch"]
+
+
+class _Always(Failures):
+    """Runs the cycle of every pod."""
+
+    def decide(self, session: Session, pod: int) -> CycleResult:
+        return schedule_pod(session, pod)
+
+
+@st.composite
+def _workload(draw: st.DrawFn, name: str) -> Object:
+    workload = deployment(name, draw(st.integers(0, 6)), draw(st.sampled_from(["app:1", "app:2"])))
+    spec = workload["spec"]["template"]["spec"]
+    spec["containers"][0]["resources"]["requests"]["cpu"] = draw(st.sampled_from(["500m", "1", "3"]))
+    spec["priority"] = draw(st.sampled_from([0, 0, 100]))
+    kind = draw(st.sampled_from(["plain", "apart", "ports", "claim", "empty"]))
+    if kind == "apart":
+        term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    elif kind == "ports":
+        spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    elif kind == "claim":
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]
+    elif kind == "empty":
+        spec["volumes"] = [{"name": "data", "emptyDir": {}}]
+    return workload
+
+
+def _course(plan: ChangePlan) -> tuple[Any, ...]:
+    return plan.steps, plan.after, plan.simulation.violations, plan.simulation.rounds
+
+
+@examples(40)
+@given(
+    before=st.tuples(*map(_workload, NAMES)),
+    after=st.tuples(*map(_workload, NAMES)),
+    cpu=st.sampled_from(["2", "4"]),
+    takes=st.sampled_from([None, 5.0, 400.0]),
+)
+def test_every_pod_fares_as_if_it_had_been_tried(
+    before: tuple[Object, ...], after: tuple[Object, ...], cpu: str, takes: float | None
+) -> None:
+    objects = [*(node(name, cpu) for name in NODES), budget("web", maxUnavailable=1)]
+    for workload in before:
+        objects += running(workload, NODES)
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+
+    def course() -> tuple[Any, ...]:
+        if takes is None:
+            return _course(planner.roll_out(after))
+        changes = [{"at": 0, "apply": list(after)}, {"at": 500, "drain": ["n0"], "options": {"timeout": 60}}]
+        return _course(planner.timeline(changes, start={"*": takes}, stop={"*": takes / 2}, until=1200))
+
+    with patch("kplan.course.simulation.scheduling.Failures", _Always):
+        every = course()
+
+    assert course() == every
+
+
+@pytest.mark.parametrize("replicas", [1, 40])
+def test_like_pods_that_fit_nowhere_cost_one_cycle(replicas: int) -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "2")]))
+    workload = deployment("web", replicas)
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+
+    with patch("kplan.course.simulation.failures.schedule_pod", side_effect=schedule_pod) as tries:
+        plan = planner.roll_out([workload])
+
+    (message,) = {pod.message for pod in plan.after}
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert len(plan.after) == replicas
+    assert tries.call_count == 1

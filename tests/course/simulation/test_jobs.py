@@ -1,0 +1,191 @@
+"""Jobs whose pods are evicted, preempted or lost, and what their policies make of it.
+
+Where pods take time, the times are those that follow from the Job controller's source (v1.36).
+"""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.change import ChangePlan
+from kplan.course.timeline import TimelinePlan
+from kplan.documents.change import StepEvent, WorkloadState
+from tests.course.simulation.clusters import Object, node, template
+from tests.objects import head
+
+IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+FAIL_JOB = {**IGNORE, "action": "FailJob"}
+FAIL_INDEX = {**IGNORE, "action": "FailIndex"}
+
+
+def job(**spec: Any) -> Object:
+    written = template("work")
+    written["spec"]["restartPolicy"] = "Never"
+    return head("Job", name="work", namespace="default", uid="j") | {
+        "spec": {
+            "parallelism": 3,
+            "completions": 3,
+            "backoffLimit": 1,
+            "selector": {"matchLabels": {"app": "work"}},
+            "template": written,
+            **spec,
+        },
+        "status": {"startTime": "2026-01-01T00:00:00Z"},
+    }
+
+
+def pods_of(workload: Object, *nodes: str) -> list[Object]:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "j", "controller": True}
+    is_indexed = workload["spec"].get("completionMode") == "Indexed"
+    return [
+        head(
+            "Pod",
+            name=f"work-{number}",
+            namespace="default",
+            uid=f"work-{number}",
+            labels={"app": "work"},
+            ownerReferences=[owner],
+            annotations={"batch.kubernetes.io/job-completion-index": str(number)} if is_indexed else {},
+        )
+        | {
+            "spec": {**workload["spec"]["template"]["spec"], "schedulerName": "default-scheduler", "nodeName": on},
+            "status": {"phase": "Running"},
+        }
+        for number, on in enumerate(nodes)
+    ]
+
+
+def cluster(workload: Object) -> kplan.Planner:
+    """Return a cluster in which two pods of a job run on n0, and one on n1."""
+    return kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")]))
+
+
+def drained(workload: Object, **options: Any) -> ChangePlan:
+    return cluster(workload).drain(["n0"], options=kplan.DrainOptions(**options))
+
+
+def left(change: ChangePlan) -> list[tuple[bool, str | None]]:
+    return sorted((pod.new, pod.node) for pod in change.after)
+
+
+REPLACED = [(False, "n1"), (True, "n1"), (True, "n1")]
+
+
+def policy(*rules: Object) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": list(rules)}, "podReplacementPolicy": "Failed"}
+
+
+def test_evicted_pods_count_as_failures_until_the_limit_ends_the_job() -> None:
+    for replacement in ("Failed", "TerminatingOrFailed"):
+        change = drained(job(podReplacementPolicy=replacement))
+        assert left(change) == []
+        assert change.workloads[0].state is WorkloadState.STUCK
+        assert change.workloads[0].because == "Job has reached the specified backoff limit"
+
+
+def test_evictions_that_a_policy_ignores_end_no_job() -> None:
+    assert left(drained(job(**policy(IGNORE)))) == REPLACED
+
+
+def test_deleted_pods_have_no_condition_that_a_policy_could_ignore() -> None:
+    assert left(drained(job(**policy(IGNORE)), disable_eviction=True)) == []
+
+
+def test_pods_of_lost_nodes_are_disrupted_as_evicted_ones_are() -> None:
+    assert left(cluster(job(**policy(IGNORE))).drain(["n0"], lost=True)) == REPLACED
+
+
+def test_one_pod_ends_the_whole_job_where_a_policy_says_so() -> None:
+    change = drained(job(backoffLimit=9, **policy(FAIL_JOB)))
+
+    assert left(change) == []
+    words = "Pod default/work-0 has condition DisruptionTarget matching FailJob rule at index 0"
+    assert change.workloads[0].because == words
+    assert [step.because for step in change.steps if step.event is StepEvent.DELETED] == [words]
+
+
+@pytest.mark.parametrize(
+    ("limit", "rules", "after"),
+    [(1, [], REPLACED), (0, [], [(False, "n1")]), (0, [IGNORE], REPLACED), (5, [FAIL_INDEX], [(False, "n1")])],
+)
+def test_failures_are_counted_by_index(limit: int, rules: list[Object], after: list[tuple[bool, str | None]]) -> None:
+    spec = policy(*rules) if rules else {}
+    workload = job(completionMode="Indexed", backoffLimitPerIndex=limit, **spec)
+    del workload["spec"]["backoffLimit"]
+
+    assert left(drained(workload)) == after
+
+
+def test_a_rule_about_exit_codes_is_decided_by_an_assumption_that_is_told() -> None:
+    codes = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}
+    change = drained(job(**policy(codes)))
+
+    assert left(change) == REPLACED
+    assert [warning.code for warning in change.warnings] == ["AssumedExitCode"]
+
+
+def test_a_job_succeeds_early_once_enough_indexes_have() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0")]))
+
+    def succeeded(*rules: Object) -> list[str]:
+        policies = {"successPolicy": {"rules": list(rules)}} if rules else {}
+        workload = job(completionMode="Indexed", parallelism=1, **policies)
+        del workload["spec"]["selector"], workload["status"]
+        plan = planner.timeline([{"at": 0, "apply": [workload]}], run={"*": 60})
+        assert plan.after == ()
+        return [step.pod.rpartition("-")[0] for step in plan.steps if step.event is StepEvent.SUCCEEDED]
+
+    assert succeeded() == ["default/work-0", "default/work-1", "default/work-2"]
+    assert succeeded({"succeededIndexes": "2", "succeededCount": 1}, {"succeededCount": 2}) == succeeded()[:2]
+    assert succeeded({"succeededIndexes": "0-1", "succeededCount": 1}) == succeeded()[:1]
+
+
+def _job(parallelism: int, completions: int, **spec: Any) -> Object:
+    pod = template("j")
+    pod["spec"]["restartPolicy"] = "Never"
+    own = {"parallelism": parallelism, "completions": completions, "template": pod, **spec}
+    return head("Job", name="j", namespace="default", uid="j") | {"spec": own}
+
+
+def _drained(job: Object) -> TimelinePlan:
+    """Apply a job, and drain one of its nodes ten seconds later."""
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1")]))
+    changes = [{"at": 0, "apply": [job]}, {"at": 10, "drain": ["n0"]}]
+    return planner.timeline(changes, start={"*": 4}, stop={"*": 3}, run={"*": 60})
+
+
+def _times(plan: TimelinePlan, event: str, pod: str) -> list[float]:
+    return [step.at for step in plan.steps if step.event == event and step.pod == f"default/{pod}"]
+
+
+def test_a_failed_pod_of_an_index_stays_until_the_index_has_another_one() -> None:
+    plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=1))
+
+    # Its containers end at 13.16; ten seconds of backoff are counted from the whole second of that.
+    assert _times(plan, "created", "j-0-2") == [pytest.approx(22.5)]
+    # The finalizer goes with the next sync, a second later; kubectl drain has waited for that.
+    assert _times(plan, "gone", "j-0-1") == [pytest.approx(23.5)]
+    (empty,) = [step.at for step in plan.steps if step.event == "emptied"]
+    assert 23.5 <= empty < 24.5
+
+
+def test_a_failed_pod_of_an_index_that_has_failed_for_good_is_counted_at_once() -> None:
+    plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=0))
+
+    assert _times(plan, "gone", "j-0-1") == [pytest.approx(13.16)]
+    assert not _times(plan, "created", "j-0-2")
+
+
+def test_a_job_with_a_failure_policy_replaces_pods_when_they_have_failed() -> None:
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    plan = _drained(_job(1, 1, podFailurePolicy={"rules": [rule]}, backoffLimit=0))
+
+    assert _times(plan, "gone", "j-1") == [pytest.approx(14.16)]
+    assert _times(plan, "created", "j-2") == [pytest.approx(22.5)]
+
+
+def test_a_job_over_its_backoff_limit_deletes_its_other_pods_a_second_later() -> None:
+    plan = _drained(_job(2, 2, backoffLimit=0))
+
+    assert _times(plan, "deleted", "j-2") == [pytest.approx(11.15)]

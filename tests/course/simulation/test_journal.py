@@ -1,0 +1,40 @@
+"""Noticing that things go round in circles."""
+
+from msgspec.structs import replace
+
+from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.journal import MAX_RETURNS, Circles
+
+POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
+
+
+def test_a_state_that_comes_back_too_often_closes_a_circle() -> None:
+    circles = Circles()
+    circles.note(POD, None, 1)
+
+    seen = []
+    for _ in range(MAX_RETURNS + 1):
+        circles.note(POD, None, -1)
+        circles.note(replace(POD, node="n2"), None, 1)
+        seen.append(circles.is_closed([]))
+        circles.note(replace(POD, node="n2"), None, -1)
+        circles.note(POD, None, 1)
+
+    assert seen == [False] * MAX_RETURNS + [True]
+
+
+def test_states_that_differ_in_what_is_promised_are_not_the_same() -> None:
+    circles = Circles()
+
+    assert not any(circles.is_closed([(b"shape", row)]) for row in range(10))
+
+
+def test_a_fork_has_the_pods_and_has_seen_nothing() -> None:
+    circles = Circles()
+    for _ in range(MAX_RETURNS):
+        assert not circles.is_closed([])
+
+    twin = circles.fork()
+
+    assert not twin.is_closed([])
+    assert circles.is_closed([])

@@ -1,0 +1,74 @@
+"""Pods that are being deleted when a change begins: they were told to go, and count as gone."""
+
+import copy
+from typing import Any
+
+import kplan
+from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
+from tests.objects import head
+
+NODES = ["n0", "n1"]
+
+
+def leaving(pod: Object, name: str) -> Object:
+    found = copy.deepcopy(pod)
+    found["metadata"].update(name=name, uid=name, deletionTimestamp="2026-01-01T00:01:00Z")
+    return found
+
+
+def cluster(cpu: str = "8") -> list[Object]:
+    web = running(deployment("web", 3), NODES)
+    return [*(node(name, cpu) for name in NODES), *web, leaving(web[-1], "web-h1-old")]
+
+
+def moved(change: Any) -> list[tuple[str, str]]:
+    return [(str(step.event), step.pod) for step in change.steps if step.pod]
+
+
+def test_nothing_is_made_or_deleted_in_their_place() -> None:
+    change = kplan.Planner(kplan.load_snapshot(cluster())).roll_out([deployment("web", 3)])
+
+    assert moved(change) == []
+    assert [each.name for each in change.after] == ["web-h1-000", "web-h1-001", "web-h1-002"]
+    assert [each.message for each in change.warnings] == [
+        "pods that are being deleted already count as gone: default/web-h1-old"
+    ]
+
+
+def test_a_drain_does_not_evict_them_again() -> None:
+    change = kplan.Planner(kplan.load_snapshot(cluster())).drain(["n0"])
+
+    assert "default/web-h1-old" not in {pod for _, pod in moved(change)}
+
+
+def test_their_room_is_free_when_something_moves() -> None:
+    change = kplan.Planner(kplan.load_snapshot(cluster("1"))).roll_out([deployment("web", 4)])
+
+    assert [each.node for each in change.after if each.new] == ["n1"]
+
+
+def test_scaled_on_paper_they_are_still_there() -> None:
+    base = kplan.Planner(kplan.load_snapshot(cluster())).changed(scale=["deployment/web=4"])
+
+    assert "default/web-h1-old" in base.objects.pod_by_key
+    assert len(base.objects.pods) == 5
+
+
+def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
+    wanted = stateful_set("db", 2)
+    pod = head(
+        "Pod",
+        name="db-1",
+        namespace="default",
+        uid="old",
+        deletionTimestamp="2026-01-01T00:01:00Z",
+        labels={"app": "db"},
+        ownerReferences=[
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+        ],
+    ) | {"spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"}, "status": {"phase": "Running"}}
+    wanted["spec"]["podManagementPolicy"] = "Parallel"
+    base = kplan.Planner(kplan.load_snapshot([node("n0"), wanted, pod])).changed(scale=["statefulset/db=3"])
+
+    assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
+    assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"

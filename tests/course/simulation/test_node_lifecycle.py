@@ -1,0 +1,159 @@
+"""Nodes that fail, come back, are deleted or tainted, and what becomes of their pods."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
+from tests.objects import head
+
+THREE = ["n0", "n1", "n2"]
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+START, STOP = 6.0, 2.0
+
+Times = dict[str, list[float]]
+
+
+def _node(name: str, *taints: Object, ready: str = "True") -> Object:
+    there = node(name, **{"topology.kubernetes.io/zone": "a"})
+    there["spec"]["taints"] = list(taints)
+    there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    return there
+
+
+def _lease(name: str, time: str) -> Object:
+    return head("Lease", name=name, namespace="kube-node-lease") | {
+        "apiVersion": "coordination.k8s.io/v1",
+        "spec": {"renewTime": f"2026-03-01T{time}Z"},
+    }
+
+
+def _web() -> list[Object]:
+    return running(deployment("web", 3), THREE)
+
+
+def _db(name: str = "n0", **metadata: Any) -> list[Object]:
+    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+    _, _, pod = running(deployment("db", 1), [name])
+    pod["metadata"] |= {"name": "db-0", "ownerReferences": [own], **metadata}
+    return [stateful_set("db", 1), pod]
+
+
+def _course(objects: list[Object], *changes: Object, until: float = 1000.0) -> dict[str, Any]:
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    return planner.timeline(list(changes), start={"*": START}, stop={"*": STOP}, until=until).to_dict()
+
+
+def _times(report: dict[str, Any], workload: str = "web") -> Times:
+    times: Times = {}
+    for step in report["steps"]:
+        if step["workload"].endswith(f"/{workload}"):
+            times.setdefault(step["event"], []).append(step["at"])
+    return times
+
+
+def test_a_node_that_is_back_before_anybody_notices_has_missed_nothing() -> None:
+    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 40, "recover": ["n0"]})
+
+    assert _times(report) == {"lost": [0.0], "recovered": [40.0]}
+    assert report["timeline"]["workloads"]["Deployment/default/web"]["readyOverTime"] == [[0.0, 2], [40.0, 3]]
+
+
+def test_pods_of_a_node_that_is_back_before_they_are_evicted_are_ready_again_at_once() -> None:
+    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
+
+    assert _times(report) == {"lost": [0.0], "ready": [80.0]}
+
+
+def test_pods_that_were_evicted_meanwhile_end_when_their_node_is_back() -> None:
+    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 400, "recover": ["n0"]})
+
+    assert _times(report)["evicted"] == [350.0]
+    assert _times(report)["gone"] == [402.01]
+
+
+def test_a_second_failure_starts_all_waits_anew() -> None:
+    changes = {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]}, {"at": 100, "fail": ["n0"]}
+    report = _course([*map(_node, THREE), *_web()], *changes)
+
+    assert _times(report)["evicted"] == [450.0]
+
+
+def test_pods_of_a_kubelet_that_posts_that_it_is_not_ready_stay_ready_until_they_are_evicted() -> None:
+    report = _course([*map(_node, THREE), *_web()], {"notReady": ["n0"], "podsHandled": True})
+
+    assert _times(report)["terminating"] == [300.0]
+    assert _times(report)["gone"] == [302.01]
+    workload = report["timeline"]["workloads"]["Deployment/default/web"]
+    assert (workload["lowestReady"], workload["lowestReadyAt"]) == (2, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "gone"),
+    [
+        ({"at": 400, "delete": [["Node", "n0"]]}, 460.0),
+        ({"at": 400, "taint": {"n0": [OUT_OF_SERVICE]}}, 420.0),
+        ({"at": 400, "delete": [["Pod", "default/db-0"]], "options": {"gracePeriod": 0}}, 400.0),
+    ],
+)
+def test_there_are_three_ways_out_for_a_pod_of_a_stateful_set_on_a_dead_node(change: Object, gone: float) -> None:
+    times = _times(_course([*map(_node, THREE), *_db()], {"fail": ["n0"]}, change), "db")
+
+    assert times["terminating"] == [350.0]
+    assert times["gone"] == [gone]
+    assert times["created"] == [gone]
+
+
+def test_a_taint_by_hand_ends_pods_at_once_and_keeps_others_away_until_it_is_taken_off() -> None:
+    everywhere = {name: ["maintenance=yes:NoExecute"] for name in THREE}
+    off = {"n1": ["maintenance:NoExecute-"]}
+    report = _course([*map(_node, THREE), *_web()], {"taint": everywhere}, {"at": 60, "taint": off})
+
+    assert _times(report)["terminating"] == [0.0, 0.0, 0.0]
+    assert _times(report)["bound"] == [60.0, 60.0, 60.0]
+
+
+def test_pressure_keeps_pods_away_while_it_lasts() -> None:
+    pressed = {name: {"DiskPressure": "True"} for name in THREE}
+    calm = {"n2": {"DiskPressure": "False"}}
+    web = deployment("web", 1)
+    report = _course(
+        [*map(_node, THREE)], {"conditions": pressed}, {"at": 5, "apply": [web]}, {"at": 40, "conditions": calm}
+    )
+
+    assert _times(report)["bound"] == [40.0]
+
+
+def test_what_has_failed_in_the_snapshot_goes_on() -> None:
+    taints = [
+        {"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": "2026-03-01T12:01:00Z"}
+        for effect in ("NoSchedule", "NoExecute")
+    ]
+    nodes = [_node("n0", *taints, ready="Unknown"), _node("n1"), _node("n2")]
+    leases = [_lease("n0", "12:00:05.0"), _lease("n1", "12:01:55.6"), _lease("n2", "12:01:59.0")]
+
+    report = _course([*nodes, *_web(), *leases], {"at": 0})
+
+    # It is 12:02:02.5 by then.
+    assert _times(report)["evicted"] == [pytest.approx(238.0, abs=0.01)]
+
+
+def test_a_node_that_stopped_renewing_its_lease_is_noticed_when_its_time_is_over() -> None:
+    leases = [_lease("n0", "12:01:30.0"), _lease("n1", "12:01:55.6"), _lease("n2", "12:01:59.0")]
+
+    report = _course([*map(_node, THREE), *_web(), *leases], {"at": 0})
+
+    unreachable = [step["at"] for step in report["steps"] if step["event"] == "unreachable"]
+    assert unreachable == [pytest.approx(17.5, abs=0.01)]
+    assert report["timeline"]["workloads"]["Deployment/default/web"]["readyBefore"] == 2
+
+
+def test_a_pod_that_terminates_on_a_dead_node_never_ends() -> None:
+    nodes = [_node("n0", ready="Unknown"), _node("n1")]
+    db = _db(deletionTimestamp="2026-03-01T12:00:00Z")
+
+    times = _times(_course([*nodes, *db], {"at": 0}), "db")
+
+    assert "gone" not in times
+    assert "created" not in times

@@ -1,0 +1,188 @@
+"""Nodes that are emptied and leave a cluster in motion, nodes that are lost, and what takes the place of lost pods."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.autoscaling.seam import Patience, RemovalTimes
+from kplan.changes.timed import Timed
+from kplan.changes.values import Apply, Fail
+from kplan.course.change import read_manifests
+from kplan.course.clock import Clock, durations_for
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.nodes import (
+    Departure,
+    depart,
+)
+from kplan.course.simulation.start import start
+from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.documents.change import StepEvent
+from tests.course.simulation.clusters import Object, budget, daemon_set, deployment, node, running, stateful_set
+
+NODES = ["n0", "n1"]
+
+
+def _simulation(*objects: Any, start_seconds: float = 6.0) -> Simulation:
+    planner = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
+    durations = durations_for(planner, {"*": start_seconds}, {"*": 2.0}, {})
+    return start(planner.session_for(planner.objects), planner.objects, durations)
+
+
+def _times(simulation: Simulation, event: StepEvent) -> list[float]:
+    return [step.at for step in simulation.steps if step.event is event and isinstance(step.at, float)]
+
+
+def _depart(simulation: Simulation, **times: Any) -> list[tuple[str, bool]]:
+    ends: list[tuple[str, bool]] = []
+    departure = Departure(
+        simulation, "n0", RemovalTimes(**times), "Empty", lambda name, *, is_gone: ends.append((name, is_gone))
+    )
+    departure.begin()
+    simulation.run(3600.0)
+    return ends
+
+
+def test_a_node_leaves_when_it_is_empty_and_takes_its_daemon_pods_along() -> None:
+    simulation = _simulation(*running(deployment("web", 1), ["n0"]), daemon_set("agent"))
+    simulation.run(60.0)
+
+    ends = _depart(simulation, delay=5.0, least=20.0, after=5.0, patience=Patience(first=0.0, poll=1.0))
+
+    assert ends == [("n0", True)]
+    (evicted,), (removed,) = _times(simulation, StepEvent.EVICTED), _times(simulation, StepEvent.REMOVED)
+    assert evicted == pytest.approx(65, abs=1)
+    assert removed == pytest.approx(85, abs=1)  # the drain takes 20 seconds at least, and the machine five more
+    assert {pod.node for pod in simulation.pods.values()} == {"n1"}
+
+
+def test_a_node_that_a_budget_holds_too_long_takes_pods_again() -> None:
+    web = running(deployment("web", 2), ["n0"])
+    simulation = _simulation(*web, budget("web", minAvailable=1), start_seconds=600.0)
+
+    ends = _depart(simulation, patience=Patience(first=0.0, retry=10.0, evicting=120.0))
+
+    assert ends == [("n0", False)]
+    (stays,) = _times(simulation, StepEvent.NEEDED)
+    assert 120 <= stays < 132
+    assert not simulation.session.cluster.nodes.unschedulable.any()
+
+
+def test_messages_count_the_nodes_that_are_there() -> None:
+    big = deployment("big", 1)
+    big["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
+    *_, pod = running(big, ["n0"])
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
+    del pod["spec"]["nodeName"]
+    pod["status"] = {"phase": "Pending"}
+    simulation = _simulation(pod)
+
+    depart(simulation, "n0", "Empty")
+    simulation.retry_pending()
+    simulation.run(10.0)
+
+    (message,) = simulation.messages.values()
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+THREE = ["n0", "n1", "n2"]
+
+
+def _node(name: str, zone: str = "a", machine: str = "") -> Object:
+    there = node(name, **{"topology.kubernetes.io/zone": zone})
+    there["spec"]["providerID"] = machine
+    return there
+
+
+def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
+    return carry_out_in_time(planner, [Timed(0.0, Fail(tuple(nodes or ("n0",)), machine_gone=True))], clock)
+
+
+def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
+    return [step.at for step in plan.steps if step.event is event and node == step.node and isinstance(step.at, float)]
+
+
+def _web(replicas: int = 3) -> list[Object]:
+    return running(deployment("web", replicas), THREE)
+
+
+def test_pods_of_a_lost_node_are_replaced_when_they_do_not_tolerate_it_any_longer() -> None:
+    plan = _lose([*map(_node, THREE), *_web()])
+
+    assert _at(plan, StepEvent.UNREACHABLE) == [50.0]
+    assert _at(plan, StepEvent.EVICTED) == [350.0]
+    timeline = plan.timeline.workloads["Deployment/default/web"]
+    assert timeline.ready_over_time == ((0.0, 2), (356.01, 3))
+    assert [warning.code for warning in plan.left_out] == ["LostNodeStays"]
+
+
+def test_a_cloud_deletes_the_node_and_its_pods_follow() -> None:
+    plan = _lose([_node("n0", machine="aws:///eu-west-1a/i-1"), *map(_node, THREE[1:]), *_web()])
+
+    assert _at(plan, StepEvent.REMOVED) == [52.5]
+    assert _at(plan, StepEvent.DELETED) == [112.5]
+    assert plan.timeline.workloads["Deployment/default/web"].ready_over_time[-1] == (118.51, 3)
+    assert not plan.left_out
+
+
+@pytest.mark.parametrize(("machine", "is_replaced"), [("aws:///eu-west-1a/i-1", True), ("", False)])
+def test_a_pod_of_a_stateful_set_is_replaced_when_its_object_is_gone(machine: str, is_replaced: bool) -> None:
+    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+    _, _, pod = running(deployment("db", 1), ["n0"])
+    pod["metadata"] |= {"name": "db-0", "ownerReferences": [own]}
+    objects = [_node("n0", machine=machine), *map(_node, THREE[1:]), stateful_set("db", 1), pod]
+
+    plan = _lose(objects)
+
+    assert any(step.event == "created" for step in plan.steps) is is_replaced
+    assert (plan.timeline.stuck_at is None) is is_replaced
+
+
+def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
+    nodes = [*map(_node, ("n0", "n1")), *(_node(f"m{number}", "b") for number in range(3))]
+    plan = _lose([*nodes, *running(deployment("web", 2), ["n0", "n1"])], "n0", "n1")
+
+    assert [*_at(plan, StepEvent.EVICTED), *_at(plan, StepEvent.EVICTED, "n1")] == [350.0, 360.0]
+
+
+def test_pods_stay_where_all_zones_are_lost() -> None:
+    plan = _lose([*map(_node, THREE), *_web()], *THREE)
+
+    assert not _at(plan, StepEvent.EVICTED)
+    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 0
+    assert [(warning.code, warning.object) for warning in plan.left_out] == [
+        ("LostPodsStay", f"Node/{name}") for name in THREE
+    ]
+    assert plan.left_out[0].message.startswith("1 pod there stays bound")
+    assert not _lose([*map(_node, THREE), *_web()], *THREE, until=20.0).left_out
+
+
+def test_pods_of_daemon_sets_wait_for_the_node() -> None:
+    agent = daemon_set("agent")
+    agent["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+    plan = _lose([*map(_node, THREE), agent], until=600.0)
+
+    assert not _at(plan, StepEvent.EVICTED)
+
+
+def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> None:
+    pending = deployment("new", 3)
+    planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE)]))
+    clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
+    written = read_manifests(planner, [pending], None)
+    plan = carry_out_in_time(
+        planner, [Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), written.workloads)], clock
+    )
+
+    bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
+    ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
+    assert bound
+    assert not ready
+
+
+def test_a_longer_start_never_ends_earlier() -> None:
+    ends = [_lose([*map(_node, THREE), *_web()], start=seconds).timeline.end for seconds in (0.0, 1.0, 30.0, 400.0)]
+
+    assert ends == sorted(ends)

@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+
+import kplan
+from tests.course.simulation.clusters import daemon_set, deployment, node, stateful_set
+
+Object = dict[str, Any]
+NODES = ["n1", "n2"]
+ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
+WAITS = "its update strategy is OnDelete: pods stay until somebody deletes them"
+
+
+def at_rest(workload: Object) -> list[Object]:
+    """Return a cluster in which a workload has all its pods, of the revision ``old``."""
+    metadata = workload["metadata"]
+    owner = {"apiVersion": "apps/v1", "kind": workload["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{metadata['name']}-{index}",
+                "namespace": "default",
+                "labels": {"app": metadata["name"], "controller-revision-hash": "old"},
+                "ownerReferences": [{**owner, "controller": True}],
+            },
+            "spec": {**workload["spec"]["template"]["spec"], "nodeName": name},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for index, name in enumerate(NODES)
+    ]
+    status = {"currentRevision": "old", "updateRevision": "old", "replicas": 2}
+    return [*map(node, NODES), {**workload, "status": status}, *pods]
+
+
+def outcome(cluster: list[Object], wanted: Object) -> tuple[int, str, str]:
+    (workload,) = kplan.Planner(kplan.load_snapshot(cluster)).roll_out([wanted]).workloads
+    return workload.updated, workload.state, workload.because
+
+
+@pytest.mark.parametrize("make", [lambda image: stateful_set("db", 2, image), lambda image: daemon_set("db", image)])
+def test_pods_that_only_somebody_else_replaces_wait_for_that(make: Any) -> None:
+    before, after = make("app:1"), make("app:2")
+    before["spec"] |= ON_DELETE
+    after["spec"] |= ON_DELETE
+
+    assert outcome(at_rest(before), after) == (0, "stuck", WAITS)
+
+
+def test_a_daemon_set_rolls_out() -> None:
+    assert outcome(at_rest(daemon_set("ag")), daemon_set("ag", "app:2"))[:2] == (2, "complete")
+
+
+def test_a_set_has_rolled_out_when_all_pods_above_its_partition_have() -> None:
+    before, after = stateful_set("db", 2), stateful_set("db", 2, "app:2")
+    after["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+
+    assert outcome(at_rest(before), after) == (1, "complete", "")
+
+
+def test_a_paused_deployment_says_so() -> None:
+    paused = deployment("web", 2)
+    paused["spec"]["paused"] = True
+
+    assert outcome([node("n1")], paused) == (0, "stuck", "it is paused")

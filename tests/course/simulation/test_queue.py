@@ -1,0 +1,126 @@
+"""The scheduling queue at work."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.simulation.queue import MAX_BACKOFF, PodDeleted, RetryQueue
+from kplan.rules.pod_info import PodInfo
+from tests.course.simulation.clusters import node
+from tests.objects import head
+
+FIT = frozenset({"NodeResourcesFit"})
+
+
+def pod(name: str, priority: int, cpu: str = "1") -> dict[str, Any]:
+    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return head("Pod", name=name, namespace="default", uid=name) | {
+        "spec": {"priority": priority, "containers": [container]}
+    }
+
+
+def queue_of(**pods: int) -> tuple[RetryQueue, dict[str, int], dict[str, PodInfo]]:
+    """Return an empty queue, and rows and facts of pods with these priorities, each of another size."""
+    objects = [pod(name, priority, f"{number}") for number, (name, priority) in enumerate(pods.items(), 1)]
+    session = kplan.Planner(kplan.load_snapshot([node("n1"), *objects])).fork()
+    rows = {name: session.pod_ids[f"default/{name}"] for name in pods}
+    return RetryQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
+
+
+def test_the_most_important_pod_goes_first_and_of_equals_the_one_that_came_first() -> None:
+    queue, rows, _ = queue_of(low=1, first=5, second=5)
+    for name in ("low", "first", "second"):
+        queue.add(rows[name])
+
+    assert [queue.pop() for _ in rows] == [rows["first"], rows["second"], rows["low"]]
+    assert not queue
+
+
+def test_a_pod_that_was_turned_down_waits_for_an_event_that_may_help() -> None:
+    queue, rows, infos = queue_of(waits=1, leaves=1)
+    queue.add_rejected(rows["waits"], frozenset({"NodeAffinity"}))
+
+    queue.notice(PodDeleted(infos["leaves"]))
+    assert not queue
+
+    queue.add_rejected(rows["leaves"], FIT)
+    queue.notice(PodDeleted(infos["leaves"]))
+    assert queue.pop() == rows["leaves"]
+    assert not queue
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, MAX_BACKOFF), (50, MAX_BACKOFF)])
+def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failures: int, seconds: int) -> None:
+    for waited, is_over in ((seconds, False), (seconds + 1, True)):
+        queue, rows, infos = queue_of(waits=1)
+        for _ in range(failures - 1):
+            queue.add_rejected(rows["waits"], FIT, long_ago=True)
+            queue.take_out(rows["waits"])
+        queue.add_rejected(rows["waits"], FIT)
+
+        queue.now += waited
+        queue.notice(PodDeleted(infos["waits"]))
+
+        assert queue.has_active is is_over
+        assert queue.pop() == rows["waits"]
+
+
+def test_a_pod_that_failed_long_ago_is_tried_at_once() -> None:
+    queue, rows, infos = queue_of(waits=1)
+    queue.add_rejected(rows["waits"], FIT, long_ago=True)
+
+    queue.notice(PodDeleted(infos["waits"]))
+
+    assert queue.has_active
+
+
+def test_room_that_is_promised_no_more_helps_only_pods_of_that_importance_or_less() -> None:
+    queue, rows, infos = queue_of(high=9, low=1)
+    for name in rows:
+        queue.add_rejected(rows[name], FIT, long_ago=True)
+
+    queue.notice(PodDeleted(infos["low"]), most_important=5)
+
+    assert queue.pop() == rows["low"]
+    assert not queue
+
+
+def test_a_pod_that_is_gone_does_not_come_back() -> None:
+    queue, rows, infos = queue_of(active=1, waits=1)
+    queue.add(rows["active"])
+    queue.add_rejected(rows["waits"], FIT)
+
+    queue.take_out(rows["active"])
+    queue.take_out(rows["waits"])
+    queue.notice(PodDeleted(infos["waits"]))
+
+    assert not queue
+
+
+def test_what_happens_in_a_fork_stays_there() -> None:
+    queue, rows, infos = queue_of(active=1, waits=1)
+    queue.add(rows["active"])
+    queue.add_rejected(rows["waits"], FIT, long_ago=True)
+    session = kplan.Planner(kplan.load_snapshot([node("n1"), pod("active", 1, "1"), pod("waits", 1, "2")])).fork()
+
+    twin = queue.fork(session)
+    twin.notice(PodDeleted(infos["waits"]))
+
+    assert [twin.pop(), twin.pop()] == [rows["active"], rows["waits"]]
+    assert queue.pop() == rows["active"]
+    assert not queue
+
+
+def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event() -> None:
+    queue, rows, _ = queue_of(waits=1, long_since=1)
+    queue.add_rejected(rows["long_since"], FIT, long_ago=True)
+    queue.now = 10.0
+    queue.add_rejected(rows["waits"], FIT)
+
+    tried = []
+    for queue.now in (290.0, 301.0, 311.0):
+        queue.flush(0.0)
+        tried.append([queue.pop() for _ in range(2) if queue])
+
+    assert tried == [[], [rows["long_since"]], [rows["waits"]]]

@@ -1,0 +1,191 @@
+"""What the API server does not take while manifests are applied, and what stands then."""
+
+import copy
+from typing import Any
+
+import kplan
+from kplan.course.change import ChangePlan
+from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
+from tests.objects import head
+
+from .clusters import Object, deployment, node, running, stateful_set
+
+NODES = [node("n0"), node("n1")]
+BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
+
+
+def namespace(name: str = "default", **labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def with_pod(workload: Object, **fields: Any) -> Object:
+    changed = copy.deepcopy(workload)
+    changed["spec"]["template"]["spec"].update(fields)
+    return changed
+
+
+def roll_out(cluster: list[Object], *manifests: Object) -> ChangePlan:
+    return kplan.Planner(kplan.load_snapshot(cluster)).roll_out(list(manifests))
+
+
+def only(change: ChangePlan) -> WorkloadChange:
+    (found,) = change.workloads
+    return found
+
+
+INVALID = {"containers": [{"name": "c", "image": "app:1", "ports": [{"containerPort": 70000}]}]}
+WORDS = (
+    'Deployment.apps "web" is invalid: spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000:'
+    " must be between 1 and 65535, inclusive"
+)
+
+
+def test_a_new_object_is_validated() -> None:
+    change = roll_out(NODES, with_pod(deployment("web", 2), **INVALID))
+
+    assert [(step.event, step.because) for step in change.steps] == [(StepEvent.REFUSED, WORDS)]
+    assert (only(change).refused, change.after) == (WORDS, ())
+
+
+def test_an_update_is_validated_as_it_is_merged_and_moves_nothing() -> None:
+    web = deployment("web", 2)
+    change = roll_out([*NODES, *running(web, ["n0", "n1"])], with_pod(web, **INVALID))
+
+    assert [step.event for step in change.steps] == [StepEvent.REFUSED]
+    assert only(change).refused == WORDS
+    assert len(change.after) == 2
+
+
+def test_all_that_is_wrong_with_an_update_is_told_with_what_may_not_change() -> None:
+    web = deployment("web", 2)
+    changed = with_pod(web, **INVALID)
+    changed["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    refused = only(roll_out([*NODES, *running(web, ["n0", "n1"])], changed)).refused
+
+    assert "must be between 1 and 65535" in refused
+    assert "field is immutable" in refused
+    assert refused.startswith('Deployment.apps "web" is invalid: [')
+
+
+def test_what_was_wrong_before_is_not_held_against_an_update() -> None:
+    web = with_pod(deployment("web", 2), **INVALID)
+    changed = copy.deepcopy(web)
+    changed["spec"]["replicas"] = 3
+    change = roll_out([*NODES, *running(web, ["n0", "n1"])], changed)
+
+    assert only(change).refused == ""
+    assert only(change).change is Change.SCALE
+
+
+def test_pods_that_security_forbids_hold_up_a_rollout() -> None:
+    web = deployment("web", 2)
+    cluster = [*NODES, namespace(**BASELINE), *running(web, ["n0", "n1"])]
+    found = only(roll_out(cluster, with_pod(web, hostNetwork=True)))
+
+    assert found.state is WorkloadState.STUCK
+    assert 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)' in found.because
+
+
+def test_pods_that_stand_alone_are_looked_at_as_well() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    change = roll_out(NODES, pod)
+
+    assert only(change).refused == 'Pod "p" is invalid: spec.containers[0].image: Required value'
+    assert [step.event for step in change.steps] == [StepEvent.REFUSED]
+
+
+def test_an_object_in_a_namespace_that_is_not_there_is_refused() -> None:
+    web = deployment("web", 2)
+    web["metadata"]["namespace"] = "nowhere"
+
+    assert only(roll_out([*NODES, namespace()], web)).refused == 'namespaces "nowhere" not found'
+
+
+def test_quotas_count_replica_sets_that_deployments_make() -> None:
+    quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"count/replicasets.apps": "1"}}}
+    change = roll_out([*NODES, quota], deployment("first", 1), deployment("second", 1))
+
+    assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE, WorkloadState.STUCK]
+    assert change.workloads[1].because.startswith('replicasets.apps "second-')
+    assert "is forbidden: exceeded quota: q, requested: count/replicasets.apps=1" in change.workloads[1].because
+    assert sum(step.event is StepEvent.REFUSED for step in change.steps) == 1
+
+
+def test_pods_that_are_forbidden_fail_the_verdict() -> None:
+    from kplan.course.report import change_report
+
+    base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
+    change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
+    report = change_report(base, change, "place")
+
+    assert report.verdict.exit_code == 1
+    assert report.verdict.because == ("Deployment/default/web: Refused",)
+
+
+def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
+    probe = {"httpGet": {"host": "10.0.0.1", "port": 80}}
+    web = deployment("web", 1)
+    web["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = probe
+    snapshot = kplan.load_snapshot([*NODES, namespace(**BASELINE)])
+
+    found = {
+        version: kplan.Planner(snapshot, kubernetes=version).roll_out([web]).workloads[0].because
+        for version in ("1.33", "1.34")
+    }
+    assert found["1.33"] == ""
+    assert "probe or lifecycle host" in found["1.34"]
+    made = {version: kplan.Planner(snapshot, kubernetes=version).pods([web])[0].refusal for version in ("1.33", "1.34")}
+    assert made["1.33"] == ""
+    assert "probe or lifecycle host" in made["1.34"]
+
+
+def test_what_holds_a_workload_up_is_a_step_once() -> None:
+    web = with_pod(deployment("web", 2), nodeSelector={"nowhere": "at-all"})
+    change = roll_out(NODES, web, web)
+
+    stuck = [step for step in change.steps if step.event is StepEvent.STUCK]
+    assert [(step.workload, step.pod) for step in stuck] == [("Deployment/default/web", only(change).pod)]
+    assert stuck[0].because == only(change).because != ""
+
+
+def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
+    small = [node("n0", "1"), node("n1", "1")]
+    base = kplan.Planner(kplan.load_snapshot([*small, *running(deployment("web", 4), ["n0", "n1"])]))
+
+    for change in (base.drain(["n0"]), base.drain(["n0"], lost=True), base.drain(["n0"], rolling=True)):
+        stuck = [step.workload for step in change.steps if step.event is StepEvent.STUCK]
+        assert stuck == [
+            f"{each.kind}/{each.namespace}/{each.name}"
+            for each in change.workloads
+            if each.state is WorkloadState.STUCK
+        ]
+    assert [step.event for step in base.drain(["n0"]).steps][-1] is StepEvent.STUCK
+
+
+def test_a_name_that_somebody_else_has_given_is_taken() -> None:
+    pod = head("Pod", name="db-1", namespace="default", uid="p") | {
+        "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app:1"}]},
+        "status": {"phase": "Running"},
+    }
+    change = roll_out([*NODES, pod], stateful_set("db", 3))
+
+    assert [(each.name, each.workload) for each in change.after] == [
+        ("db-0", "StatefulSet/default/db"),
+        ("db-1", "Pod/default/db-1"),
+    ]
+    assert (only(change).state, only(change).because) == (WorkloadState.STUCK, 'pods "db-1" already exists')
+
+
+def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> None:
+    quota = head("ResourceQuota", name="few", namespace="default") | {
+        "spec": {"hard": {"pods": "3"}},
+        "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
+    }
+    web, short = deployment("web", 2), deployment("short", 3)
+    absent = ("short-h1-001", "short-h1-002")
+    there = [obj for obj in running(short, ["n0"]) if obj["metadata"]["name"] not in absent]
+    cluster = [*NODES, quota, *running(web, ["n0", "n1"]), *there]
+    change = roll_out(cluster, deployment("web", 1))
+
+    workloads = [pod.workload for pod in change.after if pod.new]
+    assert workloads == ["Deployment/default/short"]

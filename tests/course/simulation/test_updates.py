@@ -1,0 +1,328 @@
+"""Manifests held against a cluster, and what comes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.snapshot.own_file import save_snapshot
+from tests.course.simulation.clusters import daemon_set, deployment, node, running, stateful_set, template
+from tests.objects import head
+
+NODES = ["n1", "n2"]
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    made = {**template("batch"), "metadata": {"labels": {"app": "batch"}}}
+    made["spec"] = {**made["spec"], "restartPolicy": "Never"}
+    return head("Job", name="batch", namespace="default") | {"spec": {"template": made, **spec}}
+
+
+def labels_of(change: Any) -> list[dict[str, str]]:
+    infos = change.simulation.session.cluster.pods.infos
+    return [dict(infos[row].labels) for row, pod in change.simulation.pods.items() if pod.is_new]
+
+
+def test_pods_of_a_new_job_carry_its_name() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n1")]))
+
+    found = labels_of(planner.roll_out([job(parallelism=2, completions=2)]))
+
+    name = {"job-name": "batch", "batch.kubernetes.io/job-name": "batch"}
+    assert found == [{"app": "batch", **name}] * 2
+
+
+def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n1")]))
+    own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
+
+    assert labels_of(planner.roll_out([own])) == [{"app": "batch"}]
+
+
+def lean_snapshot(tmp_path: Path) -> kplan.Planner:
+    """Return a planner for a file that holds only what scheduling reads."""
+    path = tmp_path / "lean.json"
+    objects = [*map(node, NODES), *running(deployment("web", 2), NODES)]
+    save_snapshot(kplan.load_snapshot(json.loads(json.dumps(objects))), path)
+    return kplan.Planner(kplan.load_snapshot(path))
+
+
+@pytest.mark.parametrize(
+    ("rollout", "change", "n_made"), [("auto", "none", 0), ("always", "rollout", 2), ("never", "none", 0)]
+)
+def test_of_a_lean_snapshot_what_cannot_be_seen_is_rolled_only_when_asked(
+    tmp_path: Path, rollout: Any, change: str, n_made: int
+) -> None:
+    written = deployment("web", 2)
+    written["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "COLOUR", "value": "blue"}]
+
+    found = lean_snapshot(tmp_path).roll_out([written], rollout=rollout)
+
+    (workload,) = found.workloads
+    assert workload.change == change
+    assert any("env" in path for path in workload.unseen)
+    assert sum(step.event == "created" for step in found.steps) == n_made
+
+
+def test_a_lean_snapshot_shows_what_scheduling_reads(tmp_path: Path) -> None:
+    written = deployment("web", 2)
+    written["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+
+    found = lean_snapshot(tmp_path).roll_out([written])
+
+    assert [workload.change for workload in found.workloads] == ["rollout"]
+    assert {pod.node for pod in found.after} == {"n1"}
+
+
+def test_rolling_never_still_makes_the_replicas_that_are_missing(tmp_path: Path) -> None:
+    found = lean_snapshot(tmp_path).roll_out([deployment("web", 3, image="app:2")], rollout="never")
+
+    assert [workload.change for workload in found.workloads] == ["scale"]
+    assert sum(step.event == "created" for step in found.steps) == 1
+    assert not any(step.event == "deleted" for step in found.steps)
+
+
+def stateful(image: str) -> dict[str, Any]:
+    return stateful_set("db", 3, image)
+
+
+def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    first["spec"]["podManagementPolicy"] = second["spec"]["podManagementPolicy"] = "Parallel"
+    second["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")]))
+
+    change = planner.roll_out([first, second, first])
+
+    deleted = [step.pod for step in change.steps if step.event == "deleted"]
+    assert deleted == ["default/db-2", "default/db-2"]
+    assert change.workloads[0].state == "complete"
+
+
+@pytest.mark.parametrize(("gate", "n"), [(False, 1), (True, 2)])
+def test_behind_its_feature_gate_several_pods_of_a_stateful_set_go_at_a_time(gate: bool, n: int) -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    second["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    snapshot = kplan.load_snapshot([node("n1")])
+
+    change = kplan.Planner(snapshot, feature_gates={"MaxUnavailableStatefulSet": gate}).roll_out([first, second])
+
+    events = [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:]
+    assert events[: n + 1] == ["deleted"] * n + ["created"]
+
+
+@pytest.mark.parametrize(
+    ("minor", "gates", "events"),
+    [
+        ("1.36", {}, []),
+        ("1.37", {}, []),
+        ("1.37", {"StatefulSetRecreateStrategy": True}, ["deleted"] * 3 + ["created", "created", "created"]),
+    ],
+)
+def test_recreate_is_accepted_behind_its_gate_and_deletes_all_pods_first(
+    minor: str, gates: dict[str, bool], events: list[str]
+) -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    second["spec"]["updateStrategy"] = {"type": "Recreate"}
+    asked = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes=minor, feature_gates=gates)
+
+    change = asked.roll_out([first, second])
+
+    assert [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:] == events
+    refused = [workload.refused for workload in change.workloads if workload.refused]
+    assert [words.endswith("must be 'RollingUpdate' or 'OnDelete'") for words in refused] == [True] * (not events)
+
+
+def test_a_controller_without_the_gate_takes_a_stored_recreate_for_a_rolling_update() -> None:
+    live = stateful_set("db", 3)
+    live["spec"]["updateStrategy"] = {"type": "Recreate"}
+    wanted = stateful_set("db", 3, "app:2")
+    wanted["spec"]["updateStrategy"] = {"type": "Recreate"}
+    gates = {"StatefulSetRecreateStrategy": True}
+    stored = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes="1.37", feature_gates=gates).roll_out([live])
+    assert not stored.workloads[0].refused
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live]), kubernetes="1.37").roll_out([wanted])
+
+    assert not change.workloads[0].refused
+
+
+def test_a_revision_that_no_pod_has_is_told_about() -> None:
+    wanted = stateful("app:2")
+    wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [each.code for each in change.warnings] == ["UnknownRevision"]
+    assert len(change.after) == 3
+
+
+def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
+    indexed = job(completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=0)
+    live = {**indexed, "metadata": {"name": "batch", "namespace": "default", "uid": "j"}}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "j", "controller": True}
+    pods = [
+        head(
+            "Pod",
+            name=f"batch-{index}-x",
+            namespace="default",
+            uid=f"p{index}",
+            labels={"batch.kubernetes.io/job-completion-index": str(index)},
+            ownerReferences=[owner],
+        )
+        | {"spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"}, "status": {"phase": "Running"}}
+        for index in range(2)
+    ]
+    base = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), live, *pods]))
+
+    change = base.drain(["n1"])
+
+    assert [pod.name for pod in change.after] == ["batch-1-x"]
+    assert [(each.desired, each.state) for each in change.workloads] == [(1, "complete")]
+
+
+def quota(**hard: str) -> dict[str, Any]:
+    return head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": hard}}
+
+
+def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
+    claim = head("PersistentVolumeClaim", name="data", namespace="default") | {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    }
+    base = kplan.Planner(kplan.load_snapshot([node("n1"), quota(persistentvolumeclaims="0")]))
+
+    change = base.roll_out([claim, deployment("web", 1)])
+
+    assert [(each.code, each.object) for each in change.warnings] == [("Refused", "PersistentVolumeClaim/default/data")]
+    assert [each.node for each in change.after] == ["n1"]
+
+
+def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
+    wanted = deployment("web", 1)
+    wanted["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).roll_out([wanted])
+    (pod,) = change.after
+
+    found = change.placement(f"{pod.namespace}/{pod.name}").to_dict()
+
+    assert {name: each["plugin"] for name, each in found["rejections"].items()} == dict.fromkeys(NODES, "NodeAffinity")
+    with pytest.raises(kplan.NotFoundError, match="no pod default/other stays pending"):
+        change.placement("default/other")
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
+def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
+    pods = [
+        {**each, "metadata": {**each["metadata"], "name": f"web-{index}", "ownerReferences": [owner]}}
+        for index, each in enumerate(running(deployment("web", 2), NODES)[2:])
+    ]
+    made = {
+        "ReplicaSet": {**deployment("web", 2), "kind": "ReplicaSet"},
+        "StatefulSet": stateful_set("web", 2),
+        "DaemonSet": daemon_set("web"),
+        "Job": {**job(parallelism=2, completions=2), "metadata": {"name": "web", "namespace": "default"}},
+    }[kind]
+    base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *pods]))
+
+    change = base.roll_out([made])
+
+    assert [step.pod for step in change.steps if step.pod] == []
+    assert [(each.name, each.workload) for each in change.after] == [
+        (f"web-{index}", f"{kind}/default/web") for index in range(2)
+    ]
+    assert [each.code for each in change.warnings] == ["UnseenWorkload"]
+
+
+@pytest.mark.parametrize(
+    ("field", "default"),
+    [
+        ("podManagementPolicy", "OrderedReady"),
+        ("revisionHistoryLimit", 10),
+        ("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"}),
+    ],
+)
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, default: object, is_live: bool) -> None:
+    plain, spelt = stateful_set("db", 2), stateful_set("db", 3)
+    spelt["spec"][field] = default
+    live, wanted = (spelt, plain) if is_live else (plain, spelt)
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
+
+
+def test_a_job_may_spell_out_its_defaults() -> None:
+    live, wanted = job(completions=3), job(completions=3, completionMode="NonIndexed", parallelism=2)
+    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
+
+
+def test_another_policy_than_the_default_is_refused() -> None:
+    wanted = stateful_set("db", 2)
+    wanted["spec"]["podManagementPolicy"] = "Parallel"
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), stateful_set("db", 2)])).roll_out([wanted])
+
+    assert "are forbidden" in str(change.workloads[0].refused)
+
+
+def test_a_template_that_spells_out_defaults_does_not_roll_out() -> None:
+    wanted = deployment("web", 3)
+    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "restartPolicy": "Always"}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), *running(deployment("web", 2), ["n1"])])).roll_out([wanted])
+
+    assert [workload.change for workload in change.workloads] == ["scale"]
+    assert len([pod for pod in change.after if pod.new]) == 1
+
+
+def _indexed_job() -> dict[str, Any]:
+    return job(parallelism=2, completions=4, completionMode="Indexed") | {"status": {"active": 2}}
+
+
+@pytest.mark.parametrize(
+    ("live", "path", "value", "is_refused"),
+    [
+        (deployment("web", 2), ("strategy",), {"type": "Recreate"}, False),
+        (deployment("web", 2), ("selector",), {"matchLabels": {"app": "other"}}, True),
+        (deployment("web", 2), ("replicas",), 3, False),
+        (stateful_set("db", 2), ("updateStrategy",), {"type": "OnDelete"}, False),
+        (stateful_set("db", 2), ("updateStrategy",), {"type": "OnDelete", "rollingUpdate": {"partition": 1}}, True),
+        (stateful_set("db", 2), ("serviceName",), "other", True),
+        (daemon_set("log"), ("selector",), {"matchLabels": {"app": "other"}}, True),
+        (daemon_set("log"), ("updateStrategy",), {"type": "OnDelete"}, False),
+        (_indexed_job(), ("parallelism",), 1, False),
+        (_indexed_job(), ("suspend",), True, False),
+        (_indexed_job(), ("completions",), 5, True),
+        (_indexed_job(), ("backoffLimit",), 9, False),
+        (_indexed_job(), ("template", "spec", "priorityClassName"), "high", True),
+        (_indexed_job(), ("template", "spec", "nodeSelector"), {"disk": "ssd"}, True),
+    ],
+)
+def test_an_update_is_judged_alike_in_what_kubectl_printed_and_in_what_kplan_saved(
+    live: dict[str, Any], path: tuple[str, ...], value: Any, is_refused: bool, tmp_path: Path
+) -> None:
+    """The one holds every field and lists, the other only what scheduling reads, and structs."""
+    live = live | {"metadata": live["metadata"] | {"uid": "of-a-server"}}
+    written = json.loads(json.dumps(live))
+    *above, last = path
+    part = written["spec"]
+    for step in above:
+        part = part[step]
+    part[last] = value
+    whole = kplan.load_snapshot(json.loads(json.dumps([*map(node, NODES), live])))
+    save_snapshot(whole, tmp_path / "saved.json")
+
+    planners = [kplan.Planner(snapshot) for snapshot in (whole, kplan.load_snapshot(tmp_path / "saved.json"))]
+
+    refused = [[(found.name, found.refused) for found in asked.roll_out([written]).workloads] for asked in planners]
+    assert refused[0] == refused[1]
+    assert bool(refused[0][0][1]) == is_refused

@@ -1,0 +1,168 @@
+import dataclasses
+
+import pytest
+
+import kplan
+from kplan.changes.values import DrainOptions
+from kplan.course.change import ChangePlan
+from kplan.course.drains import NODE_NOT_REACHED, empty
+from kplan.course.simulation.outcome import note_stuck
+from kplan.course.simulation.start import start
+from kplan.documents.change import StepEvent
+from tests.course.simulation.clusters import Object, budget, daemon_set, deployment, node, running
+from tests.objects import head
+
+NODES = ["n0", "n1", "n2"]
+
+
+def planner(*objects: Object, cpu: str = "8") -> kplan.Planner:
+    found = [*(node(name, cpu) for name in NODES), *running(deployment("web", 3), NODES), *objects]
+    return kplan.Planner(kplan.load_snapshot(found))
+
+
+def single(name: str, **spec: object) -> Object:
+    container = {"name": "c", "image": "app:1"}
+    return head("Pod", name=name, namespace="default", uid=name, labels={"app": name}) | {
+        "spec": {"nodeName": "n0", "schedulerName": "default-scheduler", "containers": [container], **spec},
+        "status": {"phase": "Running"},
+    }
+
+
+def test_a_pod_of_nobody_stays_unless_it_is_forced() -> None:
+    alone = planner(single("tool"))
+
+    assert alone.drain(["n0"]).blocked == {
+        "default/tool": "cannot delete Pods that declare no controller (use --force to override)"
+    }
+    forced = alone.drain(["n0"], options=DrainOptions(force=True))
+    assert forced.blocked == {}
+    assert "tool" not in [each.name for each in forced.after]
+
+
+def test_a_mirror_pod_stays() -> None:
+    mirror = single("kube-proxy")
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    change = planner(mirror).drain(["n0"])
+
+    assert change.blocked == {}
+    assert [each.node for each in change.after if each.name == "kube-proxy"] == ["n0"]
+
+
+def test_a_budget_that_allows_nothing_is_passed_by_deletion_only() -> None:
+    strict = planner(budget("web", minAvailable=3))
+
+    change = strict.drain(["n0"])
+    assert list(change.blocked) == ["default/web-h1-000"]
+    assert change.obstacles[0].budgets[0].name == "default/web"
+    assert strict.drain(["n0"], options=DrainOptions(disable_eviction=True)).blocked == {}
+
+
+def test_two_budgets_on_a_pod_are_an_error() -> None:
+    second = budget("web", maxUnavailable=1)
+    second["metadata"]["name"] = "other"
+    change = planner(budget("web", maxUnavailable=1), second).drain(["n0"])
+
+    assert "more than one PodDisruptionBudget" in change.blocked["default/web-h1-000"]
+
+
+def test_a_lost_node_asks_no_budget_and_takes_no_pod_again() -> None:
+    change = planner(budget("web", minAvailable=3)).drain(["n0"], lost=True)
+
+    assert change.blocked == {}
+    assert {each.node for each in change.after} <= {"n1", "n2"}
+    assert len(change.after) == 3
+
+
+@pytest.mark.parametrize("ways", [{"rolling": True}, {"replace": True}])
+def test_nodes_are_taken_into_use_again_one_after_the_other(ways: dict[str, bool]) -> None:
+    """Two nodes hold all pods, and none would if those that were emptied stayed away."""
+    change = planner(budget("web", maxUnavailable=1), cpu="1500m").drain(NODES, **ways)
+
+    assert change.blocked == {}
+    assert len(change.after) == 3
+    assert all(each.node for each in change.after)
+    assert [step.node for step in change.steps if step.event is StepEvent.EVICTED][:3] == ["n0", "n1", "n1"]
+
+
+def test_an_unknown_node_is_named() -> None:
+    with pytest.raises(kplan.NotFoundError, match="n9"):
+        planner().drain(["n9"])
+
+
+def test_each_node_alone_from_the_same_start() -> None:
+    report = planner(single("tool")).drain_in_turn()
+
+    assert [(each.name, each.may_go) for each in report.drains] == [("n0", False), ("n1", True), ("n2", True)]
+    assert report.verdict.failed
+    assert [each.placed for each in report.drains] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("gone", [["n0"], ["n2", "n0"]])
+def test_nodes_are_lost_as_if_they_had_never_been_looked_at(gone: list[str]) -> None:
+    """What is known of the cluster is taken over, and everything goes as it does when it is looked at anew."""
+    daemons = daemon_set("agent")
+    leaving = {**single("leaving")}
+    leaving["metadata"] = {**leaving["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    waiting = deployment("big", 3)
+    waiting["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
+    base = planner(daemons, leaving, single("alone"), waiting, budget("web", minAvailable=2)).changed(settle=True)
+
+    shared = base.drain(gone, lost=True)
+
+    left = tuple(each for each in base.objects.nodes if each.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
+    anew = empty(start(other.session_for(other.objects), other.objects), other, gone, "lost")
+    note_stuck(anew.simulation, anew.workloads)
+    assert (list(shared.steps), shared.after) == (list(anew.steps), anew.after)
+    assert any(step.event is StepEvent.CREATED for step in shared.steps)
+
+
+def test_nodes_whose_turn_does_not_come_are_told() -> None:
+    strict = planner(budget("web", minAvailable=3))
+    change = strict.drain(NODES, rolling=True)
+
+    assert [each.object for each in change.warnings if each.code == "NodeNotReached"] == ["Node/n1", "Node/n2"]
+    assert {each.node for each in change.after if each.name.startswith("web")} == set(NODES)
+    free = planner().drain(NODES, rolling=True)
+    assert not [each for each in free.warnings if each.code == "NodeNotReached"]
+
+
+def not_reached(change: ChangePlan) -> dict[str, str]:
+    return {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED}
+
+
+def test_kubectl_waits_at_the_first_node_that_a_budget_blocks() -> None:
+    change = planner(budget("web", minAvailable=3), *running(deployment("api", 3), NODES)).drain(["n1", "n0", "n2"])
+
+    assert [*change.blocked] == ["default/web-h1-001"]
+    assert [step.pod for step in change.steps if step.event is StepEvent.EVICTED] == ["default/api-h1-001"]
+    assert [*not_reached(change)] == ["Node/n0", "Node/n2"]
+    assert "stays cordoned with 2 pods, of which 1 could not be evicted either" in not_reached(change)["Node/n0"]
+    assert "waits at n1" in not_reached(change)["Node/n0"]
+
+
+def test_a_node_without_pods_to_evict_is_not_missed() -> None:
+    strict = planner(budget("web", minAvailable=3), node("n3", "8"))
+
+    assert [*not_reached(strict.drain(["n0", "n3", "n1"]))] == ["Node/n1"]
+
+
+def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_budgets() -> None:
+    refused = planner(single("tool")).drain(["n0", "n1"])
+    assert [node.node for node in refused.refused_nodes] == ["n0"]
+    assert [step.node for step in refused.steps if step.event is StepEvent.EVICTED] == ["n1"]
+
+    second = budget("web", maxUnavailable=1)
+    second["metadata"]["name"] = "other"
+    doubled = planner(budget("web", maxUnavailable=1), second, *running(deployment("api", 3), NODES))
+    change = doubled.drain(["n0", "n1"])
+    assert [*change.blocked] == ["default/web-h1-000", "default/web-h1-001"]
+    assert not_reached(change) == {}
+
+
+def test_the_next_node_is_drained_when_the_pods_of_the_one_before_have_come_back() -> None:
+    change = planner(budget("web", maxUnavailable=1)).drain(["n0", "n1"])
+
+    assert change.blocked == {}
+    assert [step.node for step in change.steps if step.event is StepEvent.EVICTED] == ["n0", "n1"]
+    assert {each.node for each in change.after} == {"n2"}

@@ -1,0 +1,92 @@
+"""Drains of nodes that do not answer, and workloads that end with fewer pods than they want."""
+
+from typing import Any
+
+import kplan
+from kplan.changes.values import DrainOptions
+from kplan.course.simulation.draining import How
+from kplan.documents.plan import PlanReport
+from kplan.questions.drain.question import Drain
+from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
+
+THREE = ["n0", "n1", "n2"]
+
+
+def _node(name: str, ready: str = "True") -> Object:
+    there = node(name)
+    there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    return there
+
+
+def _db(*nodes: str | None, ready: bool = True) -> list[Object]:
+    """Write a stateful set with pods on these nodes; None for a pending one."""
+    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+    pods = []
+    for number, name in enumerate(nodes):
+        *_, pod = running(deployment("db", 1), [name or "none"])
+        pod["metadata"] |= {"name": f"db-{number}", "ownerReferences": [own]}
+        if name is None:
+            del pod["spec"]["nodeName"]
+            pod["spec"]["nodeSelector"] = {"disk": "ssd"}
+            pod["status"] = {"phase": "Pending"}
+        pods.append(pod)
+    return [stateful_set("db", len(nodes)), *pods]
+
+
+def _drain(objects: list[Object], *nodes: str, how: How = "together", **options: Any) -> PlanReport:
+    question = Drain(nodes=nodes, how=how, options=DrainOptions(**options))
+    return kplan.Planner(kplan.load_snapshot(objects)).ask(question)
+
+
+def _counted(report: PlanReport) -> list[tuple[str, str]]:
+    return [(counted.object, counted.rule) for counted in report.verdict.counted]
+
+
+def test_a_drain_of_a_node_that_does_not_answer_never_ends() -> None:
+    report = _drain([_node("n0", "Unknown"), _node("n1"), *running(deployment("web", 2), ["n0", "n1"])], "n0")
+
+    assert report.verdict.failed
+    ((_, rule),) = _counted(report)
+    assert rule == "NeverGone"
+    assert [obstacle.node for obstacle in report.obstacles] == ["n0"]
+    (warning,) = [warning for warning in report.warnings if warning.code == "DrainHangs"]
+    assert warning.object == "Node/n0"
+    assert "Delete the Node" in warning.message
+    assert "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in warning.message
+    assert sum(step.event == "created" for step in report.steps) == 1  # its successor runs at once
+
+
+def test_a_forced_drain_ends_and_one_that_does_not_wait_leaves_the_pods() -> None:
+    objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
+
+    forced = _drain(objects, "n0", grace_period=0)
+    skipping = _drain(objects, "n0", skip_wait_for_delete_timeout=10)
+
+    assert not forced.verdict.failed
+    assert not skipping.obstacles
+    assert _counted(skipping) == [("StatefulSet/default/db", "NotReplaced")]
+
+
+def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well() -> None:
+    objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
+    objects[-1]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+
+    report = _drain(objects, "n0")
+
+    assert _counted(report) == [("default/db-0", "NeverGone")]
+
+
+def test_replicas_that_are_missing_in_the_end_fail_a_loss_although_no_pod_of_it_is_pending() -> None:
+    objects = [*map(_node, THREE), *_db(None, "n0", "n1")]
+
+    report = _drain(objects, "n0", how="lost")
+
+    assert report.verdict.failed
+    assert _counted(report) == [("StatefulSet/default/db", "NotReplaced")]
+
+
+def test_replicas_that_were_missing_before_fail_nothing() -> None:
+    objects = [*map(_node, THREE), *_db(None, "n0"), *running(deployment("web", 1), ["n2"])]
+    objects[3]["spec"]["replicas"] = 3
+
+    assert not _drain(objects, "n2").verdict.failed

@@ -1,0 +1,104 @@
+"""Pods that are placed one after another where an autoscaler makes nodes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.in_order import place_in_order
+from tests.objects import head
+
+CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
+TYPES = CLUSTER.with_name("instance-types.yaml")
+NOW = "2026-01-15T12:00:00Z"
+
+
+@pytest.fixture
+def planner() -> kplan.Planner:
+    return kplan.Planner(CLUSTER, autoscaler=kplan.Karpenter(instance_types=TYPES), now=NOW)
+
+
+def pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    return head("Pod", name=name, namespace="shop") | {"spec": {"containers": [container], **spec}}
+
+
+def test_a_pod_that_fits_nowhere_goes_to_a_new_node(planner: kplan.Planner) -> None:
+    plan = place_in_order(planner, [pod("big", "7")])
+    report = plan.report(fail_on=["new-nodes"])
+    (placement,) = report.placements
+    assert (placement.outcome, placement.node) == ("Scheduled", "general-new-1")
+    assert placement.new_node.pool == "general"
+    assert placement.nodes_count == len(planner.objects.nodes) + 1
+    assert [node.name for node in report.nodes.added] == ["general-new-1"]
+    assert report.nodes.added[0].pods == ("shop/big",)
+    assert report.nodes.price.after > report.nodes.price.before
+    assert report.verdict.because == ("general-new-1: NewNode",)
+
+
+def test_a_pod_that_fits_needs_no_new_node(planner: kplan.Planner) -> None:
+    report = place_in_order(planner, [pod("small", "100m")]).report(fail_on=["new-nodes"])
+    assert report.placements[0].node in planner.objects.node_by_name
+    assert report.nodes.added == ()
+    assert not report.verdict.failed
+
+
+def test_each_pod_has_one_placement_in_the_order_of_the_question(planner: kplan.Planner) -> None:
+    names = ["first", "second", "third"]
+    sizes = ["7", "100m", "7"]
+    plan = place_in_order(planner, [pod(name, cpu) for name, cpu in zip(names, sizes, strict=True)])
+    assert [placement.pod.name for placement in plan.placements] == names
+    assert all(placement.node for placement in plan.placements)
+
+
+def test_explanations_of_both_tries_can_be_read_again(planner: kplan.Planner) -> None:
+    plan = place_in_order(planner, [pod("big", "7"), pod("small", "100m")])
+    big, small = plan.placements
+    assert big.feasible_nodes == ("general-new-1",)
+    assert len(big.rejections) == len(planner.objects.nodes)
+    assert len(small.rejections) + len(small.feasible_nodes) == len(planner.objects.nodes)
+
+
+def test_what_no_pool_helps_is_told_beside_the_words_of_the_scheduler(planner: kplan.Planner) -> None:
+    report = place_in_order(planner, [pod("gpu", "1", nodeSelector={"accelerator": "a100"})]).report()
+    assert report.placements[0].outcome == "Unschedulable"
+    assert report.placements[0].message.startswith("0/5 nodes are available")
+    assert "accelerator" in report.nodes.unhelped["shop/gpu"]["general"][0]
+    assert report.nodes.events["shop/gpu"].startswith("Failed to schedule pod, ")
+
+
+def test_without_an_autoscaler_nothing_is_said_of_nodes() -> None:
+    report = place_in_order(kplan.Planner(CLUSTER), [pod("big", "7")]).report()
+    assert "nodes" not in report.to_dict()
+    assert "newNode" not in report.to_dict()["placements"][0]
+
+
+def test_the_picture_has_the_new_node(planner: kplan.Planner) -> None:
+    report = place_in_order(planner, [pod("big", "7")]).report(with_map=True)
+    new = [node for node in report.cluster.nodes if node.new]
+    assert [node.name for node in new] == ["general-new-1"]
+    assert new[0].arriving == ("shop/big",)
+    assert sum(new[0].before) == 0
+
+
+def test_a_group_grows_to_its_limit_only() -> None:
+    template = {
+        "metadata": {"name": "t", "labels": {}},
+        "status": {
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+            "capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        },
+    }
+    node = {"apiVersion": "v1", "kind": "Node", **template, "metadata": {"name": "n1", "labels": {}}}
+    groups = [{"name": "g", "minSize": 1, "maxSize": 3, "targetSize": 1, "nodes": ["n1"]}]
+    autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
+    planner = kplan.Planner(kplan.load_snapshot([node]), autoscaler=autoscaler, now=NOW)
+    report = place_in_order(planner, [pod(f"p{number}", "3") for number in range(4)]).report()
+    placed = [placement.node for placement in report.placements]
+    assert placed[0] == "n1"
+    assert sorted(filter(None, placed[1:])) == ["g-new-1", "g-new-2"]
+    assert placed.count(None) == 1
+    (words,) = report.nodes.unhelped.values()
+    assert words == {"g": ("max node group size reached",)}

@@ -1,0 +1,69 @@
+"""Runs of a cron job that wait while others are active."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.missing import piled_up
+from tests.objects import head
+from tests.preemption.scenes import node, pod
+
+
+def run(number: int, on: str = "", phase: str = "") -> list[dict[str, Any]]:
+    name = f"sync-{number}"
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "sync", "uid": "c", "controller": True}
+    job = head("Job", name=name, namespace="default", uid=name, ownerReferences=[owner]) | {
+        "apiVersion": "batch/v1",
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    }
+    one = pod(f"{name}-x", on or None, cpu="3")
+    one["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
+    ]
+    one["status"]["phase"] = phase or one["status"]["phase"]
+    return [job, one]
+
+
+def snapshot(*runs: list[dict[str, Any]], policy: str = "Allow") -> kplan.Snapshot:
+    cron_job = head("CronJob", name="sync", namespace="default", uid="c") | {
+        "apiVersion": "batch/v1",
+        "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {"template": {}}}},
+    }
+    return kplan.load_snapshot([node("a"), cron_job, *(obj for objects in runs for obj in objects)])
+
+
+def test_runs_that_wait_beside_others_are_told_with_the_policy_that_would_help() -> None:
+    [warning] = piled_up(snapshot(run(1, "a"), run(2), run(3)))
+
+    assert warning.object == "CronJob/default/sync"
+    assert "3 of its runs are active at once, 2 of them without a node" in warning.message
+    assert "concurrencyPolicy: Forbid" in warning.message
+    assert not list(piled_up(snapshot(run(1, "a"), run(2), run(3)), ["default/other"]))
+
+
+@pytest.mark.parametrize(
+    ("runs", "policy"),
+    [
+        ([run(1)], "Allow"),
+        ([run(1, "a"), run(2, "a")], "Allow"),
+        ([run(1, "a", "Succeeded"), run(2)], "Allow"),
+        ([run(1, "a"), run(2)], "Forbid"),
+    ],
+    ids=["one run", "all have nodes", "the one before has ended", "another policy"],
+)
+def test_nothing_is_told_of_others(runs: list[list[dict[str, Any]]], policy: str) -> None:
+    assert not list(piled_up(snapshot(*runs, policy=policy)))
+
+
+def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
+    planner = kplan.Planner(snapshot(run(1, "a"), run(2)))
+
+    assert "RunsPileUp" in [warning["code"] for warning in planner.plan_queue().to_dict()["warnings"]]
+
+
+def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
+    controller = head("ReplicationController", name="rc", namespace="default", uid="r") | {"spec": {"replicas": 2}}
+    document = kplan.Planner(kplan.load_snapshot([node("a"), controller])).plan_queue().to_dict()
+
+    assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")

@@ -1,0 +1,334 @@
+"""Nodes that an autoscaler makes in the course of changes and drains, and, with a clock, when they come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.course.clock import Clock
+from kplan.questions.drain.question import Drain
+from kplan.questions.explain.question import Explain
+from kplan.questions.nodes.question import Nodes
+from kplan.questions.plan.question import Plan
+from tests.course.simulation.clusters import Object, deployment, node, running
+from tests.objects import head
+
+CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
+TYPES = CLUSTER.with_name("instance-types.yaml")
+NOW = "2026-01-15T12:00:00Z"
+DRAINED = "general-8xk2p.eu-west-1"
+
+
+def objects(*more: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*yaml.safe_load_all(CLUSTER.read_text()), *more]
+
+
+def planner_of(*more: dict[str, Any]) -> kplan.Planner:
+    karpenter = kplan.Karpenter(instance_types=TYPES)
+    return kplan.Planner(kplan.load_snapshot(objects(*more)), autoscaler=karpenter, now=NOW)
+
+
+def agent() -> list[dict[str, Any]]:
+    """Return a daemon set with a pod on every node of the cluster."""
+    spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "50m"}}}]}
+    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
+    daemon_set = head("DaemonSet", name="agent", namespace="kube-system", uid="agent") | {
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    }
+    nodes = [obj["metadata"]["name"] for obj in objects() if obj["kind"] == "Node"]
+    pods = [
+        head(
+            "Pod",
+            name=f"agent-{number}",
+            namespace="kube-system",
+            uid=f"agent-{number}",
+            labels={"app": "agent"},
+            ownerReferences=[own],
+        )
+        | {"spec": {**spec, "nodeName": node}, "status": {"phase": "Running"}}
+        for number, node in enumerate(nodes)
+    ]
+    return [daemon_set, *pods]
+
+
+def test_evicted_pods_go_to_new_nodes_where_nothing_else_has_room() -> None:
+    change = planner_of().drain([DRAINED])
+    assert all(pod.node for pod in change.after if pod.workload == "ReplicaSet/shop/cart-6d")
+    added = [step for step in change.steps if step.event == "added"]
+    assert [step.node for step in added] == ["general-new-1", "general-new-2"]
+    report = change.report(fail_on=["new-nodes"])
+    assert [node.name for node in report.nodes.added] == ["general-new-1", "general-new-2"]
+    assert report.nodes.price.after > report.nodes.price.before
+    assert report.verdict.failed
+
+
+def test_the_scheduler_has_the_last_word_and_the_report_says_so() -> None:
+    report = planner_of().drain([DRAINED]).report()
+    placed = {pod.name: pod.node for pod in report.after}
+    meant = {pod: node.name for node in report.nodes.added for pod in node.pods}
+    differs = {pod: placed[pod.partition("/")[2]] for pod in meant if placed[pod.partition("/")[2]] != meant[pod]}
+    assert differs
+    assert report.nodes.elsewhere == differs
+
+
+def test_pods_of_daemon_sets_are_there_before_other_pods_and_are_no_change_of_their_own() -> None:
+    change = planner_of(*agent()).drain([DRAINED])
+    steps = [step for step in change.steps if step.event == "bound" and (step.node or "").startswith("general-new")]
+    first = [step.pod for step in steps if step.workload == "DaemonSet/kube-system/agent"]
+    assert len(first) == len(change.growth.adds)
+    assert [step.pod for step in steps][: len(first)] == first
+    assert not [entry for entry in change.report().changes if entry.workload == "DaemonSet/agent"]
+
+
+def test_an_answer_does_not_depend_on_an_earlier_one() -> None:
+    planner = planner_of()
+    first = planner.drain([DRAINED])
+    again = planner.drain([DRAINED])
+    assert again.steps == first.steps
+    assert again.report().nodes == first.report().nodes
+
+
+def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
+    with_nodes = planner_of().drain([DRAINED]).report().utilisation.cluster
+    without = kplan.Planner(kplan.load_snapshot(objects()), now=NOW).drain([DRAINED]).report().utilisation.cluster
+    assert with_nodes.nodes == without.nodes + 2
+    assert {name: usage.percent_before for name, usage in with_nodes.resources.items()} == {
+        name: usage.percent_before for name, usage in without.resources.items()
+    }
+
+
+def test_with_a_clock_a_new_node_takes_its_time() -> None:
+    plan = planner_of().timeline([{"at": 0, "drain": [DRAINED]}])
+    (at,) = {step.at for step in plan.steps if step.event == "added"}
+    assert at == pytest.approx(91.0)  # a second in which no further pod comes, and the assumed start
+    cart = next(step for step in plan.steps if step.event == "bound" and step.pod.startswith("shop/cart"))
+    assert cart.at >= at
+
+
+def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -> None:
+    planner = planner_of()
+    change = planner.drain([node.metadata.name for node in planner.objects.nodes])
+    pending = {f"{pod.namespace}/{pod.name}" for pod in change.after if pod.node is None}
+    assert pending == {"shop/train-6d-1"}
+    assert not change.growth.is_stopped
+    assert set(change.report().nodes.unhelped) == pending
+
+
+@pytest.mark.parametrize("timeline", [None, Clock()])
+def test_a_lost_node_takes_its_claim_along_so_that_karpenter_makes_others(timeline: Clock | None) -> None:
+    planner = planner_of()
+    zones = {node.metadata.name: node.metadata.labels["topology.kubernetes.io/zone"] for node in planner.objects.nodes}
+    lost = tuple(name for name, zone in zones.items() if zone == "eu-west-1a")
+    report = Drain(nodes=lost, how="lost", timeline=timeline).answer(planner)
+    assert {f"{pod.namespace}/{pod.name}" for pod in report.after if pod.node is None} == {"shop/train-6d-1"}
+    assert set(report.nodes.unhelped) == {"shop/train-6d-1"}
+
+
+def test_it_is_known_what_lost_nodes_were_like() -> None:
+    planner = kplan.Planner(kplan.load_snapshot(objects()), autoscaler=kplan.Karpenter(), now=NOW)
+    label = "node.kubernetes.io/instance-type"
+    types = {node.metadata.name: node.metadata.labels[label] for node in planner.objects.nodes}
+    change = planner.drain([name for name, machine in types.items() if machine != "m7i.large"], lost=True)
+    assert {new.instance_type for new in change.growth.adds} & set(types.values()) - {"m7i.large"}
+
+
+def test_a_node_left_out_takes_its_claim_along() -> None:
+    name = planner_of().objects.nodes[0].metadata.name
+    without = planner_of().changed(without=[f"node/{name}"])
+    assert {claim.status.node_name for claim in without.objects.node_claims} == {
+        node.metadata.name for node in without.objects.nodes
+    }
+
+
+def test_the_question_as_a_value_follows_the_autoscaler_of_its_base() -> None:
+    report = Drain(nodes=(DRAINED,)).answer(planner_of())
+    assert report.nodes.autoscaler.name == "karpenter"
+    assert report.summary.pending == 0
+
+
+def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
+    report = Plan().answer(planner_of(*agent()))
+    ends = {change.pod: change.to_node for change in report.changes}
+    assert set(ends) == {f"shop/report-6d-{number}" for number in (1, 2, 3)} | {"shop/train-6d-1"}
+    assert [node.name for node in report.nodes.added] == ["general-new-1"]
+    assert ends["shop/train-6d-1"] is None
+    assert report.verdict.because == ("shop/train-6d-1: Unschedulable",)
+
+
+def test_odds_are_of_new_nodes_too() -> None:
+    pods = ["shop/report-6d-1", "shop/report-6d-2", "shop/report-6d-3"]
+    odds = planner_of().odds(pods, runs=3, seed=1)
+    assert all(counts.get("pending", 0) == 0 for counts in odds.counts.values())
+    assert any(node.startswith("general-new") for counts in odds.counts.values() for node in counts)
+
+
+def test_a_pending_pod_is_explained_by_the_node_that_comes_for_it() -> None:
+    planner = planner_of()
+    report = Explain(names=("shop/report-6d-2", "shop/train-6d-1")).answer(planner)
+    assert "accelerator" in report.nodes.unhelped["shop/train-6d-1"]["general"][0]
+    assert report.placements[1].outcome == "Unschedulable"
+
+
+def test_the_cluster_autoscaler_helps_pods_that_a_drain_has_made() -> None:
+    groups = Path(__file__).parents[2] / "fixtures/node-groups.yaml"
+    planner = kplan.Planner("demo", autoscaler=kplan.ClusterAutoscaler(node_groups=groups))
+    change = planner.drain(["general-a-1", "general-a-2"])
+    assert sorted(new.group for new in change.growth.adds) == ["general-a", "gpu-b"]
+    pending = {pod.workload for pod in change.after if pod.node is None}
+    assert "Job/batch/report-daily" not in pending
+
+
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-15T10:00:00Z"}
+KARPENTER = Path(__file__).parents[2] / "fixtures/karpenter"
+CLOCK = Clock(start={"*": 6.0}, stop={"*": 2.0}, node_start={"*": 60.0}, until=3600.0)
+
+
+def _node(name: str, **fields: Any) -> Object:
+    there = node(name, "4", pool="a")
+    there["status"]["conditions"] = [READY]
+    there["spec"] |= fields
+    return there
+
+
+def _planner(objects: list[Object], *names: str, **options: Any) -> kplan.Planner:
+    group = {"name": "a", "minSize": 0, "maxSize": 5, "nodes": list(names), "price": 1.0}
+    autoscaler = kplan.ClusterAutoscaler(node_groups=[group], options=options)
+    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW)
+
+
+def _report(planner: kplan.Planner, **fields: Any) -> Any:
+    return Nodes(timeline=CLOCK, **fields).answer(planner)
+
+
+def _cluster(on: list[str], replicas: int = 1) -> list[Object]:
+    """Return three nodes of which some run pods of a small deployment."""
+    web = running(deployment("web", replicas), on)
+    return [*(_node(name) for name in ("n0", "n1", "n2")), *web]
+
+
+def test_a_node_that_is_not_needed_goes_after_its_wait_and_its_pods_move() -> None:
+    report = _report(_planner(_cluster(["n0"]), "n0", "n1", "n2"))
+
+    empty = {name: times for name, times in report.timeline.nodes.items() if times.because == "Empty"}
+    assert sorted(empty) == ["n1", "n2"]
+    for times in empty.values():
+        assert times.unneeded == pytest.approx(10)  # the first loop
+        assert times.draining == pytest.approx(
+            625, abs=1
+        )  # more than ten minutes later, and five seconds after its taint
+        assert times.gone == times.emptied == times.draining
+    assert report.stays["n0"].reason == "NoPlaceToMovePods"
+    assert [removal.after for removal in report.removes] == [pytest.approx(620)] * 2
+    assert report.price.after == pytest.approx(1.0)
+
+
+def test_a_node_with_pods_is_drained_before_it_goes() -> None:
+    report = _report(_planner(_cluster(["n0", "n1"], 2), "n0", "n1"))
+
+    removal = report.removes[0]
+    times = report.timeline.nodes[removal.nodes[0]]
+    assert removal.reason == "Underutilized"
+    assert times.emptied == pytest.approx(times.draining + 5)  # gone after two seconds, looked at each five
+    assert report.timeline.workloads["Deployment/default/web"].lowest_ready == 1
+
+
+def test_the_mark_of_a_running_autoscaler_tells_since_when_a_node_is_not_needed() -> None:
+    mark = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1768478100", "effect": "PreferNoSchedule"}
+    nodes = [_node("n0"), _node("n1", taints=[mark])]  # marked five minutes before
+    web = running(deployment("web", 1), ["n0"])
+
+    report = _report(_planner([*nodes, *web], "n0", "n1"))
+
+    assert report.timeline.nodes["n1"].gone == pytest.approx(315, abs=1)
+
+
+def test_no_node_goes_for_a_while_after_nodes_came() -> None:
+    pending = running(deployment("big", 1), ["n0"])
+    pod = pending[-1]
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    del pod["spec"]["nodeName"]
+    pod["status"] = {"phase": "Pending"}
+    full = running(deployment("full", 1), ["n0"])
+    full[-1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    objects = [_node("n0"), _node("n1", unschedulable=True), *full, *pending]
+
+    report = _report(_planner(objects, "n0", "n1"))
+
+    (added,) = report.adds
+    came = report.timeline.nodes[added.name]
+    assert came.ready == pytest.approx(came.requested + 60)
+    assert report.timeline.nodes["n1"].draining > came.requested + 600
+
+
+def test_karpenter_checks_a_decision_again_and_makes_replacements_first() -> None:
+    objects = list(yaml.safe_load_all((KARPENTER / "cluster.yaml").read_text()))
+    autoscaler = kplan.Karpenter(instance_types=KARPENTER / "instance-types.yaml")
+    planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW)
+
+    report = _report(planner)
+
+    for removal in report.removes:
+        new = [report.timeline.nodes[node.name] for node in removal.replacements]
+        for name in removal.nodes:
+            times = report.timeline.nodes[name]
+            assert times.draining >= times.unneeded + 15
+            assert all(times.draining >= node.ready == node.requested + 60 for node in new)
+            assert times.gone >= times.draining + 5
+    assert {removal.reason for removal in report.removes} == {"Empty", "Underutilized"}
+    assert report.timeline.is_over
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    planner = _planner(_cluster(["n0"]), "n0", "n1", "n2")
+
+    assert _report(planner).steps == _report(planner).steps
+
+
+def test_time_never_runs_back() -> None:
+    report = Nodes(timeline=CLOCK).answer(
+        kplan.Planner("demo", autoscaler=kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml"))
+    )
+
+    times = [step.at for step in report.steps]
+    assert times == sorted(times)
+    for node_times in report.timeline.nodes.values():
+        if node_times.gone is not None:
+            assert node_times.draining <= node_times.emptied <= node_times.gone
+
+
+def test_a_clock_goes_with_neither_loops_nor_the_whole_decision() -> None:
+    planner = _planner(_cluster(["n0"]), "n0", "n1", "n2")
+
+    with pytest.raises(kplan.UsageError, match="timeline and loops"):
+        _report(planner, loops=(0.0, 10.0))
+    with pytest.raises(kplan.UsageError, match="timeline and full"):
+        _report(planner, full=True)
+
+
+def test_without_durations_the_first_look_adds_what_the_answer_without_a_clock_adds() -> None:
+    groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
+    at_once = Clock(start={"*": 0.0}, stop={"*": 0.0}, node_start={"*": 0.0}, until=60.0)
+
+    plain = Nodes(settles=True).answer(kplan.Planner("demo", autoscaler=groups))
+    timed = Nodes(timeline=at_once).answer(kplan.Planner("demo", autoscaler=groups))
+
+    assert [(new.name, new.group) for new in timed.adds] == [(new.name, new.group) for new in plain.adds]
+    assert timed.unhelped.keys() == plain.unhelped.keys()
+
+
+@pytest.mark.parametrize("node_start", [30.0, 300.0])
+def test_pods_wait_for_a_new_node_as_long_as_it_takes(node_start: float) -> None:
+    groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
+    clock = Clock(start={"*": 5.0}, node_start={"*": node_start}, until=900.0)
+
+    report = Nodes(timeline=clock).answer(kplan.Planner("demo", autoscaler=groups))
+
+    (added,) = report.adds
+    bound = min(step.at for step in report.steps if step.event == "bound" and step.node == added.name)
+    assert bound == report.timeline.nodes[added.name].ready
+    assert bound == pytest.approx(report.timeline.nodes[added.name].requested + node_start)

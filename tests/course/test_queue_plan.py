@@ -1,0 +1,293 @@
+"""Working off the whole queue: order, preemption, replacements, and what is left."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.course.simulation import journal
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.objects import head
+
+Object = dict[str, Any]
+
+
+def node(name: str, cpu: str = "4") -> Object:
+    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name}) | {
+        "spec": {},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
+    }
+
+
+def pod(
+    name: str,
+    cpu: str,
+    *,
+    priority: int = 0,
+    node_name: str = "",
+    owner: str | None = None,
+    created: str = "2026-01-01T00:00:00Z",
+    **spec: Any,
+) -> Object:
+    metadata: Object = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created}
+    if owner is not None:
+        metadata["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": owner, "name": "owner", "uid": "owner", "controller": True}
+        ]
+    return head("Pod", **metadata) | {
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "priority": priority,
+            "nodeName": node_name,
+            "containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}],
+            **spec,
+        },
+        "status": {"phase": "Running" if node_name else "Pending"},
+    }
+
+
+def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str | None, str | None]]:
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue(**options)
+    return [(change.action, change.pod, change.from_node, change.to_node) for change in plan.report().changes]
+
+
+def test_pods_are_taken_by_priority_then_by_age() -> None:
+    objects = [
+        node("a", "3"),
+        pod("young", "1", created="2026-03-01T00:00:00Z"),
+        pod("old", "1", created="2026-01-01T00:00:00Z"),
+        pod("urgent", "2", priority=5, created="2026-04-01T00:00:00Z"),
+    ]
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+
+    assert [entry.pod for entry in plan.report().queue] == ["default/urgent", "default/old", "default/young"]
+    assert changes(objects) == [
+        ("+", "default/urgent", None, "a"),
+        ("+", "default/old", None, "a"),
+        ("!", "default/young", None, None),
+    ]
+
+
+def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> None:
+    owned = [node("a"), node("b", "2"), pod("web", "2", node_name="a", owner="ReplicaSet")]
+    lonely = [node("a"), node("b", "2"), pod("web", "2", node_name="a")]
+    big = pod("big", "4", priority=10)
+
+    assert changes([*owned, big]) == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
+    assert changes([*lonely, big]) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
+
+
+def test_replacements_can_be_left_out() -> None:
+    web = pod("web", "2", node_name="a", owner="ReplicaSet")
+    objects = [node("a"), node("b", "2"), web, pod("big", "4", priority=1)]
+
+    assert changes(objects, recreate=False) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
+
+
+def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> None:
+    objects = [node("a"), pod("web", "2", node_name="a", owner="StatefulSet"), pod("big", "4", priority=10)]
+
+    assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
+
+
+def _leader_and_follower() -> list[dict[str, Any]]:
+    """Write a pod that fits only beside another one of lower priority, which comes after it."""
+    friend = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "leader"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    follower = pod("follower", "1", priority=5, affinity=friend)
+    leader = pod("leader", "1")
+    leader["metadata"]["labels"] = {"app": "leader"}
+    return [node("a"), node("b"), follower, leader]
+
+
+def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
+    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
+
+    assert plan.simulation.rounds == 2
+    assert [change.action for change in plan.report().changes] == ["+", "+"]
+    assert len({change.to_node for change in plan.report().changes}) == 1
+
+
+def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() -> None:
+    objects = [
+        node("a"),
+        pod("low", "4", node_name="a"),
+        pod("patient", "3", priority=20, preemptionPolicy="Never"),
+        pod("preemptor", "4", priority=10),
+    ]
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+
+    assert {change.pod: change.to_node for change in plan.report().changes} == {
+        "default/patient": "a",
+        "default/preemptor": None,
+        "default/low": None,
+    }
+
+
+def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> None:
+    objects = [
+        node("a"),
+        node("b"),
+        pod("middle", "4", priority=5, node_name="a", owner="ReplicaSet"),
+        pod("low", "4", priority=1, node_name="b", owner="ReplicaSet"),
+        pod("high", "4", priority=9, nodeSelector={"kubernetes.io/hostname": "a"}),
+    ]
+
+    assert changes(objects) == [
+        ("+", "default/high", None, "a"),
+        ("~", "default/middle", "a", "b"),
+        ("!", "default/low", "b", None),
+    ]
+
+
+def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
+    gated = pod("gated", "1", schedulingGates=[{"name": "quota"}])
+    foreign = pod("foreign", "1")
+    foreign["spec"]["schedulerName"] = "other"
+    leaving = pod("leaving", "1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    plan = kplan.Planner(kplan.load_snapshot([node("a"), gated, foreign, leaving])).plan_queue()
+
+    places = {entry.pod: (entry.place.value, entry.reason) for entry in plan.report().queue}
+    assert places["default/gated"] == ("Gated", "waiting for scheduling gates: [quota]")
+    assert places["default/foreign"] == ("Foreign", 'no profile is named "other"')
+    assert places["default/leaving"][0] == "Deleting"
+
+
+def test_utilisation_counts_before_and_after() -> None:
+    objects = [node("a"), pod("web", "1", node_name="a"), pod("new", "2")]
+    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+
+    cpu = report["utilisation"]["cluster"]["resources"]["cpu"]
+    assert (cpu["before"], cpu["after"], cpu["allocatable"]) == ("1", "3", "4")
+    assert (cpu["percentBefore"], cpu["percentAfter"]) == (25.0, 75.0)
+    largest = {fit["resource"]: fit for fit in report["largestFit"]}
+    assert largest["cpu"]["after"] == {"node": "a", "free": "1", "totalFree": "1", "percentOfFree": 100.0}
+    assert report["utilisation"]["nodes"]["a"]["cpu"] == cpu
+
+
+def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
+    objects = [node("a"), pod("web", "2", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
+    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+
+    assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
+    assert report["summary"]["placed"] == 1
+
+
+def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MAX_RETURNS", 0)
+    objects = [node("a"), pod("worker", "4", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
+    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+
+    assert [(warning["code"], warning["message"]) for warning in report["warnings"]] == [
+        ("EvictionCycle", "default/big and default/worker preempt each other again and again")
+    ]
+    assert [(change["pod"], change["action"], change["reason"]) for change in report["changes"][1:]] == [
+        ("default/worker", "!", "keeps being evicted wherever its controller puts it")
+    ]
+
+
+def test_a_limit_of_rounds_is_told() -> None:
+    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
+
+    assert plan.simulation.hit_limit
+    assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
+
+
+def test_a_replacement_gets_claims_of_its_own() -> None:
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    storage = head("StorageClass", name="fast") | {
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    bound = head(
+        "PersistentVolumeClaim",
+        name="web-scratch",
+        namespace="default",
+        ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
+    ) | {"spec": {**claim, "volumeName": "disk"}, "status": {"phase": "Bound"}}
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
+    web = pod("web", "2", node_name="a", owner="ReplicaSet", volumes=volumes)
+
+    found = changes([node("a"), node("b", "2"), storage, bound, web, pod("big", "4", priority=10)])
+    assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
+
+
+def test_a_replacement_gets_devices_of_its_own() -> None:
+    def device(name: str, node_name: str) -> Object:
+        return head("ResourceSlice", name=name) | {
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": node_name,
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu"}],
+            }
+        }
+
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    devices = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        head("ResourceClaimTemplate", name="one", namespace="default")
+        | {"spec": {"spec": {"devices": {"requests": [request]}}}},
+        head(
+            "ResourceClaim",
+            name="web-gpu",
+            namespace="default",
+            uid="web-gpu",
+            ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
+        )
+        | {
+            "spec": {"devices": {"requests": [request]}},
+            "status": {
+                "allocation": {
+                    "devices": {
+                        "results": [{"request": "r", "driver": "gpu.example.com", "pool": "slice-a", "device": "gpu"}]
+                    }
+                },
+                "reservedFor": [{"resource": "pods", "name": "web", "uid": "web"}],
+            },
+        },
+        device("slice-a", "a"),
+        device("slice-b", "b"),
+    ]
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    web = pod("web", "2", node_name="a", owner="ReplicaSet", resourceClaims=claims)
+    web["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": "web-gpu"}]
+
+    found = changes([node("a"), node("b", "2"), *devices, web, pod("big", "4", priority=10)])
+    assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
+
+
+def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
+    foreign = pod("foreign", "1")
+    foreign["spec"]["schedulerName"] = "other"
+    leaving = pod("leaving", "1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
+
+    report = planner.plan_queue().report()
+
+    assert [(change.pod, change.outcome) for change in report.changes] == [("default/foreign", "Error")]
+    assert not report.verdict.failed
+    assert planner.plan([foreign]).placements[0].outcome.value == "Error"
+
+
+def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
+    going = pod("going", "1", node_name="a")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), going]))
+    report = planner.plan_queue().report(fail_on=["warning"])
+    assert report.verdict.because == ("BeingDeleted",)
+    text = render(report, "table", ReportOptions(width=120))
+    assert "\n  - pods that are being deleted already count as gone: default/going [BeingDeleted]\n" in text
+    assert text.endswith("Verdict: failed (exit code 1): warning\n")

@@ -1,0 +1,32 @@
+"""The report of a change."""
+
+import kplan
+from kplan.changes.remedy import Helped
+from kplan.course.clock import Clock
+from kplan.course.report import change_report
+from kplan.course.timeline import carry_out_in_time
+from kplan.documents.placement import PodPlacement
+from tests.course.simulation.clusters import node
+from tests.objects import head
+
+
+def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> None:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "3"}}}
+    job = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+    cron = head("CronJob", name="tick", namespace="default", uid="tick") | {
+        "spec": {"schedule": "*/10 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": job}
+    }
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "4"), cron]))
+    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": 36_000}, runs_for=3600)
+
+    report = change_report(planner, carry_out_in_time(planner, [], clock), "plan")
+
+    waiting = [change for change in report.changes if change.to_node is None]
+    assert len(waiting) == 5
+    [attempt] = {change.attempt for change in waiting}
+    assert attempt is not None
+    assert _helped(report.placements[attempt]) == {Helped(5, 5)}
+
+
+def _helped(placement: PodPlacement) -> set[Helped]:
+    return {remedy.helps for remedy in placement.remedies or () if remedy.helps}

@@ -1,0 +1,123 @@
+"""A cluster that has settled: what its pods took is taken, for whoever comes next."""
+
+import pytest
+
+from kplan.planner.planner import Planner
+from kplan.snapshot import Snapshot, load_snapshot
+from tests.course.simulation.clusters import deployment, running
+from tests.course.simulation.clusters import node as device_node
+from tests.course.simulation.test_device_claims import DEVICES, trained
+from tests.objects import head
+from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
+
+LOCAL = [
+    storage_class("local", "kubernetes.io/no-provisioner"),
+    *(node(name) for name in ("n1", "n2")),
+    *(volume(f"pv-{name}", name, storageClassName="local") for name in ("n1", "n2")),
+    *(claim(name, storageClassName="local") for name in ("a", "b", "c")),
+    pod("first", "a"),
+    pod("second", "b"),
+]
+
+
+def read_anew(snapshot: Snapshot) -> Planner:
+    return Planner(load_snapshot([*snapshot]))
+
+
+def test_volumes_that_were_promised_are_bound() -> None:
+    settled = Planner(load_snapshot(LOCAL)).changed(settle=True)
+
+    bound = {claim.metadata.name: claim.spec.volume_name for claim in settled.snapshot.persistent_volume_claims}
+    assert sorted(filter(None, bound.values())) == ["pv-n1", "pv-n2"]
+    assert bound["c"] == ""
+    refs = {volume.metadata.name: volume.spec.claim_ref for volume in settled.snapshot.persistent_volumes}
+    assert {ref.name for ref in refs.values() if ref is not None} == {"a", "b"}
+    assert not [warning for warning in settled.snapshot.warnings if warning.code == "UnsettledClaims"]
+    for planner in (settled, read_anew(settled.snapshot)):
+        third = planner.place(pod("third", "c"))
+        assert third.node is None
+        assert "didn't find available persistent volumes to bind" in third.message
+        assert planner.place(pod("beside", "a")).node == bound["a"].removeprefix("pv-")
+
+
+def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
+    objects = [
+        storage_class("disks", "disk.example.com"),
+        *(node(name) for name in ("n1", "n2")),
+        claim("a", storageClassName="disks"),
+        pod("first", "a"),
+    ]
+
+    settled = Planner(load_snapshot(objects)).changed(settle=True)
+
+    [first] = settled.snapshot.pods
+    assert settled.place(pod("beside", "a")).node == first.spec.node_name
+    [warning] = [warned for warned in settled.snapshot.warnings if warned.code == "UnsettledClaims"]
+    assert warning.object == "Pod/default/first"
+    assert "made for its claims: a" in warning.message
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
+    nodes = [device_node("n0"), device_node("n1")]
+    web = running(trained(0), [])
+    settled = Planner(load_snapshot([*nodes, *DEVICES, *web])).changed(
+        scale=[f"deployment/web={replicas}"], settle=True
+    )
+
+    allocated = [
+        resource_claim
+        for resource_claim in settled.snapshot.resource_claims
+        if resource_claim.status.allocation is not None
+    ]
+    assert len(allocated) == replicas
+    assert [bound.spec.node_name for bound in settled.snapshot.pods] == ["n0"] * replicas
+    assert not [warning for warning in settled.snapshot.warnings if warning.code == "UnsettledClaims"]
+    for planner in (settled, read_anew(settled.snapshot)):
+        more = planner.roll_out([{**trained(1), "metadata": {"name": "more", "namespace": "default"}}])
+        assert [pod_at_rest.node for pod_at_rest in more.after if pod_at_rest.new] == ["n0" if replicas == 1 else None]
+
+
+def test_what_nobody_took_stays_the_same_object() -> None:
+    planner = Planner(load_snapshot(LOCAL))
+
+    settled = planner.changed(settle=True)
+
+    before = {claim.metadata.name: claim for claim in planner.snapshot.persistent_volume_claims}
+    after = {claim.metadata.name: claim for claim in settled.snapshot.persistent_volume_claims}
+    assert [*after] == [*before]
+    assert after["c"] is before["c"]
+    assert settled.changed(settle=True).snapshot.digest == settled.snapshot.digest
+
+
+def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
+    scaler = head("HorizontalPodAutoscaler", name="web", namespace="default") | {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 3,
+            "maxReplicas": 4,
+        }
+    }
+    objects = [device_node("n0"), *running(deployment("web", 1), ["n0"]), scaler]
+    settled = Planner(load_snapshot(objects)).changed(settle=True)
+
+    assert [found.spec.replicas for found in settled.snapshot.deployments] == [3]
+    assert len(settled.snapshot.pods) == 3
+    assert settled.roll_out([]).steps == []
+
+
+def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
+    def taking(name: str, priority: int, **spec: str) -> dict[str, object]:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "8"}}}
+        return head("Pod", name=name, namespace="default", uid=name) | {
+            "spec": {"containers": [container], "priority": priority, **spec}
+        }
+
+    planner = Planner(load_snapshot([device_node("n0"), taking("low", 0, nodeName="n0")]))
+
+    preempting = planner.changed(with_=[taking("high", 10)], settle=True).snapshot
+    waiting = planner.changed(with_=[taking("low-too", 0)], settle=True).snapshot
+
+    assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]
+    [condition] = waiting.pod_by_key["default/low-too"].status.conditions
+    assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
