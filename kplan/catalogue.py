@@ -1,4 +1,4 @@
-"""Every question: a line for its folder in `kplan.questions`, from which values, views and commands are looked up."""
+"""Every question: a line for its folder in `kplan.questions`, from which values, views and commands are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class Home(NamedTuple):
 
     Attributes
     ----------
-    name : of the folder; also of the command, which is the function of that name in the module ``command``
+    name : of the folder; also of the command, which is the function of that name in the module of that name in
+        `kplan.commands`
     questions : structs of the module ``question``; the kind of NAME is NAMEQuestion
     documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
         MODULE:VIEW

@@ -25,10 +25,10 @@ import typer
 
 from kplan.changes.sets import Kind
 from kplan.cli.options import argument
+from kplan.commands.diff import CONDITIONS as DIFF_CONDITIONS
+from kplan.commands.names import known_names
 from kplan.course.answers.verdict import CONDITIONS
 from kplan.documents.schemas import SCHEMA_KINDS
-from kplan.program.names import known_names
-from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS
 from kplan.questions.reading import QUESTION_KINDS
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")

@@ -165,14 +165,14 @@ def _add(name: str, home: str, short_help: str) -> None:
 
 for _home in HOMES:
     if _home.short_help:
-        _add(_home.name, f"{_home.module('command')}:{_home.name}", _home.short_help)
-_add("ask", "kplan.program.ask:ask", "Answer questions that are written as documents.")
-_add("show", "kplan.program.show:show", "Print a saved report of any command in any format.")
+        _add(_home.name, f"kplan.commands.{_home.name}:{_home.name}", _home.short_help)
+_add("ask", "kplan.commands.ask:ask", "Answer questions that are written as documents.")
+_add("show", "kplan.commands.show:show", "Print a saved report of any command in any format.")
 _COMMANDS["snapshot"] = group(
-    "kplan.program.snapshot:app", "Save a cluster to a file, show what is in it, or check it."
+    "kplan.commands.snapshot:app", "Save a cluster to a file, show what is in it, or check it."
 )
-_COMMANDS["config"] = group("kplan.program.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
-_add("mcp", "kplan.program.mcp:mcp", "Serve the questions as tools for agents (Model Context Protocol).")
-_add("schema", "kplan.program.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
+_COMMANDS["config"] = group("kplan.commands.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
+_add("mcp", "kplan.commands.mcp:mcp", "Serve the questions as tools for agents (Model Context Protocol).")
+_add("schema", "kplan.commands.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
 _add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.")
-_COMMANDS["names"] = command("names", "kplan.program.names:names")
+_COMMANDS["names"] = command("names", "kplan.commands.names:names")

@@ -9,7 +9,7 @@ from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.errors import UsageError
 from kplan.facts import LimitChange
-from tests.commands import adding
+from tests.objects import adding
 
 WEB = "Deployment/shop/web"
 LOWER = r.LowerRequest(

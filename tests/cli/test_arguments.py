@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.cli.commands import invoke, refused, written
-from tests.questions.place.test_command import WEB
+from tests.commands.test_place import WEB
 from tests.report.documents import node, pod
 
 

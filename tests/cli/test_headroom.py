@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke, refused, written
-from tests.questions.capacity.test_command import in_every_format
-from tests.questions.place.test_command import POD, WEB
+from tests.commands.test_capacity import in_every_format
+from tests.commands.test_place import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
 
 

@@ -13,7 +13,7 @@ import typer.main
 from kplan.cli.help import examples_of
 from kplan.program.main import app
 from tests.cli.commands import invoke
-from tests.questions.place.test_command import WEB
+from tests.commands.test_place import WEB
 
 #: The second waits for an agent; tests/mcp talks to it.
 NEEDS_A_CLUSTER = ("kplan snapshot save", "kplan mcp")

@@ -10,10 +10,10 @@ from tests.cli.commands import invoke, printed, refused
 HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "pydantic"}
 
 COMMANDS = {
-    "kplan.questions.place.command",
-    "kplan.questions.drain.command",
-    "kplan.program.snapshot",
-    "kplan.program.config",
+    "kplan.commands.place",
+    "kplan.commands.drain",
+    "kplan.commands.snapshot",
+    "kplan.commands.config",
 }
 
 
@@ -35,8 +35,8 @@ UNASKED = {
     "kplan.diagnosis.remedies",
     "kplan.questions.in_turn.drains",
     "kplan.cel.expression",
-    "kplan.questions.plan.command",
-    "kplan.questions.drain.command",
+    "kplan.commands.plan",
+    "kplan.commands.drain",
     "kplan.course.change",
     "kplan.course.queue_course",
     "kplan.course.odds.of_queues",

@@ -8,8 +8,7 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy.question import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.commands import adding
-from tests.objects import head
+from tests.objects import adding, head
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema

@@ -15,8 +15,7 @@ from kplan.questions.runbook.question import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
-from tests.commands import adding
-from tests.objects import head
+from tests.objects import adding, head
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
 

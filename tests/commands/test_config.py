@@ -5,10 +5,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from kplan.commands.config import app
 from kplan.config import default_configuration, load_scheduler_config
 from kplan.config.releases import reference
 from kplan.errors import ConfigError, UsageError
-from kplan.program.config import app
 from tests.cli.commands import invoke, written
 
 GOOD = """\

@@ -8,7 +8,7 @@ from kplan import load_snapshot
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
-from tests.questions.place.test_command import POD, WEB
+from tests.commands.test_place import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
 
 

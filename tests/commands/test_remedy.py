@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.commands import printed, refused
 
-FRAGMENTED = str(Path(__file__).parents[3] / "fixtures" / "fragmented.yaml")
+FRAGMENTED = str(Path(__file__).parents[2] / "fixtures" / "fragmented.yaml")
 
 
 def test_names_are_the_commands_alone() -> None:

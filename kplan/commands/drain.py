@@ -16,9 +16,9 @@ from kplan.cli.flags import RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import flag, options, several, switch
 from kplan.cli.timeline import TimelineFlags, seconds_of
+from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
 from kplan.questions.drain.question import MOST_SURGE
-from kplan.questions.running import reply_with_odds
 
 Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
 """How the node pools of a cloud are upgraded by default."""
@@ -88,7 +88,7 @@ def drain(
     ),
     force: bool = switch("--force", "Also evict pods without a controller."),
     delete_emptydir_data: bool = switch("--delete-emptydir-data", "Also evict pods with emptyDir volumes."),
-    ignore_daemonsets: bool = flag(  # for the habit
+    ignore_daemonsets: bool = flag(  # noqa: ARG001 - for the habit
         "--ignore-daemonsets",
         "Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
         default=True,

@@ -15,8 +15,8 @@ from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.options import flag, several, switch
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
-from kplan.questions.running import reply_with_odds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kplan.commands import revisions
 from kplan.errors import UsageError
-from kplan.questions.diff import command
 from tests.cli.commands import invoke
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
@@ -41,7 +41,7 @@ def test_files_and_folders_are_those_of_the_revision(repository: Path, tmp_path:
         (repository / "apps", "p.yaml"),
         (repository / "apps/p.yaml", ""),
     ):
-        assert (Path(command.at_revision(path, "HEAD", tmp_path)) / inside).read_text() == POD
+        assert (Path(revisions.at_revision(path, "HEAD", tmp_path)) / inside).read_text() == POD
 
 
 def test_no_filter_of_the_repository_runs(repository: Path, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_no_filter_of_the_repository_runs(repository: Path, tmp_path: Path) -> N
         git(repository, "config", name, f"touch {ran}; cat")
     git(repository, "config", "filter.evil.required", "true")
 
-    found = command.at_revision(repository, "HEAD", tmp_path)
+    found = revisions.at_revision(repository, "HEAD", tmp_path)
 
     assert (Path(found) / "apps" / "p.yaml").read_text() == POD + "# $Format:%an$\n"
     assert not ran.exists()
@@ -67,7 +67,7 @@ def test_a_link_is_refused(repository: Path, tmp_path: Path, target: str) -> Non
     for path in (repository, repository / "apps", repository / "apps" / "link.yaml"):
         if path.is_dir() or path.is_symlink():
             with pytest.raises(UsageError, match="such as a link"):
-                command.at_revision(path, "HEAD", tmp_path)
+                revisions.at_revision(path, "HEAD", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["..", "."])
@@ -82,7 +82,7 @@ def test_names_that_lead_out_of_the_folder_are_refused(repository: Path, tmp_pat
     evil = made.stdout.decode().strip()
 
     with pytest.raises(UsageError):
-        command.at_revision(repository, evil, tmp_path)
+        revisions.at_revision(repository, evil, tmp_path)
     assert not (tmp_path.parent / "p.yaml").exists()
 
 
@@ -91,9 +91,9 @@ def test_what_is_not_there_is_told(repository: Path, tmp_path: Path) -> None:
     (repository / "new.yaml").write_text(POD)
 
     with pytest.raises(UsageError, match="is not in that revision"):
-        command.at_revision(repository / "new.yaml", "HEAD", tmp_path)
+        revisions.at_revision(repository / "new.yaml", "HEAD", tmp_path)
     with pytest.raises(UsageError, match="no revision"):
-        command.at_revision(repository, "--output=x", tmp_path)
+        revisions.at_revision(repository, "--output=x", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -109,23 +109,23 @@ def test_what_is_no_revision_is_told_in_words_of_kplan(
 ) -> None:
     commit(repository)
     with pytest.raises(UsageError) as refused:
-        command.at_revision(repository, revision, tmp_path)
+        revisions.at_revision(repository, revision, tmp_path)
     assert refused.value.message == words
     assert refused.value.hint.endswith(hint)
 
 
 def test_what_is_in_no_repository_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"git:HEAD: git knows no repository at .*: not a git repository"):
-        command.at_revision(tmp_path, "HEAD", tmp_path)
+        revisions.at_revision(tmp_path, "HEAD", tmp_path)
     with pytest.raises(UsageError, match="git knows no repository at"):
-        command.at_revision(tmp_path / "nowhere" / "web.yaml", "HEAD", tmp_path)
+        revisions.at_revision(tmp_path / "nowhere" / "web.yaml", "HEAD", tmp_path)
     refused = invoke("diff", "git:HEAD:web.yaml", "--snapshot", "demo")
     assert "such as kplan diff git:HEAD web.yaml" in refused.stderr
 
 
 def test_too_much_is_refused(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(repository)
-    monkeypatch.setattr(command, "_MOST_FILES", 1)
+    monkeypatch.setattr(revisions, "_MOST_FILES", 1)
 
     with pytest.raises(UsageError, match="holds more than 1 files"):
-        command.at_revision(repository, "HEAD", tmp_path)
+        revisions.at_revision(repository, "HEAD", tmp_path)

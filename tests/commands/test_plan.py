@@ -6,7 +6,7 @@ import pytest
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
-from tests.questions.place.test_command import POD, WEB
+from tests.commands.test_place import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
 
 QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]

@@ -94,7 +94,7 @@ def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None
     if isinstance(answer, Report):
         emit(answer, output, verbosity)
     elif isinstance(answer, PodsReport):
-        from kplan.questions.pods.command import PodsFormat, rendered
+        from kplan.commands.pods import PodsFormat, rendered
 
         known = [form.value for form in PodsFormat]
         if output.output.value not in known and output.output.template is None:

@@ -5,9 +5,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from kplan.commands.snapshot import app
 from kplan.errors import SnapshotError, UsageError
 from kplan.live.resources import cluster_role
-from kplan.program.snapshot import app
 from kplan.snapshot import load_snapshot
 from tests.objects import head
 

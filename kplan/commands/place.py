@@ -20,8 +20,8 @@ from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJo
 from kplan.cli.live_options import SNAPSHOT
 from kplan.cli.options import option, options, repeated, several
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_with_odds
 from kplan.errors import NotFoundError, UsageError
-from kplan.questions.running import reply_with_odds
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject

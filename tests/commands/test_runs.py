@@ -9,8 +9,8 @@ import yaml
 
 import kplan
 from tests.cli.commands import invoke, printed, refused, written
+from tests.commands.test_place import WEB
 from tests.objects import head
-from tests.questions.place.test_command import WEB
 
 
 @pytest.fixture

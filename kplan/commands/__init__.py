@@ -1,0 +1,1 @@
+"""The commands: each turns its options into a question, asks it, and prints the answer."""

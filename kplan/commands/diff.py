@@ -1,0 +1,162 @@
+"""`kplan diff`: the differences between two answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kplan.cli.answer import ask, emit, formats_of, showing_of
+from kplan.cli.asking import located
+from kplan.cli.common import CommonFlags
+from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
+from kplan.cli.options import flag, options, several
+from kplan.commands.revisions import GIT, manifests_of_both
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.questions.diff.facts import ComparedAnswer
+CONDITIONS = ("regression", "warning", "none")
+_HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
+
+
+@options
+class DiffOutputFlags(SavedOutputFlags):
+    """How differences are printed, and which of them count."""
+
+    fail_on: str = flag("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
+
+
+@options
+class _DiffFlags(CommonFlags):
+    output: DiffOutputFlags
+
+
+EXAMPLES = """
+kplan diff before.json after.json  # two saved reports
+kplan diff --add-nodes 3=general-a-1  # all pending pods, without and with three more nodes
+kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another minor; exit code 1 if worse
+"""
+
+
+@with_flags
+def diff(
+    what: list[str] | None = several(
+        "BEFORE AFTER|FILE|NS/POD",
+        "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
+    ),
+    *,
+    against: str = flag(
+        "--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before."
+    ),
+    against_config: str = flag("--against-config PATH", "Compare with this scheduler configuration: after."),
+    against_version: str = flag("--against-version MINOR", "Compare with this minor of Kubernetes: after."),
+    against_manifests: str = flag(
+        "--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."
+    ),
+    run_cronjobs: RunCronJobsOption = False,
+    manifests: ManifestFlags,
+    flags: _DiffFlags,
+) -> None:
+    """Compare two answers, and show why they differ.
+
+    Compares two saved reports, or two answers to one question: with another snapshot, scheduler configuration, version
+    or set of manifests, or without and with the changes of --with, --add-nodes and the like. Shows which pods move,
+    are newly pending, placed or evicted, and the scores or rejections behind it. Exits with 0, unless --fail-on
+    regression is given and pods are newly pending or evicted, or fewer replicas fit.
+    """
+    cluster, scheduler, output, verbosity = flags.cluster, flags.scheduler, flags.output, flags.verbosity
+    fail_on = _fail_on(output)
+    formats_of(output)
+    from kplan.questions.diff.document import diff_report
+    from kplan.questions.diff.sides import compare, without_deleted, without_manifests
+
+    names = [*(what or ()), *(manifests.filename or ())]
+    manifests = dataclasses.replace(manifests, filename=None)
+    if against.startswith(GIT) and not against_manifests:
+        against, against_manifests = "", against
+    if not against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
+        against_manifests, names = names[0], names[1:]
+    again = dataclasses.replace(
+        scheduler,
+        scheduler_config=against_config or scheduler.scheduler_config,
+        kubernetes_version=against_version or scheduler.kubernetes_version,
+    )
+    is_changed = cluster.is_changed
+    if not (against or against_config or against_version or against_manifests or is_changed):
+        before, after = _saved(names)
+        emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
+        return
+    earlier = dataclasses.replace(flags, cluster=cluster.unchanged(against or cluster.snapshot))
+    titles = _titles(
+        (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
+    )
+    if against_manifests.startswith(GIT):
+        # What a commit changes is not only manifests: values of a chart, a kustomization.yaml, a text.
+        manifests = dataclasses.replace(manifests, skip_others=True)
+    kustomizations = manifests.kustomize or []
+    with manifests_of_both(names, against_manifests, kustomizations) as first:
+        left = [name for name in names if name not in first.deleted.values()]
+        question = ask(
+            left, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
+        )
+        if against_manifests.startswith(GIT):
+            # What is passed over there is here as well, under a name that means something.
+            earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
+            manifests = dataclasses.replace(manifests, kustomize=list(first.kustomizations))
+        if first.manifests or first.kustomizations or not (names or kustomizations):
+            base = ask(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+        else:
+            base = without_manifests(ask((), earlier))  # they do not exist yet
+        if first.deleted:
+            question = without_deleted(question, base, first.deleted)
+        document = compare((base, question), titles, showing_of(output, fail_on))
+    emit(located(document, question), output, verbosity)
+
+
+def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
+    words = [word.strip() for word in (output.fail_on or "none").split(",") if word.strip()]
+    unknown = [word for word in words if word not in CONDITIONS]
+    if unknown or not words or ("none" in words and len(words) > 1):
+        message = f"--fail-on {output.fail_on}: a difference fails on regression, warning or none"
+        raise UsageError(message, hint="for example --fail-on regression")
+    return tuple(dict.fromkeys(words))  # type: ignore[arg-type] # each is one of the conditions
+
+
+def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
+    if len(names) != 2:
+        of_git = next((name for name in names if name.startswith(GIT)), "")
+        hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
+        raise UsageError("nothing to compare with", hint=hint)
+    from kplan.questions.diff.facts import ComparedAnswer
+    from kplan.report.saved import read_report
+
+    first, second = (ComparedAnswer(name, read_report(name)) for name in names)
+    return first, second
+
+
+def _titles(
+    snapshots: tuple[str, str],
+    schedulers: tuple[SchedulerFlags, str, str],
+    names: Sequence[str],
+    against_manifests: str,
+) -> tuple[str, str]:
+    """Return titles of the two questions: what they differ in."""
+    pairs = []
+    snapshot, against = snapshots
+    scheduler, against_config, against_version = schedulers
+    if against:
+        pairs.append((f"snapshot {against}", f"snapshot {snapshot or 'live'}"))
+    if against_config:
+        pairs.append((f"configuration {scheduler.scheduler_config or 'default'}", f"configuration {against_config}"))
+    if against_version:
+        pairs.append((f"version {scheduler.kubernetes_version}", f"version {against_version}"))
+    if against_manifests.startswith(GIT):
+        pairs.append((f"manifests of {against_manifests}", "manifests as they are"))
+    elif against_manifests:
+        pairs.append((f"manifests {against_manifests}", f"manifests {', '.join(names)}"))
+    if not pairs:
+        pairs.append(("the cluster as it is", "the cluster as changed"))
+    return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
