@@ -28,10 +28,10 @@ from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
-from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_member
 from kplan.framework.session import Session
+from kplan.remedies.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import runs_on
 

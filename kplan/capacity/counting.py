@@ -25,7 +25,6 @@ from kplan.cluster.workload_pods import nominates, settle
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.course.in_order import Growth, as_waiting, join_nodes
-from kplan.diagnosis.replicas import ALONE
 from kplan.documents.placement import GroupPlan, Origin
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
@@ -36,6 +35,7 @@ from kplan.framework.listers import Key, group_of
 from kplan.framework.results import CycleState, Outcome, PluginError, Status
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session, local_filters, place_replicas
+from kplan.remedies.replicas import ALONE
 from kplan.rules.pod_info import PodInfo
 
 

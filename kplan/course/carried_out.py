@@ -28,9 +28,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import pods_at_rest, workload_changes
 from kplan.course.simulation.updates import Update
 from kplan.course.watching import at_rest
-from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
-from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition
 from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange, WorkloadState
 from kplan.documents.placement import Luck, Origin, PodPlacement
@@ -40,6 +38,8 @@ from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+from kplan.remedies.diagnosis import Diagnosis
+from kplan.remedies.replicas import owned_replicas
 
 if TYPE_CHECKING:
     from kplan.documents.change import Timeline

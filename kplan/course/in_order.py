@@ -27,7 +27,6 @@ from kplan.course.answers.new_nodes import added_node
 from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.pod_groups import plans_in_order
-from kplan.diagnosis.diagnosis import Diagnosing
 from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.base import Context
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
@@ -38,6 +37,7 @@ from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+from kplan.remedies.diagnosis import Diagnosing
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 

@@ -11,12 +11,12 @@ from kplan.course.answers.placement import Placement, last_placement
 from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.loop import Simulation
-from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import GroupPlan
 from kplan.documents.plan import PodChange
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome
+from kplan.remedies.replicas import Replicas
 
 
 def group_plans(

@@ -39,7 +39,6 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.course.simulation.queue import in_turn
 from kplan.course.unblocking import rollout_remedies, with_remedies
-from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, Verdict
 from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
@@ -47,6 +46,7 @@ from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
+from kplan.remedies.replicas import pending_replicas
 
 
 def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:

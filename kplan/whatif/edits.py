@@ -24,9 +24,9 @@ from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.cluster.workload_pods import no_node
-from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
+from kplan.remedies.node_shapes import NodeShape, added_nodes
 from kplan.rules.nodes import claims_left
 from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.defaults import resolve_priority

@@ -32,7 +32,7 @@ def test_help_loads_nothing_heavy() -> None:
 UNASKED = {
     "kplan.course.simulation",
     "kplan.capacity.counting",
-    "kplan.diagnosis.remedies",
+    "kplan.remedies.ways",
     "kplan.questions.in_turn.drains",
     "kplan.cel.expression",
     "kplan.commands.plan",

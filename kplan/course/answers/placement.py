@@ -14,9 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
-from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
-from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
 from kplan.documents.placement import (
     NodeScore,
     Origin,
@@ -33,6 +31,8 @@ from kplan.framework.interface import PostFilterFindings
 from kplan.framework.listers import group_of
 from kplan.framework.results import Outcome, Preemption, Victim
 from kplan.framework.session import Session
+from kplan.remedies.diagnosis import Diagnosis, diagnose
+from kplan.remedies.replicas import ALONE, Replicas, owned_replicas
 
 NodesShown = Iterable[str] | Shown | None
 """The nodes that an explanation covers: those with these names, those that a table shows, or all."""

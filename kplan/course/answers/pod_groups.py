@@ -10,9 +10,7 @@ from msgspec import UNSET
 from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.course.answers.placement import NodesShown, Placement, last_placement, placement_of
-from kplan.diagnosis.diagnosis import diagnose
 from kplan.diagnosis.explanation import Explanation, explain
-from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import EvictedGroup, GroupPlan, GroupState, Origin, TopologyDomain
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
@@ -20,6 +18,8 @@ from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
+from kplan.remedies.diagnosis import diagnose
+from kplan.remedies.replicas import Replicas
 
 _REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
 """How a group may end for which remedies are searched."""
@@ -94,7 +94,7 @@ def _remedies(session: Session, key: Key, pending: Sequence[int], most: int) -> 
     if not most:
         return ()
     # Most questions have no groups that wait, so the modules for it are loaded only here.
-    from kplan.diagnosis.group_remedies import group_remedies
+    from kplan.remedies.groups import group_remedies
 
     return group_remedies(session, key, pending, most)
 
@@ -110,7 +110,7 @@ def member_placement(
     replicas : pods like it that wait with it
     origin : the manifest of the pod
     """
-    from kplan.diagnosis.group_trials import GroupTrials
+    from kplan.remedies.group_trials import GroupTrials
 
     key = group_of(session.cluster.pods.infos[pod])
     decisions = iter(()) if key is None else GroupTrials(session, key, pending).decisions()

@@ -159,6 +159,14 @@ class Journal:
         owner = self.owner(pod.row)
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
 
+    def waiting(self) -> dict[str, frozenset[str]]:
+        """Return NAMESPACE/NAME of the pods that wait for a node, by workload."""
+        waiting: dict[str, set[str]] = {}
+        for pod in self.pods.values():
+            if not pod.node and not pod.is_terminating:
+                waiting.setdefault(self.workload_of(pod), set()).add(pod.key)
+        return {workload: frozenset(pods) for workload, pods in waiting.items()}
+
     @property
     def now(self) -> float:
         """Virtual time in seconds since 1970."""

@@ -21,13 +21,13 @@ from kplan.course.change import ChangePlan, carry_out
 from kplan.course.pod_groups import pending_placement
 from kplan.course.queue_course import WorkedOff
 from kplan.course.simulation.queue import in_turn
-from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.queue import QueuePlace
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
 from kplan.preemption import PreemptionResult
+from kplan.remedies.replicas import owned_replicas
 
 _MOST_NODES = 5
 

@@ -18,7 +18,6 @@ from kplan.course.asking import Showing
 from kplan.course.in_order import node_changes
 from kplan.course.missing import missing_replicas, workloads_at_present
 from kplan.course.simulation.loop import Simulation
-from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
 from kplan.facts import InputWarning
@@ -26,8 +25,9 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command
 from kplan.health.workloads import WorkloadHealth
-from kplan.remedies.carry_out import Goal, Played, Playing, waiting_of, workload_of
-from kplan.remedies.search import Search, Solution, budget
+from kplan.questions.remedy.carry_out import Goal, Played, Playing
+from kplan.questions.remedy.search import Search, Solution, budget
+from kplan.remedies.diagnosis import Diagnosis, diagnose
 
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
@@ -45,7 +45,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
     simulation = playing.begin()[1]
-    start = waiting_of(simulation)
+    start = simulation.waiting()
     by_itself = playing.play(())
     anyway = by_itself.waiting
     asleep = _asleep(simulation)
@@ -183,7 +183,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
 def _raised(quota: RaiseQuota, after: Played) -> Change:
     """Return the last raise of a quota with the workloads of which all new pods run without further actions."""
     simulation = after.simulation
-    new = {workload_of(simulation, row) for row, pod in simulation.pods.items() if pod.is_new}
+    new = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.is_new}
     return quota.described(sorted(new - after.waiting.keys()))
 
 

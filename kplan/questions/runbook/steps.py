@@ -34,11 +34,10 @@ from kplan.course.timeline import TimelinePlan, carry_out_in_time
 from kplan.course.unblocking import ways
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
-from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
-from kplan.remedies.carry_out import waiting_of
+from kplan.remedies.node_shapes import node_shapes
 from kplan.whatif.edits import AddNodes, cordoned
 
 MOST_TRIED = 300
@@ -183,7 +182,7 @@ class _Runbook:
         allowed = self._waiting_anyway(base)
         return [
             pod
-            for workload, pods in waiting_of(simulation).items()
+            for workload, pods in simulation.waiting().items()
             if len(pods) > allowed.get(workload, 0)
             for pod in sorted(pods)
         ]
@@ -192,10 +191,10 @@ class _Runbook:
         """Return how many pods of each workload wait now, or in the end if no node is drained."""
         if self._known is None or self._known[0] is not base:
             simulation = begin(base)
-            now = waiting_of(simulation)
+            now = simulation.waiting()
             simulation.retry_pending()
             simulation.run()
-            then = waiting_of(simulation)
+            then = simulation.waiting()
             allowed = {
                 workload: max(len(now.get(workload, ())), len(then.get(workload, ()))) for workload in (*now, *then)
             }
@@ -326,7 +325,7 @@ def _too_few(plan: TimelinePlan, min_ready: int | str) -> TooFew | None:
     While the only pod of a workload moves, none is ready: that counts where the pod has no place, and where all are
     asked for.
     """
-    waiting = waiting_of(plan.simulation)
+    waiting = plan.simulation.waiting()
     for name, workload in plan.timeline.workloads.items():
         wanted = min(workload.ready_before, scaled(min_ready, workload.ready_before, round_up=True))
         moves = workload.ready_before == 1 and min_ready == 1 and name not in waiting

@@ -14,10 +14,10 @@ from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
 from kplan.course.watching import begin
 from kplan.documents import remedies as d
 from kplan.errors import UsageError
+from kplan.questions.remedy.carry_out import Goal, Playing, movable
 from kplan.questions.remedy.question import Remedy
-from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of
-from kplan.remedies.search import LEAST_TRIED, MOST_DECIDED, Search
-from kplan.remedies.search import budget as sets_to_try
+from kplan.questions.remedy.search import LEAST_TRIED, MOST_DECIDED, Search
+from kplan.questions.remedy.search import budget as sets_to_try
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
@@ -308,7 +308,7 @@ def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list
     report = remedy(*objects, only=("moves", "uncordon"))
     simulation = begin(planner)
     playing = Playing(planner)
-    start, anyway = waiting_of(simulation), playing.play(()).waiting
+    start, anyway = simulation.waiting(), playing.play(()).waiting
     goal = Goal(start, anyway, [key for keys in (*start.values(), *anyway.values()) for key in keys])
     cordoned = [Uncordon((node.metadata.name,)) for node in planner.objects.nodes if node.spec.unschedulable]
     single = [*cordoned, *(Move(pod.node, (Place(pod.key),)) for pod in movable(simulation))]

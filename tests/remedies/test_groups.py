@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from kplan.api.core import Pod
 from kplan.changes import remedy as r
-from kplan.diagnosis import group_trials
-from kplan.diagnosis.remedies import SIZES
 from kplan.documents.placement import GroupPlan
+from kplan.remedies import group_trials
+from kplan.remedies.ways import SIZES
 from kplan.rules.pod_info import PodInfo
 from tests.course.test_queue_plan import node, pod
 from tests.objects import head

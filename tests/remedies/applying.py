@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from tests.diagnosis.objects import HOST
+from tests.remedies.objects import HOST
 
 
 def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[str, Any]]:

@@ -31,18 +31,18 @@ from kplan.course.simulation.disruption import VIOLATED, BudgetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState
-from kplan.diagnosis import variants
-from kplan.diagnosis.group_remedies import group_remedies
 from kplan.diagnosis.intended import SYSTEM_TAINTS
-from kplan.diagnosis.node_shapes import NodeShape, node_shapes
-from kplan.diagnosis.remedies import changed_pods, corrected_claims
-from kplan.diagnosis.trials import NearMisses
-from kplan.diagnosis.variants import tolerating
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
-from kplan.remedies.carry_out import Goal, Playing, movable, waiting_of_set, workload_of
+from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
+from kplan.remedies import variants
+from kplan.remedies.groups import group_remedies
+from kplan.remedies.node_shapes import NodeShape, node_shapes
+from kplan.remedies.trials import NearMisses
+from kplan.remedies.variants import tolerating
+from kplan.remedies.ways import changed_pods, corrected_claims
 from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.rules.resources import PODS
 from kplan.snapshot.model import Snapshot
@@ -206,7 +206,7 @@ class Candidates:
         changed = {act.workload for act in self._acts if isinstance(act, Scale)} | set(self._goal.wanted)
         running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
         for group in self._room.groups(running):
-            numbers = Counter(workload_of(self._simulation, pod.row) for pod in group)
+            numbers = Counter(self._simulation.workload_of(pod) for pod in group)
             acts = [fewer(self._simulation, objects, name, number, stops=number) for name, number in numbers.items()]
             if changed.isdisjoint(numbers) and None not in acts:
                 yield tuple(act for act in acts if act is not None)
@@ -265,7 +265,7 @@ class Candidates:
         if owner is None:
             return 0
         workload = owner.workload.key
-        return sum(bool(pod.node) and workload_of(self._simulation, pod.row) == workload for pod in pods.values())
+        return sum(bool(pod.node) and self._simulation.workload_of(pod) == workload for pod in pods.values())
 
 
 PatchOf = Callable[[int, r.Remedy, Pod], Patch | None]
@@ -365,8 +365,8 @@ def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Changes:
 
 
 def _move(simulation: Simulation, pod: ObservedPod) -> Move:
-    workload = workload_of(simulation, pod.row)
-    ready = sum(other.is_ready and workload_of(simulation, row) == workload for row, other in simulation.pods.items())
+    workload = simulation.workload_of(pod)
+    ready = sum(other.is_ready and simulation.workload_of(other) == workload for other in simulation.pods.values())
     return Move(pod.node, (Place(pod.key, workload=workload, ready=ready),))
 
 

@@ -9,10 +9,10 @@ from kplan.api.core import Container, Pod
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import SYSTEM_TAINTS
-from kplan.diagnosis.sizing import largest_requester
 from kplan.engine import details as d
 from kplan.framework.listers import Listers
 from kplan.reading.files import Step, path_of
+from kplan.remedies.sizing import largest_requester
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import claim_name
 

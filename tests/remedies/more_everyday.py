@@ -1,6 +1,7 @@
 """Further everyday reasons: names that are misspelt, volumes, pools and what nodes are made of."""
 
-from tests.diagnosis.objects import (
+from tests.preemption.scenes import node, pod
+from tests.remedies.objects import (
     HOST,
     ZONE,
     Story,
@@ -18,7 +19,6 @@ from tests.diagnosis.objects import (
     web,
     with_disk,
 )
-from tests.preemption.scenes import node, pod
 
 MASTER = taint("node-role.kubernetes.io/control-plane")
 ARCH = "kubernetes.io/arch"

@@ -9,11 +9,11 @@ import msgspec
 
 from kplan.changes.remedy import Remedy
 from kplan.cluster.workload_pods import QuestionPods, Replay
-from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
+from kplan.remedies.replicas import ALONE, Replicas, replicas_of
 
 MOST_WITH_REMEDIES = 50
 """Remedies are tried for this many of the different pods of a plan that have no node, the first ones."""
@@ -49,10 +49,10 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
         text = _AWAITS_VICTIMS if result.awaits_victims else _HELD_BACK
         return Diagnosis(text.format("/".join(key)))
     # Most questions need no diagnosis, so the modules for it are loaded only here.
-    from kplan.diagnosis.fields import field_of
     from kplan.diagnosis.gather import gather
-    from kplan.diagnosis.remedies import remedies
     from kplan.diagnosis.sentence import sentence
+    from kplan.remedies.fields import field_of
+    from kplan.remedies.ways import remedies
 
     causes = gather(session, result)
     # What helps one pod of a group is no help for the group, whose remedies are tried as a whole.

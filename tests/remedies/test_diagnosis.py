@@ -2,11 +2,11 @@
 
 import pytest
 
-from kplan.diagnosis.diagnosis import MOST_WITH_REMEDIES
-from tests.diagnosis.applying import applied
-from tests.diagnosis.everyday import STORIES
-from tests.diagnosis.objects import KEY, Story
+from kplan.remedies.diagnosis import MOST_WITH_REMEDIES
 from tests.preemption.scenes import node, planner, pod
+from tests.remedies.applying import applied
+from tests.remedies.everyday import STORIES
+from tests.remedies.objects import KEY, Story
 
 STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 

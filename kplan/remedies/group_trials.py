@@ -9,8 +9,6 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.scheduling import PodGroup
-from kplan.diagnosis.node_shapes import NodeShape, added_nodes
-from kplan.diagnosis.trials import budgets_of, without_taints
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
@@ -25,6 +23,8 @@ from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption import preemptors
 from kplan.preemption.default_preemption import units_of
+from kplan.remedies.node_shapes import NodeShape, added_nodes
+from kplan.remedies.trials import budgets_of, without_taints
 from kplan.rules.pod_info import PodInfo
 
 MOST_DECISIONS = 4000

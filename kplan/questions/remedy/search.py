@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, kind_of, new_nodes
 from kplan.changes.values import AddNodes
-from kplan.remedies.candidates import Candidates
-from kplan.remedies.carry_out import Goal, Playing
+from kplan.questions.remedy.candidates import Candidates
+from kplan.questions.remedy.carry_out import Goal, Playing
 
 MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 32, 20_000
 """How many sets are tried at most and at least; between them, MOST_WORK nodes and pods in all."""

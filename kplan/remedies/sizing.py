@@ -14,12 +14,12 @@ from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
 from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
-from kplan.diagnosis import variants
-from kplan.diagnosis.replicas import Replicas
-from kplan.diagnosis.trials import NearMisses, Trials
-from kplan.diagnosis.variants import Requester
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
+from kplan.remedies import variants
+from kplan.remedies.replicas import Replicas
+from kplan.remedies.trials import NearMisses, Trials
+from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
 _FIT = "NodeResourcesFit"

@@ -13,12 +13,16 @@ from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
-from kplan.diagnosis import intended, variants
+from kplan.diagnosis import intended
 from kplan.diagnosis.gather import gather, resources_of
 from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
-from kplan.diagnosis.replicas import ALONE, Replicas
-from kplan.diagnosis.sizing import fewer, low_enough, lower
-from kplan.diagnosis.surroundings import (
+from kplan.engine.matching import first_untolerated_hard_taints
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.remedies import variants
+from kplan.remedies.replicas import ALONE, Replicas
+from kplan.remedies.sizing import fewer, low_enough, lower
+from kplan.remedies.surroundings import (
     add,
     await_nodes,
     await_pods,
@@ -29,10 +33,7 @@ from kplan.diagnosis.surroundings import (
     repair_devices,
     uncordon,
 )
-from kplan.diagnosis.trials import NearMisses, Trials
-from kplan.engine.matching import first_untolerated_hard_taints
-from kplan.framework.cycle import CycleResult
-from kplan.framework.session import Session
+from kplan.remedies.trials import NearMisses, Trials
 from kplan.rules.gates import keeper_of_gate
 from kplan.rules.volumes import claim_name
 

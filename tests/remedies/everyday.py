@@ -1,7 +1,8 @@
 """Small clusters with one pod pending for an everyday reason each."""
 
-from tests.diagnosis.more_everyday import MORE
-from tests.diagnosis.objects import (
+from tests.preemption.scenes import node, pod
+from tests.remedies.more_everyday import MORE
+from tests.remedies.objects import (
     HOST,
     ZONE,
     Story,
@@ -21,7 +22,6 @@ from tests.diagnosis.objects import (
     volume,
     web,
 )
-from tests.preemption.scenes import node, pod
 
 STORIES = (
     Story(

@@ -197,7 +197,7 @@ class Playing:
             if trial.refused:
                 break
         return Played(
-            simulation, base, waiting_of(simulation), trial.moved_to, _disturbed(base, simulation), trial.refused
+            simulation, base, simulation.waiting(), trial.moved_to, _disturbed(base, simulation), trial.refused
         )
 
     def _base_of(self, acts: Changes) -> Base:
@@ -212,21 +212,6 @@ class Playing:
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
         return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]
-
-
-def waiting_of(simulation: Simulation) -> Waiting:
-    """Return the pods that wait for a node, by workload."""
-    waiting: dict[str, set[str]] = {}
-    for row, pod in simulation.pods.items():
-        if not pod.node and not pod.is_terminating:
-            waiting.setdefault(workload_of(simulation, row), set()).add(pod.key)
-    return {workload: frozenset(pods) for workload, pods in waiting.items()}
-
-
-def workload_of(simulation: Simulation, row: int) -> str:
-    """Return KIND/NAMESPACE/NAME of what owns a pod, or the pod's own."""
-    owner = simulation.owner(row)
-    return f"Pod/{simulation.pods[row].key}" if owner is None else owner.workload.key
 
 
 def movable(simulation: Simulation) -> list[ObservedPod]:
@@ -350,14 +335,14 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
         refusal = simulation.disruptions.refusal(pod)
         if refusal:
             return refusal
-        owner, known = workload_of(simulation, pod.row), set(simulation.pods)
+        owner, known = simulation.workload_of(pod), set(simulation.pods)
         n_waiting = sum(not other.node for other in simulation.pods.values())
         simulation.remove(pod, StepEvent.DELETED, f"moved away from {node}")
         simulation.run()
         if sum(not other.node for other in simulation.pods.values()) > n_waiting:
             return f"the pod after {key} finds no node"
         for row in simulation.pods.keys() - known:
-            if workload_of(simulation, row) == owner and simulation.pods[row].node:
+            if simulation.workload_of(simulation.pods[row]) == owner and simulation.pods[row].node:
                 moved_to[key] = simulation.pods[row].node
         if key not in moved_to:
             return f"no pod takes the place of {key}"
@@ -372,7 +357,7 @@ def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
     if not workload.startswith("StatefulSet/"):
         return []
     pods = simulation.pods.values()
-    return [pod for pod in pods if not pod.node and not pod.is_new and workload_of(simulation, pod.row) == workload]
+    return [pod for pod in pods if not pod.node and not pod.is_new and simulation.workload_of(pod) == workload]
 
 
 def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:

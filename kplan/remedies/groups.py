@@ -12,17 +12,17 @@ from kplan.api.core import Pod
 from kplan.api.names import nearest_texts
 from kplan.api.scheduling import PodGroup
 from kplan.changes import remedy as r
-from kplan.diagnosis import variants
-from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
-from kplan.diagnosis.node_shapes import NodeShape, node_shapes
-from kplan.diagnosis.remedies import MOST, SIZES, changed_pods
-from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, least_of, unit_of
-from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
-from kplan.diagnosis.trials import NearMisses, Trials, budgets_of
 from kplan.engine.details import InsufficientResource
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key
 from kplan.framework.session import Session
+from kplan.remedies import variants
+from kplan.remedies.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
+from kplan.remedies.node_shapes import NodeShape, node_shapes
+from kplan.remedies.sizing import in_units, is_within_limit_ranges, largest_requester, least_of, unit_of
+from kplan.remedies.surroundings import cordoned_rows, higher_classes, obstructing
+from kplan.remedies.trials import NearMisses, Trials, budgets_of
+from kplan.remedies.ways import MOST, SIZES, changed_pods
 from kplan.rules.resources import PODS, quantity_text
 
 _FIT = "NodeResourcesFit"

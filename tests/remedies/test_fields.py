@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.diagnosis.everyday import STORIES
-from tests.diagnosis.objects import KEY
 from tests.preemption.scenes import planner
+from tests.remedies.everyday import STORIES
+from tests.remedies.objects import KEY
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FIELDS = {

@@ -19,14 +19,14 @@ from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
-from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
-from kplan.diagnosis.replicas import workload_of
-from kplan.diagnosis.trials import NearMisses, Trials
 from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.remedies.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.remedies.replicas import workload_of
+from kplan.remedies.trials import NearMisses, Trials
 from kplan.rules.nodes import ends_soon, moment_of_snapshot, starting_taints
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
