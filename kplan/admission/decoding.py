@@ -54,7 +54,6 @@ class Field(NamedTuple):
         return len(self.kind) > 1
 
     def inner(self) -> Field:
-        """Return the type of an element of the list or map."""
         return Field(self.outer[1:], self.kind, is_pointer=False, is_always_written=False)
 
 
@@ -362,7 +361,6 @@ def _is_whole(value: Any) -> bool:
 
 
 def _json_kind(value: Any) -> str:
-    """Return Go's name for the JSON type of a value."""
     match value:
         case bool():
             return "bool"

@@ -316,7 +316,6 @@ def default_workload(obj: Object, kind: str) -> Object:
 
 
 def generated_uid(kind: str, namespace: str, name: str) -> str:
-    """Return a uid for an object that does not exist yet."""
     return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
 
@@ -395,12 +394,10 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
 
 
 def is_judged(kind: str) -> bool:
-    """Tell whether objects of a kind are validated, and not only decoded."""
     return kind == "Pod" or kind in _CHECKS
 
 
 def template_of(content: Object, kind: str) -> Object:
-    """Return the pod template in a workload; a pod is one itself."""
     if kind == "Pod":
         return content
     outer: Object = content if kind == "PodTemplate" else content.get("spec", {})

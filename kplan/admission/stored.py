@@ -334,7 +334,6 @@ def _merge(term: Object, labels: dict[str, str]) -> None:
 
 
 def changes_between(before: Any, after: Any, source: str, path: str = "") -> Iterator[FilledField]:
-    """Yield every field that differs, down to the innermost."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*after, *(key for key in before if key not in after)]:
             plain = key.replace("-", "a").isidentifier()
@@ -363,7 +362,6 @@ _COMPUTE = ("cpu", "memory")
 
 
 def qos_class(spec: dict[str, Any]) -> str:
-    """Return ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
     whole = spec.get("resources")
     containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
     parts = [whole] if whole is not None else [container.get("resources", {}) for container in containers]

@@ -191,7 +191,6 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
 
 
 def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
-    """Tell whether a value has the tag of a kind, where a tag distinguishes several kinds."""
     return kind.tag_field is None or value.get(kind.tag_field) == kind.tag
 
 
@@ -293,7 +292,6 @@ _HOW_TO_WRITE: tuple[tuple[type[inspect.Type], str], ...] = (
 
 
 def in_quotes(text: str) -> str:
-    """Return the hint to put quotes around a text that YAML reads as another value."""
     return f'put quotes around it: "{text}"'
 
 

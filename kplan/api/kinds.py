@@ -150,7 +150,6 @@ def type_of(obj: msgspec.Struct) -> Kind:
 
 
 def metadata_of(obj: Any) -> PlainMeta:
-    """Return the metadata of an object; every kind has some."""
     metadata: PlainMeta = obj.metadata
     return metadata
 

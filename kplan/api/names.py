@@ -201,5 +201,4 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
 
 
 def object_name(kind: str, namespace: str, name: str) -> str:
-    """Return the name of an object: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``."""
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"

@@ -264,12 +264,10 @@ def in_cores(quantity: str) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: ``1 node``, ``2 nodes``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def enumerated(names: Sequence[str]) -> str:
-    """Return all names as in a sentence: ``a, b and c``."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 

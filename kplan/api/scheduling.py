@@ -69,7 +69,6 @@ class PodGroupSpec(KubeStruct, frozen=True):
 
     @property
     def is_disrupted_as_a_whole(self) -> bool:
-        """Whether its pods are only evicted together."""
         mode = self.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 

@@ -50,7 +50,6 @@ def seconds(text: str | None) -> float | None:
 
 
 def from_micros(micros: int) -> str:
-    """Return the RFC 3339 text in UTC, with a fraction only where there is one."""
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
 
 

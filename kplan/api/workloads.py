@@ -205,7 +205,6 @@ class ControllerRevision(ApiObject, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it belongs to neither a stateful set nor a daemon set."""
         owner = controller_of(self.metadata)
         return owner is not None and (
             owner.kind not in ("StatefulSet", "DaemonSet") or owner.api_version.partition("/")[0] not in ("apps", "")

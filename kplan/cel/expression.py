@@ -286,7 +286,6 @@ class Pieces:
         return self._read_variable("field", identifier) if identifier.startswith("device.") else None
 
     def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:
-        """Return the node of a domain's map, which is empty for an unknown domain."""
         if kind == "has":
             return _constant(value=True)
         if isinstance(key, str):

@@ -47,8 +47,6 @@ Network = IPv4Interface | IPv6Interface
 
 
 def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
-    """Return a function that tests whether a text can be parsed."""
-
     def test(text: str, *options: Value) -> bool:
         try:
             read(text, *options)

@@ -186,7 +186,6 @@ def _packed(fields: _Fields, number: int) -> Iterator[int]:
 
 
 def encode(root: Node) -> bytes:
-    """Return the ``ParsedExpr`` of a tree in a ``google.protobuf.Any``."""
     return _field(1, b"type.googleapis.com/cel.expr.ParsedExpr") + _field(2, _field(2, _written(root, count(1))))
 
 
@@ -351,6 +350,7 @@ def _compiled(expression: str) -> Any:
 
 
 def evaluate(expression: str, **variables: Value) -> Value:
+    """Return a value in the library's form; an optional becomes a list with one element or none."""
     """Return the value of an expression of kplan's own, which is compiled once.
 
     Raises CelError, CostLimitError if it fails.
@@ -374,7 +374,6 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
 
 
 def _to_cel(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
-    """Return a value in the library's form; an optional becomes a list with one element or none."""
     match value:
         case str():
             return _text_to_cel(value)
@@ -402,7 +401,6 @@ def _text_to_cel(text: str) -> str:
 
 
 def _from_cel(result: Any) -> Value:
-    """Return a value of the library as Python's or kplan's own."""
     kind = result.type().name().partition("<")[0]
     match kind:
         case "BOOL" | "INT" | "UINT" | "DOUBLE" | "STRING":

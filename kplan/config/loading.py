@@ -38,7 +38,6 @@ from kplan.rules.resources import is_extended
 
 
 def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems) -> None:
-    """Record what kube-scheduler refuses outside the profiles."""
     if wire.client_connection.burst < 0:
         hint = "write 0 or more; the default is 100"
         problems.invalid("clientConnection.burst", wire.client_connection.burst, "must be non-negative", hint)

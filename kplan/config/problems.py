@@ -27,7 +27,6 @@ def index(path: str, position: int) -> str:
 
 
 def go_value(value: object) -> str:
-    """Return a value as Kubernetes prints it in a field error, as JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -77,15 +76,12 @@ class Problems:
             self.invalid(path, percentage, "not in valid range [0-100]", hint)
 
     def required(self, path: str, detail: str, hint: str) -> None:
-        """Record a field that is missing or empty."""
         self.add(path, f"Required value: {detail}" if detail else "Required value", hint)
 
     def forbidden(self, path: str, detail: str, hint: str) -> None:
-        """Record a field that must not be set here."""
         self.add(path, f"Forbidden: {detail}", hint)
 
     def duplicate(self, path: str, value: object, hint: str) -> None:
-        """Record an entry that repeats an earlier one."""
         self.add(path, f"Duplicate value: {go_value(value)}", hint)
 
     def unsupported(self, path: str, value: object, supported: Iterable[str], hint: str = "") -> None:

@@ -181,7 +181,6 @@ _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
 
 
 def closest(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """Return the known name most similar to `name`, or an empty string."""
     for candidate in known:
         if candidate.lower() == name.lower():
             return candidate

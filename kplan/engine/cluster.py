@@ -76,7 +76,6 @@ class NodePods:
         pods.pop()
 
     def reorder(self, row: int, pods: Sequence[int]) -> None:
-        """Give the pods of a node another order."""
         self._changing(row)[:] = pods
         self._places.pop(row, None)
 
@@ -395,7 +394,6 @@ class Cluster:
             self._node_pods.append(row, pod)
 
     def reorder(self, row: int, pods: list[int]) -> None:
-        """Give the pods of a node another order, such as the one before pods left and came back."""
         self._node_pods.reorder(row, pods)
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:

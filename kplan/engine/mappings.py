@@ -74,7 +74,6 @@ class Recent(Generic[Kept]):
         return value
 
     def get(self, key: Hashable, build: Callable[[], Kept]) -> Kept:
-        """Return the value of a key, built when it is missing."""
         value = self._values.get(key)
         if value is None:
             value = self._values[key] = build()

@@ -257,7 +257,6 @@ def rows_match_required_affinity(nodes: NodeTable, pod: Pod, rows: RowArray) -> 
 
 
 def is_hard(taint: Taint) -> bool:
-    """Whether a taint excludes pods (NoSchedule, NoExecute) instead of only lowering the node's score."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 

@@ -163,7 +163,6 @@ class NodeTable:
         return changed
 
     def label(self, key: str) -> LabelColumn:
-        """Return the column of a label key, built when first used."""
         column = self._labels.get(key)
         if column is None:
             column = LabelColumn([node.metadata.labels.get(key) for node in self.nodes])

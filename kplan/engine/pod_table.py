@@ -89,7 +89,6 @@ class LabelSets:
         return len(self.sets)
 
     def code(self, labels: Mapping[str, str]) -> int:
-        """Return the code of a set of labels; a new set is added."""
         written = tuple(labels.items())
         code = self._code_as_written.get(written)
         if code is None:
@@ -215,7 +214,6 @@ class PodTable:
         return len(self.infos)
 
     def copy(self) -> PodTable:
-        """Return a copy to which pods can be added; the pods themselves are shared."""
         self.term_codes  # noqa: B018 - computed once for all copies
         copied = PodTable()
         copied.infos = self.infos.copy()

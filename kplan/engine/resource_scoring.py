@@ -255,7 +255,6 @@ class ScoredRequest(msgspec.Struct, frozen=True):
         return self.capacities.is_exact and not self.devices
 
     def as_floats(self, cluster: Cluster, *, unused_scale: int | None = None) -> AllocatedFloats:
-        """Return the allocation on all nodes as float64, of a plain request; see there."""
         everywhere = NodeView(cluster)
         columns = [self._allocated(everywhere, name) for name in self.names]
         return AllocatedFloats(cluster, columns, self.capacities.allocatable, unused_scale)

@@ -31,7 +31,6 @@ EXTENDER_SCALE = 10
 
 
 def filter_by_extenders(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:
-    """Take the nodes that extenders reject out of an outcome."""
     nodes = session.cluster.nodes
     for extender in session.extenders:
         rows = np.flatnonzero(outcome.feasible)

@@ -98,7 +98,6 @@ class FilterOutcome(msgspec.Struct, dict=True):
         return self.rows is None or bool(np.isin(rows, self.rows).all())
 
     def positions(self, rows: RowArray) -> RowArray:
-        """Return where nodes that were filtered stand in `verdicts`."""
         return rows if self.rows is None else np.searchsorted(self.rows, rows)
 
     def absent_rows(self) -> RowArray:
@@ -195,7 +194,6 @@ class FilterOutcome(msgspec.Struct, dict=True):
         return np.flatnonzero(codes == code)
 
     def rows_with_errors(self) -> list[int]:
-        """Return the nodes on which a filter failed, ascending."""
         # Plain loops, because this runs for every pod.
         may_have = any(status.code is Code.ERROR for status in self.overrides.values()) if self.overrides else False
         for _, verdict in self.verdicts:

@@ -202,7 +202,6 @@ class GroupTry(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(group: GroupResult) -> GroupTry:
-        """Return the facts of a cycle."""
         placement = group.placement if group.status.is_success or group.waits else None
         return GroupTry(
             group.status,

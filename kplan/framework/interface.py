@@ -149,11 +149,9 @@ class Nominator:
         return self._row_by_pod.get(pod)
 
     def pods_for(self, row: int) -> tuple[int, ...]:
-        """Return the pods nominated to a node, in the order of their nomination."""
         return tuple(self._pods_by_row.get(row, ()))
 
     def rows(self) -> list[int]:
-        """Return the nodes to which some pod is nominated, ascending."""
         return sorted(self._pods_by_row)
 
 

@@ -36,7 +36,6 @@ def by_name(objects: Iterable[T]) -> dict[str, T]:
 
 
 def by_key(objects: Iterable[T]) -> dict[Key, T]:
-    """Return namespaced objects by (namespace, name)."""
     return {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
 
 
@@ -109,17 +108,14 @@ class Listers:
 
     @cached_property
     def replication_controllers(self) -> dict[Key, ReplicationController]:
-        """Replication controllers by (namespace, name)."""
         return by_key(self.snapshot.replication_controllers)
 
     @cached_property
     def replica_sets(self) -> dict[Key, ReplicaSet]:
-        """Replica sets by (namespace, name)."""
         return by_key(self.snapshot.replica_sets)
 
     @cached_property
     def stateful_sets(self) -> dict[Key, StatefulSet]:
-        """Stateful sets by (namespace, name)."""
         return by_key(self.snapshot.stateful_sets)
 
     @cached_property
@@ -128,7 +124,6 @@ class Listers:
 
     @cached_property
     def persistent_volume_claims(self) -> dict[Key, PersistentVolumeClaim]:
-        """Claims by (namespace, name)."""
         return by_key(self.snapshot.persistent_volume_claims)
 
     @cached_property
@@ -222,7 +217,6 @@ class PodGroups:
         self._n_read = 0  # pods are read when somebody asks: most sessions have no groups
 
     def _read(self) -> None:
-        """Take notice of pods that were added to the cluster since."""
         infos = self._cluster.pods.infos
         for pod in range(self._n_read, len(infos)):
             self._note(pod)

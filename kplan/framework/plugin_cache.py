@@ -8,7 +8,6 @@ computed once for all nodes, and afterwards only for the nodes whose pods change
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -37,7 +36,7 @@ from kplan.framework.interface import (
     Status,
     plugins_with,
 )
-from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.results import PluginError, PreFilterOutcome, ScorePart
 from kplan.rules.pod_info import PodInfo
 
 MAX_ONCE = 64
@@ -45,9 +44,6 @@ MAX_ONCE = 64
 
 MAX_SHAPES = 64
 """How many shapes are cached: a shape costs a few hundred bytes a node."""
-
-MAX_CONSTANTS = 256
-"""How many scores that are the same on all nodes are cached: there are hardly more than plugins."""
 
 _REFRESH_SHARE = 4
 """When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
@@ -65,7 +61,6 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
     per_cycle: Sequence[P] | None = None  #: plugins that run in every cycle; None until `finish`
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     all_states: dict[type, Any] = {}  #: the states of all plugins together
-    _skips: dict[tuple[str, ...], frozenset[str]] = {}
 
     def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
         self.results[name] = result
@@ -76,13 +71,6 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
         self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
-
-    def skipped_with(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the plugins with a cached skip, and some more."""
-        key = tuple(names)
-        if key not in self._skips:
-            self._skips[key] = self.skipped.union(names)
-        return self._skips[key]
 
     def copy(self) -> CachedResults[P, R]:
         return CachedResults(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
@@ -159,7 +147,6 @@ class Scorer(msgspec.Struct, frozen=True):
         return scores if self.normalizer is None else self.normalizer.normalize_score(cycle, scores)
 
     def weighted(self, scores: Int64Array) -> Int64Array:
-        """Return scores as they count in the total."""
         return scores if self.weight == 1 else self.weight * scores
 
 
@@ -191,7 +178,6 @@ class CachedScores(msgspec.Struct):
         )
 
     def add_lasting(self, part: ScorePart) -> None:
-        """Add final scores that do not depend on pods."""
         self.parts.append(part)
         self.lasting = self.lasting + part.weight * part.scores
         self.total += part.weight * part.scores
@@ -203,7 +189,6 @@ class CachedScores(msgspec.Struct):
             self.total += part.weight * value
 
     def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
-        """Add final scores that are computed again where pods change."""
         self.parts.append(part)
         self.total += part.scores if part.weight == 1 else part.weight * part.scores
         self.following.append((plugin, part.scores))
@@ -238,8 +223,6 @@ class CommonEntry(msgspec.Struct):
     passes: BoolArray | None = None
     scores: CachedScores | None = None  #: scores of such plugins, and constant ones; None until they ran
     own_scorers: Sequence[Scorer] = ()  #: the plugins whose scores shapes do not share, once `scores` are known
-    #: skipped plugins -> the filters in their order: with verdicts that shapes share, or to be asked
-    lineups: dict[frozenset[str], list[tuple[FilterPlugin, tuple[str, Verdicts] | None]]] = {}
     single: ShapeEntry | None = None  #: the entry of all shapes that occur once; None until everything above is known
 
     @property
@@ -305,8 +288,6 @@ class PluginCache:
         self._pre_scores = pre_scores
         self.forget()
         self._occurred_once: Recent[bool] = Recent(MAX_ONCE)
-        self._constant_parts: Recent[ScorePart] = Recent(MAX_CONSTANTS)
-        self._everywhere = NodeView(cluster)
 
         extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
@@ -321,7 +302,6 @@ class PluginCache:
         #: plugins that look at node objects alone, and whose results shapes share
         self._lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
         self._with_pre_score = frozenset(plugin.name for plugin in pre_scores)
-        self._filters = filters
         self._common_filters = [plugin for plugin in filters if plugin.name in self._lasting]
         self._own_filters = [
             plugin for plugin in filters if plugin.name not in self._lasting and self._is_cached[plugin.name]
@@ -381,7 +361,7 @@ class PluginCache:
                 cycle.states.clear()
                 return None
             also_skipped.append(plugin.name)
-        outcome = PreFilterOutcome(skipped=cached.skipped_with(also_skipped))
+        outcome = PreFilterOutcome(skipped=cached.skipped.union(also_skipped) if also_skipped else cached.skipped)
         if len(cached.results) > n_cached:
             self._finish(cached)
         return outcome
@@ -411,36 +391,16 @@ class PluginCache:
         if all(result is None or result.skip for result in cached.results.values()):
             cached.finish(self._pre_filters)
 
-    def verdicts_once(
-        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]
-    ) -> tuple[list[tuple[str, Verdicts]], BoolArray]:
-        """Return the verdicts of all filters on all nodes, in order, and which nodes pass; nothing is cached."""
-        passes = common.passes
-        assert passes is not None  # noqa: S101 - a shape occurs once only where everything common is known
-        lineup = common.lineups.get(skipped)
-        if lineup is None:
-            known = common.verdicts
-            lineup = common.lineups[skipped] = [
-                (plugin, (plugin.name, known[plugin.name]) if plugin.name in known else None)
-                for plugin in self._filters
-                if plugin.name not in skipped
-            ]
-        verdicts: list[tuple[str, Verdicts]] = []
-        for plugin, shared in lineup:
-            if shared is not None:
-                verdicts.append(shared)
-                continue
-            verdict = plugin.filter(cycle, self._everywhere)
-            if verdict.reasons:
-                passes = passes & (verdict.bits == 0)
-            verdicts.append((plugin.name, verdict))
-        return verdicts, passes
-
-    def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedVerdicts:
-        """Return the current verdicts over all nodes of the filters that look at one node at a time."""
+    def verdicts(
+        self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]
+    ) -> tuple[Mapping[str, Verdicts], BoolArray]:
+        """Return the known verdicts over all nodes, by plugin, and which nodes pass these filters."""
+        if not entry.keeps_own:
+            assert entry.common.passes is not None  # noqa: S101 - only where everything common is known
+            return entry.common.verdicts, entry.common.passes
         if entry.verdicts is not None:
             entry.verdicts.refresh(cycle, self._cluster)
-            return entry.verdicts
+            return entry.verdicts.by_plugin, entry.verdicts.passes
         everywhere, common = NodeView(self._cluster), entry.common
         if common.passes is None:
             passes = np.ones(len(self._cluster), np.bool_)
@@ -463,7 +423,7 @@ class PluginCache:
             else:
                 lasting = lasting & (verdict.bits == 0)
         entry.verdicts = CachedVerdicts(by_plugin, following, lasting, passes, len(self._cluster.log))
-        return entry.verdicts
+        return by_plugin, passes
 
     def pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
         """Run the PreScore plugins whose result is not cached, and return the plugins whose score is left out."""
@@ -486,7 +446,7 @@ class PluginCache:
                 cached.add(name, result, states)
                 if name in self._is_keyed:
                     entry.common.pre_scores.add(name, result, states)
-        skipped = cached.skipped_with(also_skipped)
+        skipped = cached.skipped.union(also_skipped) if also_skipped else cached.skipped
         if cached.per_cycle is None:
             entry.common.pre_scores.finish(self._pre_scores)
         if cached.per_cycle is None or len(cached.results) > n_cached:
@@ -494,7 +454,10 @@ class PluginCache:
         return skipped
 
     def scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedScores:
-        """Return the current scores over all nodes of the plugins that look at one node at a time."""
+        """Return the known scores over all nodes, of an entry of its own those of all plugins that look at one node."""
+        if not entry.keeps_own:
+            assert entry.common.scores is not None  # noqa: S101 - only where everything common is known
+            return entry.common.scores
         if entry.scores is not None:
             entry.scores.refresh(cycle, self._cluster)
             return entry.scores
@@ -519,49 +482,20 @@ class PluginCache:
             if name in self._lasting:
                 self._add_scores(cycle, shared, scorer, skipped)
             elif name in self._is_keyed and (is_skip_shared or name not in self._with_pre_score):
-                constant = None if is_skip_shared or scorer.constant is None else scorer.constant.constant_score(cycle)
+                constant = None if is_skip_shared else self.constant_part(cycle, scorer)
                 if constant is not None:
-                    shared.add_constant(*self._constant_part(cycle, scorer, constant))
+                    shared.add_constant(*constant)
                 elif not is_skip_shared:
                     own.append(scorer)
             else:
                 own.append(scorer)
         return shared, own
 
-    def scores_once(
-        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str], feasible: NodeView
-    ) -> ScoreOutcome:
-        cached = common.scores
-        assert cached is not None  # noqa: S101 - a shape occurs once only where everything common is known
-        parts = cached.parts.copy()
-        full, over_feasible = cached.lasting, None
-        is_crowd = len(feasible) * 2 > len(self._cluster)
-        for scorer in chain(cached.per_cycle, common.own_scorers):
-            if scorer.name in skipped:
-                continue
-            constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
-            if constant is not None:
-                part, value = self._constant_part(cycle, scorer, constant)
-                full = full + scorer.weight * value if value else full
-                parts.append(part)
-            elif is_crowd and scorer.normalizer is None and scorer.scope is Scope.NODE:
-                scores = scorer.plugin.score(cycle, self._everywhere)
-                parts.append(scorer.part(scores, is_full=True))
-                full = full + scorer.weighted(scores)
-            else:
-                scores = scorer.scores(cycle, feasible, cached.raw.get(scorer.name))
-                parts.append(scorer.part(scores, is_full=False))
-                weighted = scorer.weighted(scores)
-                over_feasible = weighted if over_feasible is None else over_feasible + weighted
-        total = feasible.take(full)
-        rows = feasible.rows if feasible.rows is not None else self._cluster.nodes.all_rows
-        return ScoreOutcome(rows, total if over_feasible is None else total + over_feasible, parts)
-
     def _add_scores(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, skipped: frozenset[str]) -> None:
         name, n_nodes = scorer.name, len(self._cluster)
-        constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
+        constant = self.constant_part(cycle, scorer)
         if constant is not None and name not in skipped:
-            cached.add_constant(*self._constant_part(cycle, scorer, constant))
+            cached.add_constant(*constant)
             return
         if scorer.scope is Scope.CLUSTER or (scorer.normalizer is not None and scorer.scope is Scope.NODE):
             cached.per_cycle.append(scorer)
@@ -574,23 +508,23 @@ class PluginCache:
         elif scorer.normalizer is None:
             cached.add_lasting(scorer.part(raw, is_full=True))
         elif n_nodes and is_uniform(raw):
-            cached.add_constant(*self._constant_part(cycle, scorer, int(raw[0])))
+            cached.add_constant(*self._uniform_part(cycle, scorer, int(raw[0])))
         else:
             cached.raw[name] = raw
             cached.per_cycle.append(scorer)
 
-    def _constant_part(self, cycle: CycleState, scorer: Scorer, raw: int) -> tuple[ScorePart, int]:
+    def constant_part(self, cycle: CycleState, scorer: Scorer) -> tuple[ScorePart, int] | None:
+        """Return scores that are the same on all nodes whatever the cluster contains; None where nodes may differ."""
+        constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
+        return None if constant is None else self._uniform_part(cycle, scorer, constant)
+
+    def _uniform_part(self, cycle: CycleState, scorer: Scorer, raw: int) -> tuple[ScorePart, int]:
         """Return scores that are the same on all nodes, as a read-only view of one element, and that score."""
         value = raw
         if scorer.normalizer is not None:
             value = int(scorer.normalizer.normalize_score(cycle, np.full(1, raw, np.int64))[0])
 
-        shape = (len(self._cluster),)
-        part = self._constant_parts.get(
-            (scorer.name, value),
-            lambda: scorer.part(np.broadcast_to(np.full(1, value, np.int64), shape), is_full=True),
-        )
-        return part, value
+        return scorer.part(np.broadcast_to(np.int64(value), len(self._cluster)), is_full=True), value
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:

@@ -198,7 +198,6 @@ class CycleState:
         return state
 
     def find(self, kind: type[T]) -> T | None:
-        """Return the stored object of a class, or None."""
         return self.states.get(kind)
 
 

@@ -84,11 +84,9 @@ class Framework:
         )
 
     def ignores_pods(self, name: str) -> bool:
-        """Whether a plugin's verdicts are the same whichever pods run on a node."""
         return name in self._pod_blind
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
-        """Return whether a pod may enter the queue; the first plugin that rejects it decides."""
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
@@ -157,17 +155,14 @@ class Framework:
         verdicts : (plugin, verdicts) in order
         passes : bool array of shape (n_nodes,)
         """
-        if not entry.keeps_own:
-            return self._cache.verdicts_once(cycle, entry.common, skipped)
-        cached = self._cache.verdicts(cycle, entry, skipped)
-        passes = cached.passes
+        known, passes = self._cache.verdicts(cycle, entry, skipped)
         verdicts: list[tuple[str, Verdicts]] = []
         everywhere = NodeView(self.cluster)
         for plugin in self.filter_plugins:
             name = plugin.name
             if name in skipped:
                 continue
-            verdict = cached.by_plugin.get(name)
+            verdict = known.get(name)
             if verdict is None:
                 verdict = plugin.filter(cycle, everywhere)
                 passes = passes & (verdict.bits == 0)
@@ -236,11 +231,6 @@ class Framework:
         everywhere = len(rows) == len(self.cluster)
         feasible = NodeView(self.cluster, None if everywhere else rows)
         skipped = self._cache.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
-        if entry is not None and not entry.keeps_own:
-            outcome = self._cache.scores_once(cycle, entry.common, skipped, feasible)
-            if self._out_of_tree:
-                self._check_scores(outcome)
-            return outcome
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
             per_cycle: Sequence[Scorer] = self._cache.scorers
@@ -249,12 +239,19 @@ class Framework:
             cached = self._cache.scores(cycle, entry, skipped)
             outcome = ScoreOutcome(rows, feasible.take(cached.total), cached.parts.copy())
             per_cycle, cached_raw = cached.per_cycle, cached.raw
+            if not entry.keeps_own:
+                per_cycle = [*per_cycle, *entry.common.own_scorers]
         for scorer in per_cycle:
             if scorer.name in skipped:
                 continue
-            scores = scorer.scores(cycle, feasible, cached_raw.get(scorer.name))
-            outcome.parts.append(scorer.part(scores, is_full=False))
-            outcome.total = outcome.total + scorer.weighted(scores)
+            constant = self._cache.constant_part(cycle, scorer)
+            if constant is None:
+                scores = scorer.scores(cycle, feasible, cached_raw.get(scorer.name))
+                outcome.parts.append(scorer.part(scores, is_full=False))
+                outcome.total = outcome.total + scorer.weighted(scores)
+            else:
+                outcome.parts.append(constant[0])
+                outcome.total = outcome.total + scorer.weight * constant[1]
         if self._out_of_tree:
             self._check_scores(outcome)
         return outcome

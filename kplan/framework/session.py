@@ -311,7 +311,6 @@ class Session:
                     self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
 
     def find(self, key: str) -> int | None:
-        """Return the row of the pod NAMESPACE/NAME, or None."""
         return self.pod_ids.get(key)
 
     def add_pod(self, info: PodInfo) -> int:
@@ -349,7 +348,6 @@ class Session:
             framework.forget_shapes()
 
     def set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
-        """Give a node these taints in place of its own."""
         self.cluster.nodes = self.cluster.nodes.with_taints(row, taints)
         for framework in self.frameworks.values():
             framework.forget_shapes()
@@ -437,7 +435,6 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
 
 
 def _add(session: Session, info: PodInfo, rows: RowArray) -> None:
-    """Add a replica for each of some nodes, which may be listed more than once."""
     order = np.argsort(rows, kind="stable")
     of_node = rows[order]
     first = np.searchsorted(of_node, of_node)
@@ -538,7 +535,6 @@ class _Course:
         return has_room
 
     def _run_ahead(self, row: int) -> None:
-        """Add a replica to a node, and to all that have as many ahead, and filter and score these nodes."""
         rows = np.flatnonzero((self._n_ahead == self._n_ahead[row]) & self._has_room_ahead)
         self._session.cluster.add_replicas(self._cycle.pod, rows)
         has_room, scores = self._passes()[rows], self._totals()[rows]

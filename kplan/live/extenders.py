@@ -221,7 +221,6 @@ class Value:
         return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
 
     def entries(self) -> dict[str, Value]:
-        """Return the values of an object by name."""
         fields = self._as(dict, "an object", {})
         return {name: Value(item, self._extender, f"{self._path}.{name}") for name, item in fields.items()}
 
@@ -231,7 +230,6 @@ class Value:
         return fields.get(name) or Value(None, self._extender, f"{self._path}.{name}")
 
     def texts(self) -> dict[str, str]:
-        """Return the strings of an object by name."""
         return {name: value.text() for name, value in self.entries().items()}
 
     def _as(self, kind: type, name: str, zero: Any) -> Any:

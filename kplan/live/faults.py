@@ -109,7 +109,6 @@ def explain(error: HTTPError, server: str, timeout: float | None) -> Unreachable
 
 
 def too_slow(server: str, timeout: float | None) -> UnreachableError:
-    """Return the error for an answer that did not end in time."""
     within = "" if timeout is None else f" within {timeout:g} s"
     return UnreachableError(
         f"no complete answer from {server}{within}",

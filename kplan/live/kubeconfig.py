@@ -117,7 +117,6 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
 
 
 def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
-    """Tell whether the plugin may ask the user."""
     if config.api_version not in _API_VERSIONS:
         known = " or ".join(_API_VERSIONS)
         raise KubeconfigError(f"{name} is of an API version that is not known", hint=f"apiVersion must be {known}")
@@ -244,7 +243,6 @@ class Access(msgspec.Struct, frozen=True):
 
     @property
     def verifies_tls(self) -> bool:
-        """Whether the server's certificate is checked."""
         return bool(self.configuration.verify_ssl)
 
     def open_pool(self, connections: int) -> urllib3.PoolManager:
@@ -526,7 +524,6 @@ def _token_expiry(token: str) -> float | None:
 
 
 def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:
-    """Return the headers that impersonate another user; flags override ``as`` in the kubeconfig."""
     if options.impersonate_user:
         user = AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
     if not user.impersonate:

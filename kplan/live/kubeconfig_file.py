@@ -177,7 +177,6 @@ def _read(path: str) -> _Config:
 
 
 def _in_words(problem: Problem) -> str:
-    """Return a problem as text, without the parser's message, which may quote the line."""
     if problem.line is not None:
         return f"it is not valid at line {problem.line}"
     return f"{problem.json_path}: {problem.message}" if problem.json_path else problem.message

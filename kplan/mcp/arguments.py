@@ -59,7 +59,6 @@ def question_of_call(kind: str, arguments: Mapping[str, Any]) -> Question:
 
 @lru_cache
 def type_of(kind: str) -> inspect.Type:
-    """Return the type of a kind of question."""
     return inspect.type_info(question_type(kind))
 
 
@@ -106,7 +105,6 @@ def _read(value: Any, kind: inspect.Type, path: str, problems: list[Problem]) ->
 
 
 def _manifests(value: str | Mapping[str, Any] | Sequence[Any], path: str, problems: list[Problem]) -> Iterator[Any]:
-    """Yield the objects of manifests; a single one may stand where a list does."""
     if isinstance(value, str | Mapping):
         value = [value]
     for index, item in enumerate(value):
@@ -141,7 +139,6 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 def tools() -> list[Tool]:
-    """Return all tools."""
     return [_tool(name, kind) for name, kind in TOOLS.items()]
 
 
@@ -175,7 +172,6 @@ def _property(field: inspect.Field, about: str) -> dict[str, Any]:
 
 
 def _schema(kind: inspect.Type) -> dict[str, Any]:
-    """Return the schema of a type."""
     if isinstance(kind, inspect.VarTupleType):
         item = kind.item_type
         return dict(_MANIFESTS) if is_manifest(item) else {"type": "array", "items": _schema(item)}
@@ -191,7 +187,6 @@ def _schema(kind: inspect.Type) -> dict[str, Any]:
 
 
 def _question_schema(kinds: list[str]) -> dict[str, Any]:
-    """Return the schema of a question within another one."""
     about = "its kind, and the parameters of the tool of this kind"
     if _IN_TURN in kinds:
         about += f" ({_IN_TURN}: drain_each)"

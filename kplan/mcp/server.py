@@ -59,7 +59,6 @@ def serve(planner: Base, seconds: float) -> None:
 
 
 def server_of(calls: Calls) -> Server[Any]:
-    """Return a server of which each tool is a question to a planner."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
 

@@ -58,7 +58,6 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
 
 
 def refusal(error: Exception) -> Answer:
-    """Return an error as an answer."""
     return Answer(_cut("\n".join(_shortened(visible(line)) for line in lines_of(error))), is_error=True)
 
 

@@ -135,7 +135,6 @@ class NodeAffinity:
         return _PreScoreState((*self._added_terms, *compile_preferred_terms(preferred)))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return the sum of the weights of the matching terms."""
         state = cycle.find(_PreScoreState)
         if state is None:
             # PreScore is disabled in the profile.
@@ -153,7 +152,6 @@ class NodeAffinity:
         return default_normalize_score(scores, reverse=False)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return the preferred terms that a node matches, with their weights."""
         state = cycle.find(_PreScoreState)
         node = cycle.cluster.nodes.nodes[row]
         return [

@@ -152,7 +152,6 @@ def _changed(in_use: BoolArray, delta: PodDelta, uses_port: BoolArray) -> BoolAr
 
 
 def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list[Detail]:
-    """Return the ports that are in use, with the pods that use them."""
     infos = nodes.cluster.pods.infos
     neighbours = [infos[pod] for pod in nodes.pods_at(position)]
     used = [(neighbour.key, Ports(neighbour.host_ports)) for neighbour in neighbours if neighbour.host_ports]

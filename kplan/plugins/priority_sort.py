@@ -29,6 +29,5 @@ class PrioritySort:
         pass
 
     def sort_key(self, pod: PodInfo) -> tuple[int, int]:
-        """Return a key that sorts ascending into queue order."""
         created = pod.pod.metadata.creation_timestamp
         return -pod.priority, _NOT_YET if created is None else to_micros(created)

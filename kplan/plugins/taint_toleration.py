@@ -81,7 +81,6 @@ class TaintToleration:
         return default_normalize_score(scores, reverse=True)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return the untolerated PreferNoSchedule taints of a node, a line each."""
         own = arranged(cycle.pod.pod.spec.tolerations, compares=self._compares)
         return [
             f"taint {taint_text(taint)} is not tolerated"

@@ -209,7 +209,6 @@ class _Sorter:
         return pivot, swaps == 0, swaps == _ALL_SWAPPED
 
     def median(self, a: int, b: int, c: int) -> tuple[int, int]:
-        """Return the position of the median of three, and the number of swaps to find it."""
         swaps = 0
         if self.less(b, a):
             a, b, swaps = b, a, swaps + 1

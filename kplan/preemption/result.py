@@ -60,7 +60,6 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
 
     @staticmethod
     def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
-        """Return the candidates among some nodes: those that have victims."""
         counted: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(violating)))
         violations: Int64Array = counted[bounds[1:]] - counted[bounds[:-1]]
         is_candidate = np.diff(bounds) > 0
@@ -227,7 +226,6 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
         return {self.names[row]: _as_reported(status) for row, status in statuses if status is not None}
 
     def victim_budgets(self, pod: int) -> list[str]:
-        """Return the budgets (NAMESPACE/NAME) that count a victim."""
         assert self.candidates is not None  # noqa: S101 - without candidates there is no victim
         return self.budgets.covering(self.candidates.table, pod)
 

@@ -111,7 +111,6 @@ def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
 
 
 def _option_names(parameter: Any) -> Iterator[str]:
-    """Yield the kinds of objects that a value names, by its option or placeholder."""
     yield from (kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts)
     yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
 
@@ -237,7 +236,6 @@ def _bash_case(command: CommandWords) -> str:
 
 
 def _bash_arguments(command: CommandWords) -> str:
-    """Return the completion of a command's arguments: names and files, or only its choices."""
     case = f'        "{" ".join(("kplan", *command.path))}")'
     if command.names:
         return f"{case} _kplan_names {' '.join(command.names)} ;;"
@@ -473,7 +471,6 @@ def _completions(program: Any, before: Sequence[str], current: str) -> tuple[lis
 
 
 def _values(option: OptionWords, before: Sequence[str], current: str) -> list[tuple[str, str]]:
-    """Return the values of an option; those before the last comma of a list stay, and are not offered again."""
     words = (*option.choices, *_names(option.objects, before))
     *first, _ = current.split(",") if option.takes_list else ("",)
     return [(",".join((*first, word)), "") for word in words if word not in first]
@@ -487,7 +484,6 @@ def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
 
 
 def _value(names: Sequence[str], before: Sequence[str]) -> str:
-    """Return the value of an option on the command line; empty without it."""
     value = ""
     for option, following in pairwise(before):
         value = following if option in names else value

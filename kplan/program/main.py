@@ -49,7 +49,6 @@ def command(name: str, home: str, short_help: str = "") -> Entry:
 
 
 def group(home: str, short_help: str) -> Entry:
-    """Return the entry of a group of commands, as `command`; `home` is ``module:app``."""
     return Entry(lambda: typer.main.get_command(_load(home)), short_help)
 
 
@@ -68,7 +67,6 @@ class Program(KplanGroup):
         self.commands = _OnDemand({name: entry.load for name, entry in self.entries.items()})
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as Typer calls it
-        """Return the names of all commands."""
         return list(self.commands)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

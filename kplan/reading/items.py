@@ -173,7 +173,6 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.number
 
     def is_at(self, other: Item) -> bool:
-        """Return whether another object is at the same place of the same file."""
         return (self.path, self.document, self.json_path) == (other.path, other.document, other.json_path)
 
     def decode(self, target: type[S]) -> S:
@@ -195,14 +194,12 @@ class Item(msgspec.Struct, frozen=True):
         return value
 
     def source(self, path: str = "$.metadata.name") -> Source:
-        """Return file, document and line of a path in the object."""
         return Source(self.path, self.document, self.line_of(path))
 
     def line_of(self, path: str) -> int:
         return self.origin.lines.of(self.json_path + path.removeprefix("$"))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the duplicate keys in the object, with their paths in it."""
         return tuple(
             Duplicate("$" + duplicate.path[len(self.json_path) :], duplicate.line)
             for duplicate in self.origin.duplicates_below(self.json_path)
@@ -224,7 +221,6 @@ class Run(msgspec.Struct, frozen=True):
     contents: list[msgspec.Raw]
 
     def path(self, index: int) -> str:
-        """Return the path of an object in the document, by its index in `contents`."""
         return f"{self.json_path}[{self.first + index}]"
 
     def items(self) -> Iterator[Item]:

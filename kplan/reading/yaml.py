@@ -56,7 +56,6 @@ class YamlLines:
         return make, (self._text, self._line, self._content_line)
 
     def of(self, path: str) -> int:
-        """Return the line of the key or list element that the path leads to."""
         steps = steps_of(path)
         if self._repeats_keys:
             self._read_all()
@@ -76,7 +75,6 @@ class YamlLines:
             pass
 
     def _read(self) -> Iterator[tuple[Step, ...]]:
-        """Note the lines of all paths, and the texts of scalars; yield each path whose line is known from now on."""
         walk, key = _Walk(), None
         # A JSON document need not be valid YAML; then only the lines up to the error are known.
         with suppress(yaml.YAMLError):
@@ -316,7 +314,6 @@ class YamlDocument(Document):
         return YamlLines(text, origin.line, self.line, repeats_keys=bool(origin.repeated))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the duplicate keys of mappings, in reading order."""
         return tuple(Duplicate(path_of(steps), line) for steps, line in self._origin.repeated)
 
 

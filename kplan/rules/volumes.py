@@ -40,7 +40,6 @@ STORAGE_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "na
 
 
 def quoted(text: str) -> str:
-    """Return a name in quotes, as Go's ``%q`` writes it."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -208,7 +208,6 @@ def time_problems(obj: msgspec.Struct) -> list[Problem]:
 
 @lru_cache(maxsize=1 << 12)
 def is_time(text: str) -> bool:
-    """Tell whether a text is a time as the API server writes it."""
     try:
         micros = to_micros(text)
         if not text.endswith("Z"):
@@ -320,7 +319,6 @@ def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
 
 
 def reference_warnings(snapshot: Snapshot) -> list[Warning]:
-    """Return what is inconsistent in a cluster, and how kplan treats it."""
     return [*_unknown_nodes(snapshot), *_roomless_nodes(snapshot.nodes)]
 
 
@@ -424,7 +422,6 @@ class SnapshotBuilder:
         return True
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
-        """Add an object; with `completes`, the defaults of an API server are filled in."""
         if isinstance(obj, ControllerRevision) and obj.is_foreign:
             return
         wrong = [*self._quantities.problems(obj), *time_problems(obj), *node_pool_problems(obj)]

@@ -107,7 +107,6 @@ def _is_ready(node: core.Node) -> bool:
 
 
 def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Return all findings: warnings of loading, dangling references, odd values, skipped kinds."""
     findings = [Finding(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
     for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets, _unread_kinds):
         findings.extend(check(snapshot))

@@ -254,7 +254,6 @@ class SnapshotDocument(KubeStruct, frozen=True):
 
 
 def to_document(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the file's content, with objects as structs, for msgspec's JSON encoder."""
     metadata = SnapshotMetadata(
         source=(LIVE if snapshot.from_server and not snapshot.source.startswith(LIVE) else "") + snapshot.source,
         server_version=snapshot.server_version,
@@ -282,7 +281,6 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def to_bytes(snapshot: Snapshot) -> bytes:
-    """Return the file as JSON in UTF-8."""
     return msgspec.json.encode(to_document(snapshot)) + b"\n"
 
 
@@ -293,7 +291,6 @@ def field_name(kind: Kind) -> str:
 
 
 def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
-    """Return the kinds that could not be read when the snapshot was taken."""
     return tuple(MissingKind(e.resource, e.reason, e.blinds, e.namespaces or UNSET) for e in metadata.missing)
 
 

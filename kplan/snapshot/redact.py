@@ -184,7 +184,6 @@ def _alternatives(type_info: inspect.Type) -> tuple[inspect.Type, ...]:
 
 
 def _is_text(type_info: inspect.Type) -> bool:
-    """Tell whether a type holds text; one that may also be a number holds a quantity."""
     kinds = _alternatives(type_info)
     is_quantity = any(isinstance(kind, inspect.IntType | inspect.FloatType) for kind in kinds)
     return not is_quantity and any(isinstance(kind, inspect.StrType) for kind in kinds)

@@ -191,7 +191,6 @@ class Words:
         return self._pseudonyms.of("Node" if kind in ("CSINode", "Lease") else kind, name)
 
     def note_comparison(self, key: str) -> None:
-        """Record that a selector compares values of this label as numbers."""
         self._compared_keys.add(key)
 
     def note_node_labels(self, keys: Iterable[str]) -> None:
@@ -316,12 +315,10 @@ def _container_or_any(words: Words, value: Any) -> Any:
 
 
 def _drop(_words: Words, value: Any) -> Any:
-    """Return nothing: for free text and addresses of machines that scheduling does not read."""
     return "" if isinstance(value, str) else type(value)()
 
 
 def _address(_words: Words, address: str) -> str:
-    """Return the address of a service that has none on purpose; others are removed."""
     return address if address == HEADLESS else ""
 
 

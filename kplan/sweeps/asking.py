@@ -134,7 +134,6 @@ def _ask_one_by_one(planner: B, questions: Sequence[Question[B, T]], n_workers: 
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -127,12 +127,10 @@ _COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 
 
 def field_problem(item: Item, error: FieldError, path: str) -> Problem:
-    """Return a validation error of the API server as a problem in the manifest's file."""
     return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
 
 
 def fault_hint(fault: Fault, kind: str) -> str:
-    """Return a hint about a field that does not decode."""
     if fault.is_strict:
         return "leave it out, or pass over such fields with --validate ignore"
     if fault.is_quantity:
@@ -158,7 +156,6 @@ def _explain(kind: str, path: str) -> str:
 
 
 def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
-    """Yield a problem for each amount of a pod's spec above the largest int64, for cpu in thousandths."""
     amounts_at = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group, [])):
@@ -305,7 +302,6 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
         return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
 
     def uncountable(self) -> Iterator[Problem]:
-        """Yield a problem for each resource amount that overflows int64."""
         yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${self.template_path}.spec"))
 
 
@@ -455,7 +451,6 @@ def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]
 
 
 def not_placed(item: Item, templates: list[PodTemplateAt]) -> InputWarning:
-    """Return the warning about an object whose pods are not placed, since its kind is not known."""
     number = sum(template.replicas for template in templates)
     paths = ", ".join(path_of(template.path).removeprefix("$.") for template in templates[:3])
     pods = "1 pod" if number == 1 else f"{number} pods"

@@ -370,7 +370,6 @@ def _owner(obj: Any) -> OwnerReference:
 
 
 def _warnings(obj: Any, kind: str, snapshot: Snapshot, replicas: int | None, number: int) -> Iterator[tuple[str, str]]:
-    """Yield code and message of each warning about an object, which is of `kind` in the manifest."""
     metadata = obj.metadata
     existing = snapshot.pod_by_key.get(metadata.key)
     if isinstance(obj, Pod) and replicas is None and existing is not None:

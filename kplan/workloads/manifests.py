@@ -328,7 +328,6 @@ def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
 
 
 def job_of_run(cron_job: Object, name: str) -> Object:
-    """Return the job of one run, as the cron job controller creates it."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}
     spec = copy.deepcopy(template["spec"])
@@ -445,7 +444,6 @@ MAKES_PODS_LATER: Mapping[str, str] = {
 
 
 def not_started(kind: str, namespace: str, name: str) -> InputWarning:
-    """Return the warning that an object creates no pods when it is applied."""
     return InputWarning("NotStarted", object_name(kind, namespace, name), MAKES_PODS_LATER[kind])
 
 

@@ -220,7 +220,6 @@ def _is_directory(source: str | Path) -> bool:
 
 
 def _is_overlay(kustomization: Path) -> bool:
-    """Tell whether a kustomization builds on another directory, so that files beside it are patches of that."""
     try:
         with kustomization.open("rb") as stream:
             return re.search(_ELSEWHERE, stream.read(_HEAD)) is not None

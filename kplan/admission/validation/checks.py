@@ -157,7 +157,6 @@ _GROUPS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def below(path: str, key: str) -> str:
-    """Return the path of a field; that of a whole object is empty."""
     return f"{path}.{key}" if path else key
 
 
@@ -194,13 +193,11 @@ def field(keys: str, *checks: Check, absent: Any = _LEFT_OUT, called: str = "") 
 
 
 def filled(keys: str, *checks: Check, called: str = "") -> Check:
-    """Return the checks of fields that may be absent or empty."""
     inner = rules(*checks)
     return field(keys, lambda value, path: inner(value, path) if value else (), called=called)
 
 
 def needed(keys: str, *checks: Check, words: str = "") -> Check:
-    """Return the checks of fields that may be neither absent nor empty."""
     inner = rules(*checks)
     return field(keys, lambda value, path: inner(value, path) if value else [required(path, words)], absent=None)
 
@@ -213,7 +210,6 @@ def present(keys: str, *checks: Check, words: str = "") -> Check:
 
 
 def enum(key: str, *allowed: str) -> Check:
-    """Return the check of a required field with one of several values."""
     return field(key, stated(*allowed), absent="")
 
 
@@ -250,7 +246,6 @@ def between(low: int, high: int) -> Check:
 
 
 def inclusive(low: int, high: int) -> str:
-    """Return the message about a number out of range."""
     return f"must be between {low} and {high}, inclusive"
 
 
@@ -353,7 +348,6 @@ def percent(value: str) -> list[str]:
 
 
 def header_name(value: str) -> list[str]:
-    """Return what is wrong with the name of an HTTP header."""
     if re.fullmatch(_HEADER, value):
         return []
     message = "a valid HTTP header must consist of alphanumeric characters or '-'"
@@ -381,7 +375,6 @@ def config_key(value: str) -> list[str]:
 
 
 def subdomain_with_underscore(value: str) -> list[str]:
-    """Return what is wrong with a DNS subdomain that may have underscores."""
     problems = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
     if not re.fullmatch(_UNDERSCORE_SUBDOMAIN, value):
         message = (
@@ -458,8 +451,6 @@ Names = Callable[[str], Sequence[str]]
 
 
 def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_namespaced: bool = True) -> Check:
-    """Return the check of the metadata of new objects whose names must be such."""
-
     def prefix(text: str, path: str) -> Errors:
         return [invalid(path, text, problem) for problem in names(as_prefix(text))] if checks_prefix else []
 
@@ -563,7 +554,6 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool | 
 
 
 def shown_selector(selector: Object) -> GoStruct:
-    """Return a label selector as messages show it."""
     shown = GoStruct({"matchLabels": selector["matchLabels"]} if selector.get("matchLabels") else {})
     if selector.get("matchExpressions"):
         shown["matchExpressions"] = [_shown_expression(expression) for expression in selector["matchExpressions"]]
@@ -576,7 +566,6 @@ def _shown_expression(expression: Object) -> GoStruct:
 
 
 def operator_errors(expression: Object, path: str, *, numeric: bool = False) -> Errors:
-    """Return what is wrong with a selector's operator and the number of its values."""
     values: list[Any] = expression.get("values", [])
     match expression.get("operator", ""):
         case "In" | "NotIn":

@@ -73,8 +73,6 @@ _SEVERAL = "may not have more than one field specified at a time"
 
 
 def field_selector(*fields: str) -> Check:
-    """Return the check of a reference to one of these fields of the pod."""
-
     def check(source: Object, path: str) -> Errors:
         version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
         subscripted = _SUBSCRIPT.fullmatch(label)
@@ -99,7 +97,6 @@ def _conversion_problem(version: str, label: str, subscripted: str | None) -> st
 
 
 def resource_selector_errors(source: Object, path: str, *, in_volume: bool = True) -> Errors:
-    """Return what is wrong with a reference to a container's request or limit."""
     name, divisor = source.get("resource", ""), source.get("divisor", "0")
     if in_volume and not source.get("containerName"):
         yield required(f"{path}.containerName")

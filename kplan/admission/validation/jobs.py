@@ -113,7 +113,6 @@ def parse_schedule(schedule: str) -> Schedule | None:
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return what is wrong with a schedule; "" where nothing is."""
     try:
         _read(schedule)
     except _Unreadable as error:

@@ -75,7 +75,6 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
 
 
 def os_errors(spec: Object, path: str) -> Errors:
-    """Return the fields that the operating system of a pod does not allow."""
     name = spec.get("os", {}).get("name", "")
     if "os" not in spec:
         return

@@ -126,7 +126,6 @@ def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
 
 
 def _stays_dual(old: Object, new: Object) -> bool:
-    """Tell whether a service goes on to prefer two families, and keeps what it got."""
     is_same = all((old.get(key) or []) == (new.get(key) or []) for key in ("type", "clusterIPs", "ipFamilies"))
     is_same &= bool(old.get("clusterIP", "") == new.get("clusterIP", ""))
     return is_same and {new.get("ipFamilyPolicy"), old.get("ipFamilyPolicy", PREFER_DUAL)} == {PREFER_DUAL}

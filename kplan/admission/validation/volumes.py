@@ -331,7 +331,6 @@ _default_mode = field("defaultMode", file_mode)
 
 
 def _files(name: str) -> Check:
-    """Return the check of a secret or config map, whose name is in the field `name`."""
     return rules(needed(name), _default_mode, items("items", _key_to_path_errors))
 
 

@@ -46,14 +46,12 @@ _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re
 
 @lru_cache(maxsize=1)
 def releases() -> tuple[Release, ...]:
-    """Return every release, the oldest first."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(module.name)]
     modules: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
     return tuple(sorted(modules, key=lambda release: release.number))
 
 
 def known_minors() -> tuple[str, ...]:
-    """Return the known minors, such as ``1.36``, the oldest first."""
     return tuple(release.minor for release in releases())
 
 

@@ -156,7 +156,6 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
         return structs.replace(self, stands_for=minor)
 
     def at_patch(self, patch: int | None) -> Release:
-        """Return this minor as it was at a patch release."""
         texts, rules = self.texts, self.rules
         for change in self.patches:
             if patch is not None and patch < change.before:

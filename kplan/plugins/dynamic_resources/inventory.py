@@ -87,7 +87,6 @@ class DeviceInfo:
         self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
 
     def as_unshared(self) -> DeviceInfo:
-        """Return the device as one that claims cannot share."""
         alone = replace(self.device, allow_multiple_allocations=None)
         return DeviceInfo(alone, self.slice, self.index, lists=self._lists)
 
@@ -139,7 +138,6 @@ class DeviceInfo:
         return ABSENT if capacity is None else parse(capacity.value)
 
     def cel_domains(self, field: str) -> dict[str, dict[str, object]]:
-        """Return all attributes or capacities for selectors, by domain and name."""
         domains: dict[str, dict[str, object]] = {}
         if field == "device.attributes":
             values = {

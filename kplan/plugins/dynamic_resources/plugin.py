@@ -435,7 +435,6 @@ class DynamicResources:
         return 0 if state is not None and state.is_empty and not cycle.pod.pod.spec.resource_claims else None
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return scores by the ranks of the alternatives that requests get on each node."""
         state = cycle.find(ClaimState)
         if state is None:
             raise PluginError.in_score(self.name, NO_STATE)

@@ -274,7 +274,6 @@ class ClaimTracker:
                 self._reserved[consumer.uid].add(key)
 
     def changed(self) -> Iterator[ResourceClaim]:
-        """Yield the claims that changed since the start of the plan, and the new ones."""
         return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
 
     def unnamed(self) -> frozenset[str]:

@@ -80,7 +80,6 @@ class RequestSpec(msgspec.Struct, frozen=True):
 
     @property
     def wants_all(self) -> bool:
-        """Whether the request is for all matching devices instead of a number of them."""
         return self.mode == MODE_ALL
 
 

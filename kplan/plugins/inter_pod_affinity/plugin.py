@@ -240,7 +240,6 @@ def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
 
 
 def _over(bits: BitArray | None, fails: BoolArray, bit: int) -> BitArray:
-    """Return verdicts with a rule that comes before those that they contain."""
     own: BitArray = fails.view(np.uint8) * np.uint8(bit)
     return own if bits is None else np.where(fails, own, bits)
 
@@ -343,7 +342,6 @@ def _scaled(above: Int64Array, spread: int) -> Int64Array:
 
 
 def score_lines(state: ScoreState, cluster: Cluster, row: int) -> list[str]:
-    """Return the score of each topology domain of a node, a line each."""
     lines = []
     for topology_key, scores in state.per_domain.items():
         column = cluster.nodes.label(topology_key)

@@ -347,7 +347,6 @@ class SpreadGroups:
                 self._rate(group)
 
     def place(self, row: int) -> None:
-        """Count a replica on a node, which may change the node's group."""
         for counts in self._counts:
             counts.place(row)
         group, moved = self.group_of[row], self._group(row)
@@ -365,7 +364,6 @@ class SpreadGroups:
                     self._rate(other)
 
     def scores(self) -> list[tuple[int, int]]:
-        """Return each group that has feasible nodes, and their normalized score."""
         raw = self._raw
         top = max(raw.values(), default=0)
         if top <= 0:

@@ -521,7 +521,6 @@ class AssumedVolumes:
         return next((volumes.volumes[index] for index in volumes.promised_to(claim)), None)
 
     def provision(self, claim: PersistentVolumeClaim, reach: BoolArray) -> None:
-        """Note that a claim has a new volume, and which nodes reach it."""
         self._reach.setdefault(identity_of(claim), reach)
 
     def reach(self, claim: PersistentVolumeClaim) -> BoolArray | None:

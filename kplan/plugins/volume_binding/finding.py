@@ -233,7 +233,6 @@ class BindingDetails:
         return details
 
     def missing_volumes(self) -> list[Detail]:
-        """Return the claims that are bound to volumes that do not exist."""
         known = self._finder.listers.persistent_volumes
         return [
             LostVolume(claim=claim.metadata.key, volume=claim.spec.volume_name)
