@@ -29,7 +29,7 @@ from kplan.cluster.base import Base
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
-from kplan.framework.cycle import schedule_member
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.remedies.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.snapshot.model import Snapshot
@@ -122,7 +122,7 @@ def fit_alone(session: Session, templates: Sequence[Template], fit: Fit, limit: 
 def _takes_any(session: Session, template: Template) -> bool:
     """Tell whether a node takes any pod of a group on its own; else no number of such nodes helps the group."""
     return any(
-        schedule_member(session, session.cluster.add_pod(info), looks_for_victims=False).row is not None
+        schedule_pod(session, session.cluster.add_pod(info), is_member=True, looks_for_victims=False).row is not None
         for info in {info.shape: info for info in template.replicas}.values()
     )
 

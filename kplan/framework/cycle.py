@@ -21,7 +21,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.interface import CycleState, ExtenderError, PostFilterResult
 from kplan.framework.plugin_cache import ShapeEntry
-from kplan.framework.results import Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
+from kplan.framework.results import SUCCESS, Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session, first_up, num_feasible_nodes_to_find
 from kplan.rules.pod_info import PodInfo
@@ -151,7 +151,14 @@ class CycleResult(msgspec.Struct, eq=False):
     n_feasible: int = 0  #: on how many nodes the pod fits
 
 
-def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) -> CycleResult:
+def schedule_pod(
+    session: Session,
+    pod: int,
+    *,
+    looks_for_victims: bool = True,
+    is_member: bool = False,
+    among: BoolArray | None = None,
+) -> CycleResult:
     """Run one pending pod's scheduling cycle, up to Permit.
 
     Nothing changes but what Reserve plugins reserve once a node is chosen: the caller binds the pod.
@@ -159,38 +166,8 @@ def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) 
     Parameters
     ----------
     looks_for_victims : run PostFilter when no node fits the pod
-    """
-    info = session.cluster.pods.infos[pod]
-    framework = session.framework_for(info)
-    error = session.refused.get(pod) or _error_before(info, framework)
-    if error or framework is None:
-        return CycleResult(pod, Outcome.ERROR, error, framework=framework, session=session)
-    gate = framework.run_pre_enqueue(info)
-    if not gate.is_success:
-        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session, gate=gate.plugin)
-    if not len(session.cluster):
-        return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
-    cycle = CycleState(info, pod, session.cluster)
-    result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle, session=session)
-    try:
-        row = _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims)
-        if row is not None:
-            _reserve(framework, cycle, result, row)
-    except PluginError as failure:
-        result.outcome, result.message = Outcome.ERROR, str(failure)
-    return result
-
-
-def schedule_member(
-    session: Session, pod: int, *, among: BoolArray | None = None, looks_for_victims: bool = True
-) -> CycleResult:
-    """Run a pod's scheduling cycle within that of its group, up to Reserve; it is not asked for the queue again.
-
-    A scheduled pod is reserved on its node. A pod that preempts others is unschedulable, and reserved on the node that
-    PostFilter nominates.
-
-    Parameters
-    ----------
+    is_member : within the cycle of the pod's group, which ends with Reserve: the pod is in the queue already, and
+        whoever runs the group's cycle asks for the permit
     among : bool array of shape (n_nodes,), the only nodes to look at; None for all
     """
     info = session.cluster.pods.infos[pod]
@@ -198,6 +175,9 @@ def schedule_member(
     error = session.refused.get(pod) or _error_before(info, framework)
     if error or framework is None:
         return CycleResult(pod, Outcome.ERROR, error, framework=framework, session=session)
+    gate = SUCCESS if is_member else framework.run_pre_enqueue(info)
+    if not gate.is_success:
+        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session, gate=gate.plugin)
     if not len(session.cluster):
         return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
     cycle = CycleState(info, pod, session.cluster)
@@ -206,6 +186,10 @@ def schedule_member(
         row = _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims, among=among)
         if row is not None:
             status = framework.run_reserve(cycle, row)
+            if status.is_success and not is_member:
+                status = framework.run_permit(cycle, row)
+                if not status.is_success:
+                    framework.run_unreserve(cycle, row)
             if status.is_success:
                 result.outcome, result.row = Outcome.SCHEDULED, row
             else:
@@ -274,7 +258,12 @@ def _run_cycle(
     start = session.sampling.start_index
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
     result.filter = outcome
-    feasible = _feasible_rows(outcome, session.cluster.nodes.all_rows)
+    if outcome.rows is not None:
+        feasible = outcome.rows[outcome.feasible[outcome.rows]]
+    elif np.count_nonzero(outcome.feasible) == outcome.n_nodes:
+        feasible = session.cluster.nodes.all_rows
+    else:
+        feasible = outcome.feasible.nonzero()[0]
     result.n_feasible = len(feasible)
     if len(feasible) == 0:
         if looks_for_victims and framework.post_filter_plugins:
@@ -289,12 +278,6 @@ def _run_cycle(
         total = result.scores.total
         result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
     return _choose(session, result, outcome, start)
-
-
-def _feasible_rows(outcome: FilterOutcome, all_rows: RowArray) -> RowArray:
-    if outcome.rows is not None:
-        return outcome.rows[outcome.feasible[outcome.rows]]
-    return all_rows if np.count_nonzero(outcome.feasible) == outcome.n_nodes else outcome.feasible.nonzero()[0]
 
 
 def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
@@ -312,18 +295,6 @@ def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start
     nodes = session.cluster.nodes
     begin = start if outcome.rows is None else 0
     return first_up(ties, outcome.feasible, nodes.zone_order, nodes.zone_places, begin)
-
-
-def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: int) -> None:
-    status = framework.run_reserve(cycle, row)
-    if status.is_success:
-        status = framework.run_permit(cycle, row)
-        if not status.is_success:
-            framework.run_unreserve(cycle, row)
-    if status.is_success:
-        result.outcome, result.row = Outcome.SCHEDULED, row
-    else:
-        _turn_down(result, status)
 
 
 def _turn_down(result: CycleResult, status: Status) -> None:

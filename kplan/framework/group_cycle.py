@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kplan.config.args import NodeResourcesFitArgs, ResourceSpec
 from kplan.engine.arrays import BoolArray
-from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_member
+from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
 from kplan.framework.diagnosis import reserve_error
 from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle, Key
@@ -266,7 +266,7 @@ def _seen_again(session: Session, member: Member, among: BoolArray | None) -> Cy
     """Return the decision about a member in the present state of the cluster, reserved on the node it was given."""
     random, session.random = session.random, None  # the draw among equal nodes was made before
     session.sampling.start_index = member.start
-    result = schedule_member(session, member.pod, among=among, looks_for_victims=False)
+    result = schedule_pod(session, member.pod, is_member=True, among=among, looks_for_victims=False)
     session.random = random
     result.post_filter = member.result.post_filter
     if result.framework is None or result.cycle is None or result.row == member.row:
@@ -414,7 +414,7 @@ def _try_members(
 
 def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: BoolArray | None) -> Member:
     start = session.sampling.start_index
-    result = schedule_member(session, pod, among=among, looks_for_victims=looks_for_victims)
+    result = schedule_pod(session, pod, is_member=True, among=among, looks_for_victims=looks_for_victims)
     framework, cycle, post_filter = result.framework, result.cycle, result.post_filter
     row = result.row
     member = Member(pod, result, start=start)

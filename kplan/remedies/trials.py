@@ -18,7 +18,7 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.details import Detail
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Verdicts
-from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod
+from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import WORKLOAD_GATE, Listers, group_of
 from kplan.framework.results import Outcome
@@ -214,9 +214,8 @@ def budgets_of(session: Session) -> Budgets:
 
 def _schedule(session: Session, row: int, *, looks_for_victims: bool) -> CycleResult:
     """Schedule a pod; one of a group as in its group's cycle, in which it does not wait for the others."""
-    if session.config.release.is_on(WORKLOAD_GATE) and group_of(session.cluster.pods.infos[row]) is not None:
-        return schedule_member(session, row, looks_for_victims=looks_for_victims)
-    return schedule_pod(session, row, looks_for_victims=looks_for_victims)
+    is_member = session.config.release.is_on(WORKLOAD_GATE) and group_of(session.cluster.pods.infos[row]) is not None
+    return schedule_pod(session, row, looks_for_victims=looks_for_victims, is_member=is_member)
 
 
 def _as_placed(cluster: Cluster, known: Cluster) -> None:
