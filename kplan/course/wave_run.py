@@ -72,15 +72,16 @@ def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:
     arrives twice.
     """
     session = base.fork()
-    pending = base.pending().rows
+    infos = session.cluster.pods.infos
+    pending = sorted(base.pending().rows, key=lambda row: (infos[row].pod.metadata.creation_timestamp or "~", row))
     if waves is None:
-        waves = [[session.cluster.pods.infos[row].key for row in pending]]
+        waves = [[infos[row].key for row in pending]]
     resolved = [[_arriving(session, name) for name in wave] for wave in waves]
     flat = [arriving for wave in resolved for arriving in wave]
     rows = [arriving for arriving in flat if isinstance(arriving, int)]
     if len(set(rows)) < len(rows):
         twice = next(row for index, row in enumerate(rows) if row in rows[:index])
-        raise UsageError(f"pod {session.cluster.pods.infos[twice].key} arrives twice", hint="name it in one wave only")
+        raise UsageError(f"pod {infos[twice].key} arrives twice", hint="name it in one wave only")
     for row in rows:
         session.nominator.drop(row)
     later = set(rows)

@@ -109,6 +109,27 @@ def test_a_plan_ends_as_the_queue_does() -> None:
     assert placed == {f"default/{one['pod']['name']}" for one in ends if one["outcome"] == "Scheduled"}
 
 
+def test_a_gang_is_tried_again_beginning_with_the_member_that_was_turned_down() -> None:
+    members = [member("big", "3", of="gang"), member("b", "2", of="gang"), member("c", "2", of="gang")]
+    objects = [node("a", cpu="4"), group("gang", 2), *members]
+
+    report = planner(*objects).plan_queue().report()
+    ends = planner(*objects).run_queue().to_dict()["pods"]
+
+    placed = {change.pod for change in report.changes if change.to_node}
+    assert placed == {"default/b", "default/c"}
+    assert placed == {f"default/{one['pod']['name']}" for one in ends if one["outcome"] == "Scheduled"}
+
+
+def test_everybody_has_a_turn_before_the_queue_rests() -> None:
+    large = [pod(f"large-{index:02}", "9") for index in range(20)]
+    last = pod("small", "1", priority=-1)
+
+    ends = planner(node("a", cpu="4"), *large, last).run_queue().to_dict()["pods"]
+
+    assert [one["pod"]["name"] for one in ends if one["outcome"] == "Scheduled"] == ["small"]
+
+
 def test_without_the_gates_there_are_no_groups() -> None:
     objects = [node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
 

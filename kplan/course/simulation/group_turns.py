@@ -1,7 +1,7 @@
-"""The turns of pod groups in a simulation: each is tried as one, and again as long as something changes.
+"""The turns of pod groups in a simulation: each is tried as one, and again as long as that may end otherwise.
 
-Upstream tries a group that does not fit without end. Here it rests until something has changed since it was last tried,
-because then it would end as before.
+Upstream tries a group that does not fit without end, and begins with another member each time. Here it rests once its
+members were tried in every order in which they come, until something changes: until then all ends as before.
 
 Upstream: pkg/scheduler/schedule_one_podgroup.go.
 """
@@ -9,12 +9,14 @@ Upstream: pkg/scheduler/schedule_one_podgroup.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.course.simulation.scheduling import Scheduling
+from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
@@ -22,6 +24,7 @@ from kplan.framework.group_cycle import (
     GroupResult,
     GroupTry,
     Member,
+    MemberEnd,
     end_of,
     error_of_several_schedulers,
     live_decisions,
@@ -33,6 +36,14 @@ from kplan.framework.results import Outcome, Status
 
 _MOST_CYCLES: Final = 10_000
 """How many cycles all groups may take; only groups that evict for ever take so many."""
+
+
+class _Attempts(msgspec.Struct):
+    """The attempts at a group since something has changed."""
+
+    state: tuple[object, ...] = ()  #: what was there
+    orders: list[list[bytes]] = []  #: the shapes of the members in the order in which they came
+    rests: bool = False  #: nothing is left to try
 
 
 class GroupTurns:
@@ -52,33 +63,40 @@ class GroupTurns:
         self.victims: dict[Key, dict[int, None]] = {}
         self.violating: dict[Key, list[int]] = {}
         self.n_violating: Counter[Key] = Counter()
-        self._resting: dict[Key, dict[int, None]] = {}  # pods that wait for another turn of their group
-        self._tried_at: dict[Key, tuple[object, ...]] = {}
-        self._entered: dict[int, int] = {}
+        self._turns = Turns(simulation.session.cluster.pods.infos)
+        self._outside: dict[int, None] = {}  # members that have yet to enter the queue
+        self._attempts: dict[Key, _Attempts] = {}
         self._n_cycles = 0
 
     def fork(self, simulation: Scheduling) -> GroupTurns:
         """Return the turns of a copy of the simulation, in which nothing has moved yet."""
         forked = GroupTurns(simulation)
-        forked._resting = {key: pods.copy() for key, pods in self._resting.items()}
-        forked._entered = self._entered.copy()
+        forked._turns, forked._outside = self._turns.fork(forked._turns.infos), self._outside.copy()
         return forked
 
     def key_of(self, pod: int) -> Key | None:
         """Return the group with which a pod is scheduled; None for a pod on its own."""
         return group_of(self._simulation.session.cluster.pods.infos[pod]) if self.is_on else None
 
-    def rest(self, pod: int, key: Key) -> None:
-        self._entered.setdefault(pod, len(self._entered))
-        self._resting.setdefault(key, {})[pod] = None
+    def add(self, pod: int) -> None:
+        """Add a member of the snapshot that waits."""
+        self._outside[pod] = None
 
-    def next_group(self) -> Key | None:
-        """Return a group whose turn it is, because something has changed since it was tried."""
-        if not self._resting:
+    def next_turn(self) -> tuple[Key, int] | None:
+        """Return a group whose turn it is, and the member that begins."""
+        if not self._outside and not self._turns.queued:
             return None
-        state, there = self._state(), self._simulation.pods
-        resting = (key for key, pods in self._resting.items() if self._tried_at.get(key) != state)
-        return next((key for key in resting if any(pod in there for pod in self._resting[key])), None)
+        state, there, infos = self._state(), self._simulation.pods, self._turns.infos
+        resting = {key for key, attempts in self._attempts.items() if attempts.rests and attempts.state == state}
+
+        def may_come(pod: int) -> bool:
+            return pod in there and group_of(infos[pod]) not in resting
+
+        pod = self._turns.pop(may_come)
+        if pod is None:
+            pod = min(filter(may_come, self._outside), key=lambda pod: -infos[pod].priority, default=None)
+        key = None if pod is None else group_of(infos[pod])
+        return None if pod is None or key is None else (key, pod)
 
     def _state(self) -> tuple[object, ...]:
         """Return what changes whenever something happens that may matter to a group."""
@@ -87,36 +105,32 @@ class GroupTurns:
         nominated = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
         return len(self._simulation.steps), nominated, len(nodes.names), nodes.unschedulable.tobytes()
 
-    def run(self, key: Key, first: int | None = None) -> Iterator[CycleResult]:
+    def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group; yield the decision about each member before it is carried out, which makes it live.
 
         Parameters
         ----------
-        first : the pod whose turn it was
+        first : the member whose turn it was
         """
-        simulation, session = self._simulation, self._simulation.session
-        infos, groups = session.cluster.pods.infos, session.pod_groups
-        before = self._state()
+        simulation, session, groups = self._simulation, self._simulation.session, self._simulation.session.pod_groups
+        infos = self._turns.infos
         self._n_cycles += 1
         if self._n_cycles > _MOST_CYCLES:
             simulation.circle = f"pod group {'/'.join(key)} was still moving after {_MOST_CYCLES} attempts"
             return
         groups.remove([pod for pod in groups.members(key) if pod not in simulation.pods])
-        waiting = {pod: None for pod in self._resting.pop(key, {}) if pod in simulation.pods}
-        if first is not None:
-            waiting = {first: None, **waiting}
-        waiting |= dict.fromkeys(pod for pod in groups.unscheduled(key) if simulation.take_out(pod))
-        for pod in waiting:
-            self._entered.setdefault(pod, len(self._entered))
-        pods: list[int] = []
-        for pod in sorted(waiting, key=lambda pod: (-infos[pod].priority, self._entered[pod])):
-            framework = session.framework_for(infos[pod])
-            if framework is None or not framework.run_pre_enqueue(infos[pod]).is_success:
-                yield from self._fail_alone(pod, key)
-            else:
-                pods.append(pod)
-        self._tried_at[key] = before
-        text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods]) if pods else ""
+        attempts, state = self._attempts.setdefault(key, _Attempts()), self._state()
+        if attempts.state != state:
+            attempts.state, attempts.orders, attempts.rests = state, [], False
+        pods = yield from self._pull(key, first)
+        order = [infos[pod].shape for pod in pods]
+        attempts.rests = not pods or order in attempts.orders or len(attempts.orders) == MOST_UNCHANGED
+        if attempts.rests:
+            for pod in pods:
+                self._turns.back_off(pod)
+            return
+        attempts.orders.append(order)
+        text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
         tried = [pod for pod in pods if not infos[pod].is_terminating]
         if not tried:
             return
@@ -125,11 +139,47 @@ class GroupTurns:
         yield from self._decisions(group, tried)
         self._conclude(group, tried)
 
-    def _fail_alone(self, pod: int, key: Key) -> Iterator[CycleResult]:
+    def _pull(self, key: Key, first: int) -> Generator[CycleResult, None, list[int]]:
+        """Take the members that wait out of all queues; return those that may enter the queue, in their order."""
+        simulation, session, turns = self._simulation, self._simulation.session, self._turns
+        others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and self._take_out(pod)]
+        pods = [first, *others]
+        self._outside.pop(first, None)
+        for pod in sorted(pods, key=lambda pod: simulation.pods[pod].created):
+            if pod not in turns.queued:
+                turns.now = max(turns.now + MOMENT, simulation.now)
+                turns.arrive(pod)
+        turns.now = max(turns.now + MOMENT, simulation.now)
+        for pod in list(pods):
+            framework = session.framework_for(turns.infos[pod])
+            if framework is None or not framework.run_pre_enqueue(turns.infos[pod]).is_success:
+                pods.remove(pod)
+                yield from self._fail_alone(pod)
+        self._note_entry(key, pods)
+        return sorted(pods, key=lambda pod: (-turns.infos[pod].priority, turns.queued[pod].entered))
+
+    def _take_out(self, pod: int) -> bool:
+        is_there = self._turns.take_out(pod) or self._outside.pop(pod, self) is None
+        return self._simulation.take_out(pod) or is_there
+
+    def _note_entry(self, key: Key, pods: Iterable[int]) -> None:
+        """Note when members entered the queue: those before the gang's last needed one together with it."""
+        queued = self._turns.queued
+        fresh = sorted((queued[pod].time, pod) for pod in pods if queued[pod].entered is None)
+        n_known = sum(
+            pod not in queued or queued[pod].entered is not None
+            for pod in self._simulation.session.pod_groups.members(key)
+        )
+        n_needed = (self._simulation.session.pod_groups.min_count(key) or 0) - n_known
+        quorum = fresh[min(n_needed, len(fresh)) - 1][0] if fresh and n_needed > 0 else 0.0
+        for time, pod in fresh:
+            queued[pod].entered = max(time, quorum)
+
+    def _fail_alone(self, pod: int) -> Iterator[CycleResult]:
         """Keep a pod out of the queue; nothing is told of one that was kept out before."""
         simulation = self._simulation
         result = schedule_pod(simulation.session, pod)
-        self.rest(pod, key)
+        self._outside[pod] = None
         message = stored_message_of(simulation.session, result) or result.message
         if simulation.outcomes.get(pod) is result.outcome and simulation.messages.get(pod) == message:
             return
@@ -152,20 +202,22 @@ class GroupTurns:
         members = {member.pod: member for member in group.members}
         self.tries[key] = GroupTry.of(group)
         for pod in pods:
-            self._submit(key, end_of(group, pod).outcome, group, pod, members.get(pod))
+            self._submit(end_of(group, pod), pod, members.get(pod))
         if group.n_effects:
             simulation.note_claims_freed()
         self._evict(group)
 
-    def _submit(self, key: Key, outcome: Outcome, group: GroupResult, pod: int, member: Member | None) -> None:
-        simulation, end = self._simulation, end_of(group, pod)
-        if outcome is Outcome.SCHEDULED and member is not None and member.row is not None:
+    def _submit(self, end: MemberEnd, pod: int, member: Member | None) -> None:
+        simulation = self._simulation
+        if end.outcome is Outcome.SCHEDULED and member is not None and member.row is not None:
             status = reserve_again(member)
             if status.is_success:
                 simulation.bind(pod, member.row)
+                self._turns.queued.pop(pod, None)
                 return
             end = replace(end, outcome=Outcome.ERROR, message=status.message)
-        self.rest(pod, key)
+        self._turns.count_failure(pod, end.rejectors)
+        self._turns.back_off(pod)
         simulation.note_failure(pod, end.outcome, end.message)
         nominator = simulation.session.nominator
         if end.nominated is not None:

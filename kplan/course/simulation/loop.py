@@ -136,7 +136,7 @@ class Simulation(Scheduling):
         """Queue a pod that the scheduler has tried before; `known` are the plugins that reject pods of a shape."""
         group = self.groups.key_of(row)
         if group is not None:
-            self.groups.rest(row, group)
+            self.groups.add(row)
             return
         key = (self.session.cluster.pods.infos[row].shape, self.session.nominator.row_of(row))
         if key not in known:
@@ -180,8 +180,8 @@ class Simulation(Scheduling):
             self._failures.forget()  # what happens now may matter to them
             if self._leaving:
                 self._let_go(*self._leaving.pop(0))
-            elif (group := self.groups.next_group()) is not None:
-                yield from self.groups.run(group)
+            elif (turn := self.groups.next_turn()) is not None:
+                yield from self.groups.run(*turn)
             elif self.has_pending_sync:
                 self._sync_next()
             elif not self._goes_on(end):

@@ -2,26 +2,22 @@
 
 A group is tried as one: popping a member pulls in all others that wait in the queue, also those that back off. Members
 never wait for an event: after a failure they back off, and an idle scheduler tries them again, so a group that does not
-fit is tried without end. A run ends after some cycles that change nothing.
+fit is tried without end. A run ends after some cycles that change nothing, once everybody had a turn.
 
-Time stands still while there is somebody to try, since an idle scheduler does not wait for a backoff to end. Only pods
-that no plugin rejected wait for that; then time goes on to its end.
-
-Upstream: pkg/scheduler/schedule_one.go, schedule_one_podgroup.go, backend/queue/scheduling_queue.go (with
-SchedulerPopFromBackoffQ), eventhandlers.go.
+Upstream: pkg/scheduler/schedule_one.go, schedule_one_podgroup.go, eventhandlers.go.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
+from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.queue import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
@@ -39,83 +35,10 @@ from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
 
-
-class GoHeap:
-    """A heap of items by their keys; the least key comes first, and of equal ones the one that Go would yield.
-
-    Upstream: container/heap, pkg/scheduler/backend/heap.
-    """
-
-    def __init__(self) -> None:
-        self._keys: list[tuple[Any, int]] = []  #: (key, item)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __contains__(self, item: int) -> bool:
-        return any(own == item for _, own in self._keys)
-
-    def push(self, key: Any, item: int) -> None:
-        self._keys.append((key, item))
-        self._up(len(self._keys) - 1)
-
-    def pop(self) -> int:
-        """Remove and return the first item."""
-        return self._remove(0)
-
-    @property
-    def first_key(self) -> Any:
-        """The key of the first item."""
-        return self._keys[0][0]
-
-    def discard(self, item: int) -> None:
-        for index, (_, own) in enumerate(self._keys):
-            if own == item:
-                self._remove(index)
-                return
-
-    def _remove(self, index: int) -> int:
-        last = len(self._keys) - 1
-        if index != last:
-            self._swap(index, last)
-            if not self._down(index, last):
-                self._up(index)
-        return self._keys.pop()[1]
-
-    def _swap(self, one: int, other: int) -> None:
-        self._keys[one], self._keys[other] = self._keys[other], self._keys[one]
-
-    def _is_less(self, one: int, other: int) -> bool:
-        return bool(self._keys[one][0] < self._keys[other][0])
-
-    def _up(self, index: int) -> None:
-        while index > 0 and self._is_less(index, (index - 1) // 2):
-            self._swap(index, (index - 1) // 2)
-            index = (index - 1) // 2
-
-    def _down(self, start: int, n_items: int) -> bool:
-        index = start
-        while (child := 2 * index + 1) < n_items:
-            if child + 1 < n_items and self._is_less(child + 1, child):
-                child += 1
-            if not self._is_less(child, index):
-                break
-            self._swap(index, child)
-            index = child
-        return index > start
-
-
 Waits = Literal["preEnqueue", "retry", "unschedulable", "permit"]
 
 _MOST_CYCLES: Final = 10_000
-"""How many cycles a run may take; only pods that evict one another for ever take so many."""
-_MOST_UNCHANGED: Final = 15
-"""How many cycles without a change end a run."""
-
-_INITIAL_BACKOFF: Final = 1
-_MAX_BACKOFF: Final = 10
-_MOMENT: Final = 1e-6
-"""Seconds from one arrival of a wave, and from one cycle, to the next."""
+"""How many cycles a run may take beside one for each pod; only pods that evict one another for ever take so many."""
 
 
 class PodState(msgspec.Struct):
@@ -124,16 +47,6 @@ class PodState(msgspec.Struct):
     outcome: Outcome | Literal["Evicted"]
     message: str = ""
     waits: Waits | None = None
-
-
-class _Queued(msgspec.Struct):
-    pod: int
-    arrival: int  #: the order in which pods arrived
-    entered: float | None = None  #: when it first became active
-    time: float = 0.0  #: when it last entered the queue
-    n_rejections: int = 0
-    n_errors: int = 0  #: failures in a row without a plugin that rejects it
-    rejectors: frozenset[str] = frozenset()
 
 
 class Waves:
@@ -161,20 +74,16 @@ class Waves:
         self._groups = session.pod_groups
         self._groups.remove(later)
         self._absent_groups = {key: group for key in later_groups if (group := self._groups.groups.pop(key, None))}
-        self._queued: dict[int, _Queued] = {}
         self._gated: dict[int, None] = {}
-        self._active = GoHeap()
-        self._backoff = GoHeap()
-        self._errors = GoHeap()
+        self._turns = Turns(self._infos)
         self._waiting: dict[int, None] = {}
-        self._now = 0.0
         self._n_moves = 0
         self._was_idle = False  # nobody could be tried in the last wave, which counts as a cycle without a change
 
     def run(self, wave: Sequence[int | Key]) -> None:
         """Let pods and groups arrive, in this order, then work the queue off."""
         for arriving in wave:
-            self._now += _MOMENT
+            self._turns.now += MOMENT
             if isinstance(arriving, int):
                 self._arrive(arriving)
             elif arriving in self._absent_groups:
@@ -189,7 +98,7 @@ class Waves:
         self._groups.add(pod)
         self.session.nominate_from_status([pod])
         if self.session.framework_for(info) is not None:
-            self._queued[pod] = _Queued(pod, len(self._queued), time=self._now)
+            self._turns.arrive(pod)
             self._enqueue(pod)
         key = group_of(info)
         if key is not None:
@@ -209,57 +118,35 @@ class Waves:
             self.states[pod] = PodState(Outcome.GATED, gate.message, "preEnqueue")
             return
         self._gated.pop(pod, None)
-        self._activate(pod)
-
-    def _activate(self, pod: int) -> None:
-        queued = self._queued[pod]
-        queued.entered = self._now if queued.entered is None else queued.entered
-        self._active.push((-self._infos[pod].priority, queued.time), pod)
-
-    def _back_off(self, pod: int) -> None:
-        queued = self._queued[pod]
-        n_failures = queued.n_errors or queued.n_rejections
-        seconds = min(_INITIAL_BACKOFF << min(max(n_failures, 1) - 1, 10), _MAX_BACKOFF)
-        expiry = math.floor(queued.time + seconds)
-        if queued.rejectors:
-            self._backoff.push((expiry, -self._infos[pod].priority, queued.time), pod)
-        else:
-            self._errors.push(expiry, pod)
+        self._turns.activate(pod)
 
     def _work_off(self) -> None:
+        # Recorded runs count a wave in which nobody can be tried as a cycle without a change.
         n_unchanged, self._was_idle = int(self._was_idle), True
-        for _ in range(_MOST_CYCLES):
-            pod = self._next() if n_unchanged < _MOST_UNCHANGED else None
+        tried: set[int | Key] = set()  # since the last change
+        for _ in range(_MOST_CYCLES + len(self._turns.queued)):
+            is_over = n_unchanged >= MOST_UNCHANGED and not self._turns.has_active
+            pod = self._turns.pop((lambda pod: self._unit(pod) not in tried) if is_over else None)
             if pod is None:
                 return
             self._was_idle = False
-            self._now += _MOMENT
-            before = self._signature()
-            key = group_of(self._infos[pod]) if self._with_groups else None
-            if key is not None:
-                self._run_group(key, pod)
-            else:
+            self._turns.now += MOMENT
+            before, unit = self._signature(), self._unit(pod)
+            if isinstance(unit, int):
                 self._run_pod(pod)
-            n_unchanged = n_unchanged + 1 if self._signature() == before else 0
+            else:
+                self._run_group(unit, pod)
+            if self._signature() == before:
+                n_unchanged += 1
+                tried.add(unit)
+            else:
+                n_unchanged = 0
+                tried.clear()
 
-    def _next(self) -> int | None:
-        """Take the pod whose turn it is out of the queue; None when the queue is empty."""
-        if not len(self._active) and not len(self._backoff) and len(self._errors):
-            self._now = max(self._now, self._errors.first_key + 1)
-            while len(self._errors) and self._errors.first_key < math.floor(self._now):
-                self._activate(self._errors.pop())
-        for queue in (self._active, self._backoff):
-            if len(queue):
-                return queue.pop()
-        return None
-
-    def _take_out(self, pod: int) -> bool:
-        """Take a pod out of the queue, wherever it waits; return whether it did."""
-        for queue in (self._active, self._backoff, self._errors):
-            if pod in queue:
-                queue.discard(pod)
-                return True
-        return self._waiting.pop(pod, self) is None
+    def _unit(self, pod: int) -> int | Key:
+        """Return what is tried when it is a pod's turn: its group, or the pod on its own."""
+        key = group_of(self._infos[pod]) if self._with_groups else None
+        return pod if key is None else key
 
     def _signature(self) -> tuple[object, ...]:
         """Return all that a cycle may change for others."""
@@ -291,8 +178,9 @@ class Waves:
             self.session.nominator.drop(pod)
 
     def _run_group(self, key: Key, first: int) -> None:
-        pods = [first, *(pod for pod in self._groups.unscheduled(key) if pod != first and self._take_out(pod))]
-        queued = self._queued
+        others = [pod for pod in self._groups.unscheduled(key) if pod != first]
+        pods = [first, *(pod for pod in others if self._turns.take_out(pod) or self._waiting.pop(pod, self) is None)]
+        queued = self._turns.queued
         pods.sort(key=lambda pod: (-self._infos[pod].priority, queued[pod].entered or 0.0))
         names = [self._infos[pod].pod.spec.scheduler_name for pod in pods]
         text = error_of_several_schedulers(names)
@@ -344,23 +232,15 @@ class Waves:
         self.session.bind(pod, row)
         self.session.cluster.update(pod, with_status(self._infos[pod], start_time=self._start_time))
         self._n_moves += 1
-        self._queued.pop(pod, None)
+        self._turns.queued.pop(pod, None)
         self.states[pod] = PodState(Outcome.SCHEDULED)
         self._notice(PodAdded(self._infos[pod]))
 
     def _fail(self, pod: int, outcome: Outcome, message: str, rejectors: frozenset[str]) -> None:
         """Put a pod back that is tried again after a while."""
         self.states[pod] = PodState(outcome, message, "retry")
-        self._count_failure(pod, rejectors)
-        self._back_off(pod)
-
-    def _count_failure(self, pod: int, rejectors: frozenset[str]) -> None:
-        queued = self._queued[pod]
-        queued.time, queued.rejectors = self._now, rejectors
-        if rejectors:
-            queued.n_rejections, queued.n_errors = queued.n_rejections + 1, 0
-        else:
-            queued.n_errors += 1
+        self._turns.count_failure(pod, rejectors)
+        self._turns.back_off(pod)
 
     def _rest(self, pod: int, message: str, rejectors: frozenset[str]) -> None:
         """Put a pod without a group back, which waits for an event that may help it."""
@@ -368,7 +248,7 @@ class Waves:
             self._fail(pod, Outcome.UNSCHEDULABLE, message, rejectors)
             return
         self.states[pod] = PodState(Outcome.UNSCHEDULABLE, message, "unschedulable")
-        self._count_failure(pod, rejectors)
+        self._turns.count_failure(pod, rejectors)
         self._waiting[pod] = None
 
     def _evict(self, victims: Iterable[int]) -> None:
@@ -384,6 +264,6 @@ class Waves:
 
     def _notice(self, event: Event) -> None:
         for pod in list(self._waiting):
-            if is_worth_retrying(self._infos[pod], self._queued[pod].rejectors, event):
+            if is_worth_retrying(self._infos[pod], self._turns.queued[pod].rejectors, event):
                 del self._waiting[pod]
-                self._back_off(pod)
+                self._turns.back_off(pod)

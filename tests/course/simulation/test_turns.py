@@ -1,53 +1,39 @@
-"""Who is tried, in which order, and why the others are not."""
+"""The heap yields what Go's heap yields, also of equal items."""
 
-from kplan.course.simulation.queue import in_turn
-from kplan.documents.queue import QueuePlace
-from kplan.framework.interface import SUCCESS, Status
-from tests.framework.fakes import plugin, pod, profile, session
-
-BY_PRIORITY = plugin("Sort", sort_key=lambda info: -info.priority)
+from kplan.course.simulation.turns import GoHeap
 
 
-def gate(info):
-    return Status.unresolvable("waiting") if info.labels.get("gated") else SUCCESS
+def heap_of(*keys: int) -> GoHeap:
+    heap = GoHeap()
+    for item, key in enumerate(keys):
+        heap.push(key, item)
+    return heap
 
 
-def test_active_pods_stand_in_the_order_of_the_queue_sort_plugin_and_then_by_name():
-    made = session([BY_PRIORITY], pods=[pod("b"), pod("c", priority=5), pod("a"), pod("d", priority=-1)])
+def test_the_least_key_comes_first() -> None:
+    heap = heap_of(3, 1, 2)
 
-    assert [each.pod for each in in_turn(made, range(4))] == [1, 2, 0, 3]
-
-
-def test_the_others_stand_apart_with_the_reason():
-    pods = [
-        pod("z", labels={"gated": "yes"}),
-        pod("y", scheduler="other", labels={"gated": "yes"}),
-        pod("x", deletionTimestamp="2026-03-01T10:00:00Z", labels={"gated": "yes"}),
-        pod("w", creationTimestamp="2026-03-01T09:00:00Z", priority=7),
-        pod("v", nominated="b"),
-        pod("u", labels={"gated": "yes"}),
-    ]
-    made = session([BY_PRIORITY, plugin("Gate", pre_enqueue=gate)], pods=pods)
-
-    found = [(each.pod, each.place, each.reason) for each in in_turn(made, range(6))]
-    assert found == [
-        (3, QueuePlace.ACTIVE, "priority 7, created 2026-03-01T09:00:00Z"),
-        (4, QueuePlace.ACTIVE, "priority 0, not created yet, nominated to b"),
-        (2, QueuePlace.DELETING, "being deleted since 2026-03-01T10:00:00Z"),
-        (1, QueuePlace.FOREIGN, 'no profile is named "other"'),
-        (5, QueuePlace.GATED, "waiting"),
-        (0, QueuePlace.GATED, "waiting"),
-    ]
+    assert heap.first_key == 1
+    assert [heap.pop() for _ in range(3)] == [1, 2, 0]
 
 
-def test_without_a_queue_sort_plugin_pods_stand_by_name():
-    made = session([], pods=[pod("b", priority=9), pod("a")])
-    assert [each.pod for each in in_turn(made, range(2))] == [1, 0]
+def test_equal_items_come_in_the_order_of_the_array_and_not_of_their_arrival() -> None:
+    heap = heap_of(1, 1, 1, 1)
+
+    assert [heap.pop() for _ in range(4)] == [0, 3, 2, 1]
 
 
-def test_every_profile_is_ordered_by_the_one_queue_sort_plugin():
-    one, other = profile([BY_PRIORITY], name="one"), profile([BY_PRIORITY], name="other")
-    pods = [pod("a", scheduler="one"), pod("b", scheduler="other", priority=1), pod("c", scheduler="one", priority=2)]
-    made = session([BY_PRIORITY], pods=pods, profiles=[one, other])
+def test_an_item_is_taken_out_of_the_middle() -> None:
+    heap = heap_of(1, 2, 3, 4)
 
-    assert [each.pod for each in in_turn(made, range(3))] == [2, 1, 0]
+    assert heap.discard(1)
+    assert not heap.discard(7)
+    assert len(heap) == 3
+    assert [heap.pop() for _ in range(3)] == [0, 2, 3]
+
+
+def test_the_first_of_those_that_may_come_leaves_the_others() -> None:
+    heap = heap_of(1, 1, 1, 1)
+
+    assert heap.pop(lambda item: item > 1) == 2
+    assert [heap.pop() for _ in range(4)] == [0, 3, 1, None]
