@@ -53,7 +53,9 @@ class MissingKind(Document, frozen=True):
     namespaces: tuple[str, ...] | UnsetType = UNSET
 
 
-ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "resize", "settle"]
+ChangeWord = Literal[
+    "with", "without", "add-nodes", "cordon", "uncordon", "scale", "resize", "taint", "budget", "quota", "settle"
+]
 CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
 
 
@@ -69,7 +71,7 @@ class ClusterChange(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    change : what was done: with, without, add-nodes, cordon, uncordon, scale, resize, or settle
+    change : what was done: with, without, add-nodes, cordon, uncordon, scale, resize, taint, budget, quota, or settle
     what : the argument of the flag; a file for with, empty for settle
     count : how many objects were added, replaced, removed or changed, dependent ones included
     objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME

@@ -75,9 +75,11 @@ def test_a_change(tmp_path: Path) -> None:
         "planner = kplan.Planner(kplan.load_snapshot('demo'))\n"
         "change = {'at': 5, 'change': 'isolate', 'nodes': ['general-a-1']}\n"
         "plan = planner.timeline([change], stop={'*': 1}, until=60)\n"
-        "print({(step.at, step.because) for step in plan.steps if step.event == 'evicted' and not step.by})"
+        "print({(step.at, step.because) for step in plan.steps if step.event == 'evicted' and not step.by})\n"
+        "del change['at']\n"
+        "print([note.change for note in planner.changed(changes=[change]).snapshot.changes])\n"
     )
-    assert run(tmp_path, "-c", ask) == "{(5.0, 'taint isolated:NoExecute')}\n"
+    assert run(tmp_path, "-c", ask) == "{(5.0, 'taint isolated:NoExecute')}\n['cordon', 'taint']\n"
 
 
 def test_a_question(tmp_path: Path) -> None:

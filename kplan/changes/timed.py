@@ -1,9 +1,10 @@
-"""Changes that begin at a time, and how they are written: as changes, or in the short form of a timeline."""
+"""How changes are written: as texts of options, or with a time, as changes or in the short form of a timeline."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,28 @@ from kplan.workloads.manifests import WrittenWorkload
 
 _EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _POD, _NODE = "Pod", "Node"
+
+
+_WRITTEN: Mapping[str, Callable[[Any], c.Change]] = {
+    "with_": lambda source: c.Apply((str(source) if isinstance(source, Path) else source,)),
+    "without": lambda text: c.Delete((text,)),
+    "add_nodes": c.AddNodes.parse,
+    "cordon": lambda name: c.Cordon((name,)),
+    "uncordon": lambda name: c.Uncordon((name,)),
+    "scale": c.Scale.parse,
+    "recommendations": c.Resize,
+}
+
+
+def change_of(name: str, value: Any) -> c.Change:
+    """Return the change that a parameter such as ``scale`` writes as a text; raises UsageError for what is none."""
+    return _WRITTEN[name](value)
+
+
+def changes_of(*, settle: bool = False, **written: Iterable[Any]) -> list[c.Change]:
+    """Return the changes of parameters such as ``scale``, in the order of `kplan.Planner.changed`."""
+    changes = [read(value) for name, read in _WRITTEN.items() for value in listed(written.get(name, ()))]
+    return [*changes, c.Settle()] if settle else changes
 
 
 class Timed(msgspec.Struct, frozen=True):
@@ -73,17 +96,20 @@ def read_changes(step: Mapping[str, Any]) -> list[Timed]:
     if not is_seconds(at) or at == math.inf:
         raise UsageError(f"at: {at!r} is no number of seconds")
     if "change" in step:
-        fields = {key: value for key, value in step.items() if key != "at"}
-        change: c.Change = _read(
-            f"change {fields['change']}", fields, c.Change, "kplan schema RemedyReport has its fields"
-        )
-        if isinstance(change, c.Taint):
-            _check_taints(change)
-        return [Timed(float(at), change)]
+        return [Timed(float(at), read_change({key: value for key, value in step.items() if key != "at"}))]
     unknown = sorted(set(step) - KEYS)
     if unknown:
         raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(KEYS))}")
     return [Timed(float(at), read(step)) for key, read in _READERS.items() if key in step]
+
+
+def read_change(document: Mapping[str, Any]) -> c.Change:
+    """Return the change that a document says, such as ``{"change": "cordon", "nodes": ["n1"]}``; raises UsageError."""
+    hint = "kplan schema WhatIfQuestion has its fields"
+    change: c.Change = _read(f"change {document.get('change', '')}", document, c.Change, hint)
+    if isinstance(change, c.Taint):
+        _check_taints(change)
+    return change
 
 
 def is_seconds(value: object) -> bool:

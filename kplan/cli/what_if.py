@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,13 +12,13 @@ from kplan.cli.options import options, repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
+    from kplan.course.what_if import OnPaper
     from kplan.snapshot.model import Snapshot
-    from kplan.whatif.edits import WhatIf
 
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
 
 
-_STANDARD_INPUT = "-"
+_STANDARD_INPUT, _VPA = "-", "vpa"
 
 
 @options
@@ -57,38 +56,33 @@ class ChangedClusterFlags(ClusterFlags):
         return replace(self, snapshot=snapshot, settle=False, **nothing)  # type: ignore[arg-type] # none of each
 
 
-def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
-    """Return the changes of the options, in their order, with settling last.
+def requested_changes(flags: ChangedClusterFlags) -> OnPaper | None:
+    """Return the changes of the options, in their order, with settling last; None for none.
 
     Raises KplanError for an invalid change, with its option.
     """
     if not flags.is_changed:
-        return []
+        return None
     options = {name: getattr(flags, name) or () for name in _NAMES}
-    from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
-    from kplan.whatif.references import parse_reference
-    from kplan.whatif.resizing import of_autoscalers, of_krr
+    from kplan.changes.timed import change_of
+    from kplan.changes.workloads import Settle
+    from kplan.course.what_if import OnPaper
 
-    readers: Mapping[str, Callable[[str], WhatIf]] = {
-        "with_": With.of,
-        "without": lambda text: Without(parse_reference(text)),
-        "add_nodes": parse_add_nodes,
-        "cordon": cordoned,
-        "uncordon": lambda text: cordoned(text, is_cordoned=False),
-        "scale": parse_scale,
-        "apply_recommendations": of_autoscalers,
-        "recommendations": of_krr,
-    }
-    changes: list[WhatIf] = []
+    paper = OnPaper()
     for name, value in in_order(options):
+        option = name.strip("_").replace("_", "-")
         try:
-            changes.append(readers[name](value))
+            if name == "apply_recommendations" and value != _VPA:
+                hint = "--recommendations FILE reads those of krr"
+                raise UsageError(f"{value}: recommendations come from {_VPA}", hint=hint)
+            paper.carry_out(change_of(name.removeprefix("apply_"), value))
         except InputError:
             raise
         except KplanError as error:
-            option = name.strip("_").replace("_", "-")
             raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
-    return [*changes, Settle()] if flags.settle else changes
+    if flags.settle:
+        paper.carry_out(Settle())
+    return paper
 
 
 def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
@@ -104,9 +98,8 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)
     process.finish_loading()
-    if not changes:
+    if changes is None:
         return snapshot
     from kplan.cluster.base import Base
-    from kplan.course.what_if import changed
 
-    return changed(Base(snapshot), changes).snapshot
+    return changes.changed(Base(snapshot)).snapshot

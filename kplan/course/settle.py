@@ -27,8 +27,8 @@ from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.model import Snapshot
-from kplan.whatif.edits import Scale, change_of
-from kplan.whatif.references import find, name_of
+from kplan.whatif.edits import change_of, with_updated
+from kplan.whatif.references import Reference, find, name_of
 from kplan.workloads.contents import Autoscalers
 
 _SCALED: Mapping[type, str] = {
@@ -41,7 +41,16 @@ _SCALED: Mapping[type, str] = {
 _ENDED = ("Succeeded", "Failed")
 
 
-def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
+class Followed(NamedTuple):
+    """A changed cluster, in which controllers have done their part."""
+
+    snapshot: Snapshot
+    change: ClusterChange  #: what was done
+    #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off; 0 for none
+    moment: int = 0
+
+
+def scaled(base: Base, which: Reference, replicas: int) -> Followed:
     """Return the snapshot with workloads scaled, after their controllers created or deleted pods.
 
     New pods are pending; a later question schedules them.
@@ -53,16 +62,16 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     UsageError
         For a kind that has no replicas.
     """
-    kind = change.which.kind
+    kind = which.kind
     field = _SCALED.get(kind.type)
     if field is None:
         kinds = ", ".join(workload_type.__name__.lower() for workload_type in _SCALED)
-        raise UsageError(f"{change.which.text}: a {kind.name} has no number of replicas", hint=f"use {kinds}")
-    matches: list[Any] = find(change.which, base.snapshot)
-    objects = [replace(obj, spec=replace(obj.spec, **{field: change.replicas})) for obj in matches]
+        raise UsageError(f"{which.text}: a {kind.name} has no number of replicas", hint=f"use {kinds}")
+    matches: list[Any] = find(which, base.snapshot)
+    objects = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in matches]
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
-    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, change.replicas)}
-    rewritten = dataclasses.replace(_with_updated(base.snapshot, kind.attribute, objects), whole=whole)
+    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, replicas)}
+    rewritten = dataclasses.replace(with_updated(base.snapshot, kind.attribute, objects), whole=whole)
     simulation = begin_controllers(base, rewritten)
     for key in keys:
         owner = simulation.workloads.find(key)
@@ -70,19 +79,9 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
             simulation.enqueue(owner)
     simulation.run_controllers()
     names = [name_of(kind, obj) for obj in objects]
-    what = f"{change.which.text}={change.replicas}"
+    what = f"{which.text}={replicas}"
     leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
-    return snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
-
-
-class Followed(NamedTuple):
-    """A changed cluster, in which controllers have done their part."""
-
-    snapshot: Snapshot
-    change: ClusterChange  #: what was done
-    moment: (
-        int  #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off; 0 for none
-    )
+    return Followed(snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names))
 
 
 def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
@@ -137,15 +136,8 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         ]
         if objects:
             whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
-            snapshot = dataclasses.replace(_with_updated(snapshot, attribute, objects), whole=whole)
+            snapshot = dataclasses.replace(with_updated(snapshot, attribute, objects), whole=whole)
     return snapshot
-
-
-def _with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
-    newer = {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
-    held = tuple(newer.get((obj.metadata.namespace, obj.metadata.name), obj) for obj in getattr(snapshot, attribute))
-    changes: dict[str, Any] = {attribute: held}
-    return dataclasses.replace(snapshot, **changes)
 
 
 def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas: int) -> dict[str, dict[str, Any]]:
@@ -194,7 +186,7 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     newer = by_kind_and_name(obj for reserved in _reserved_objects(simulation) for obj in reserved.objects)
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
-        snapshot = _with_updated(snapshot, attribute, objects.values())
+        snapshot = with_updated(snapshot, attribute, objects.values())
         there = {(obj.metadata.namespace, obj.metadata.name) for obj in getattr(snapshot, attribute)}
         fresh = [obj for key, obj in objects.items() if key not in there and has_its_pod(obj, uids)]
         snapshot = with_objects(snapshot, fresh)

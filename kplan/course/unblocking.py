@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import SCALED
 from kplan.api.workloads import Deployment, PodDisruptionBudget, RollingUpdate
 from kplan.changes import remedy as r
+from kplan.changes.workloads import Scale, Settle
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.carried_out import Again, CarriedOut
@@ -22,7 +23,6 @@ from kplan.course.watching import at_rest
 from kplan.course.what_if import changed
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
-from kplan.whatif.edits import Settle, parse_scale
 
 MOST_BUDGETS = 3
 """Remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own."""
@@ -103,7 +103,7 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
         return
     old = owner.desired
     try:
-        other = changed(base, [parse_scale(f"{ref.key}={old + missing}"), Settle()])
+        other = changed(base, [Scale(ref.key, old + missing), Settle()])
     except KplanError:  # a workload that the snapshot holds only by its pods
         return
     change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -60,10 +61,27 @@ def schema_of(root: type[msgspec.Struct], complete: Complete) -> dict[str, Any]:
     ----------
     complete : turns msgspec's schema of each struct into the one that is published
     """
-    _, components = msgspec.json.schema_components([root])
-    structs = {struct.__name__: struct for struct in _structs_in(msgspec.inspect.type_info(root))}
-    schemas = {name: complete(schema, structs.get(name)) for name, schema in components.items()}
-    return {"$schema": _DIALECT, **schemas.pop(root.__name__), "$defs": dict(sorted(schemas.items()))}
+    structs = _structs_in(msgspec.inspect.type_info(root))
+    uses = Counter(struct.__name__ for struct in structs)
+    # msgspec names structs of the same name by their modules.
+    private = {f"{struct.__module__}.{struct.__name__}": struct for struct in structs if uses[struct.__name__] > 1}
+    text = msgspec.json.encode(msgspec.json.schema_components([root])[1]).decode()
+    for name, struct in private.items():
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{_name_with_family(struct)}"')
+    of_structs = {struct.__name__: struct for struct in structs} | private
+    schemas: dict[str, Any] = {}
+    for name, schema in msgspec.json.decode(text).items():
+        public = _name_with_family(private[name]) if name in private else name
+        schemas[public] = complete(schema, of_structs.get(name))
+    own = _name_with_family(root) if uses[root.__name__] > 1 else root.__name__
+    return {"$schema": _DIALECT, **schemas.pop(own), "$defs": dict(sorted(schemas.items()))}
+
+
+def _name_with_family(struct: type[msgspec.Struct]) -> str:
+    """Return a name such as UncordonRemedy: a remedy and a change share the name Uncordon."""
+    bases = [base for base in struct.__mro__ if issubclass(base, msgspec.Struct) and base is not msgspec.Struct]
+    families = [base.__name__.removesuffix("Base") for base in bases if base.__struct_config__.tag_field]
+    return struct.__name__ + (families[-1] if families else "")
 
 
 def schema_text(kind: str) -> str:

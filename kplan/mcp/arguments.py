@@ -22,8 +22,9 @@ from kplan.api.decode import DecodeError
 from kplan.catalogue import TOOLS
 from kplan.documents.schemas import descriptions, summary
 from kplan.errors import InputError, Problem
-from kplan.questions.base import Question, is_file_path, question_type
+from kplan.questions.base import Question, question_type
 from kplan.questions.reading import API_VERSION, question_of
+from kplan.reading.arguments import is_file_path
 from kplan.reading.documents import read_documents
 from kplan.reading.files import MANIFESTS, STANDARD_INPUT
 from kplan.reading.items import items_of
@@ -89,14 +90,13 @@ def _read(value: Any, kind: inspect.Type, path: str, problems: list[Problem]) ->
         return value
     struct = structs[0]
     if len(structs) > 1:
-        tags = {str(one.tag): one for one in structs}
-        if value.get("kind") not in tags:
+        tags, tag = {str(one.tag): one for one in structs}, str(struct.tag_field)
+        if value.get(tag) not in tags:
+            what = "question that is answered" if tag == "kind" else "change that is made"
             hint = f"choose from {', '.join(tags)}"
-            problems.append(
-                Problem("is no kind of question that is answered here", json_path=f"{path}.kind", hint=hint)
-            )
+            problems.append(Problem(f"is no kind of {what} here", json_path=f"{path}.{tag}", hint=hint))
             return value
-        struct = tags[value["kind"]]
+        struct = tags[value[tag]]
     types = {field.encode_name: field.type for field in struct.fields}
     return {
         name: _read(item, types[name], f"{path}.{name}", problems) if name in types else item
@@ -176,8 +176,8 @@ def _schema(kind: inspect.Type) -> dict[str, Any]:
         item = kind.item_type
         return dict(_MANIFESTS) if is_manifest(item) else {"type": "array", "items": _schema(item)}
     if structs := structs_for_agents(kind):
-        is_question = structs[0].tag is not None
-        return _question_schema([str(one.tag) for one in structs]) if is_question else _struct_schema(structs[0])
+        tag = structs[0].tag_field
+        return _struct_schema(structs[0]) if tag is None else _tagged_schema(tag, [str(one.tag) for one in structs])
     if isinstance(kind, inspect.UnionType):
         others = [_schema(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
         return others[0] if len(others) == 1 else {"anyOf": others}
@@ -186,13 +186,14 @@ def _schema(kind: inspect.Type) -> dict[str, Any]:
     return {"type": _TYPES[type(kind)]}
 
 
-def _question_schema(kinds: list[str]) -> dict[str, Any]:
-    about = "its kind, and the parameters of the tool of this kind"
+def _tagged_schema(tag: str, kinds: list[str]) -> dict[str, Any]:
+    """Return the schema of a question within another one, or of a change."""
+    about = "its kind, and the parameters of the tool of this kind" if tag == "kind" else "its kind, and its fields"
     if _IN_TURN in kinds:
         about += f" ({_IN_TURN}: drain_each)"
     return {
         "type": "object",
-        "properties": {"kind": {"type": "string", "enum": kinds}},
-        "required": ["kind"],
+        "properties": {tag: {"type": "string", "enum": kinds}},
+        "required": [tag],
         "description": about,
     }

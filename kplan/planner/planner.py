@@ -411,6 +411,7 @@ class Planner(Base):
         scale: Iterable[str] = (),
         recommendations: Iterable[str] = (),
         settle: bool = False,
+        changes: Iterable[Mapping[str, Any]] = (),
     ) -> Self:
         """Return a planner of the changed cluster; the changes are applied in the order of the parameters.
 
@@ -428,6 +429,7 @@ class Planner(Base):
         scale : ``KIND/[NS/]NAME=N``
         recommendations : ``vpa`` for the requests that VerticalPodAutoscalers recommend, or a report of krr, as JSON
         settle : then run the controllers and the scheduler until nothing moves
+        changes : further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
 
         Raises
         ------
@@ -438,10 +440,10 @@ class Planner(Base):
         SnapshotError
             When a file cannot be used.
         """
-        from kplan.course.what_if import changed_as
+        from kplan.changes.timed import changes_of, read_change
+        from kplan.course.what_if import changed as changed_on_paper
 
-        return changed_as(
-            self,
+        written = changes_of(
             with_=with_,
             without=without,
             add_nodes=add_nodes,
@@ -451,6 +453,7 @@ class Planner(Base):
             recommendations=recommendations,
             settle=settle,
         )
+        return changed_on_paper(self, [*written, *map(read_change, listed(changes))])
 
     @checked
     def odds(

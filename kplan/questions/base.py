@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import inspect
 
 from kplan.catalogue import QUESTIONS
 from kplan.course.asking import PLAIN, Showing
-from kplan.reading.arguments import Number
+from kplan.reading.arguments import Manifest, Number
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.course.subject import Subject
     from kplan.documents.base import Head
 
-__all__ = [
-    "PLAIN",
-    "AboutPods",
-    "FilePath",
-    "Manifest",
-    "PodName",
-    "Question",
-    "RolloutMode",
-    "Showing",
-    "is_file_path",
-    "question_type",
-]
-
-_OPENS = "opens"
-
-FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
-"""The path of a file that is read for the answer. A parameter that names one has this type: agents may not set it."""
-
-Manifest = FilePath | dict[str, Any]
-"""A file, a directory, or an object."""
+__all__ = ["PLAIN", "AboutPods", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
 
 PodName = str | dict[str, Any]
 """NAMESPACE/NAME of a pending pod, or a pod object."""
@@ -116,11 +96,6 @@ class AboutPods(Question, frozen=True):
             replicas=self.replicas,
             run_cron_jobs=self.run_cron_jobs,
         )
-
-
-def is_file_path(kind: inspect.Type) -> bool:
-    """Tell whether a type is `FilePath`."""
-    return isinstance(kind, inspect.Metadata) and bool((kind.extra or {}).get(_OPENS))
 
 
 def question_type(kind: str) -> type[Question]:

@@ -136,8 +136,8 @@ def _problems_of_head(content: Any) -> Iterator[Problem]:
 def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Problem]:
     """Yield the fields of a document that its struct does not have, also those of questions within."""
     if isinstance(kind, inspect.UnionType):
-        tag = content.get("kind") if isinstance(content, dict) else None
         structs = [part for part in kind.types if isinstance(part, inspect.StructType)]
+        tag = content.get(structs[0].tag_field) if structs and isinstance(content, dict) else None
         for part in [part for part in structs if part.tag == tag] or structs[:1]:
             yield from _unknown_fields(content, part, path)
         return

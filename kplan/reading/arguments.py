@@ -22,6 +22,19 @@ from kplan.errors import Problem, UsageError
 
 T = TypeVar("T")
 
+_OPENS = "opens"
+
+FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
+"""The path of a file that is read for the answer. A parameter that names one has this type: agents may not set it."""
+
+Manifest = FilePath | dict[str, Any]
+"""A file, a directory, or an object."""
+
+
+def is_file_path(kind: msgspec.inspect.Type) -> bool:
+    """Tell whether a type is `FilePath`."""
+    return isinstance(kind, msgspec.inspect.Metadata) and bool((kind.extra or {}).get(_OPENS))
+
 
 def refuse_empty(source: object) -> None:
     """Raise UsageError for an empty path, which would be the present directory: mostly a variable that is not set."""

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, NodeCondition, Pod
+from kplan.api.decode import convert
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
+from kplan.changes.timed import taint_of
 from kplan.cluster.workload_pods import no_node
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
@@ -33,12 +34,7 @@ from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.references import Reference, find, name_of, parse_reference
-from kplan.whatif.resizing import Resize
-
-MAX_ADDED = 100_000
-"""The largest number of nodes to add, above that of any real cluster."""
-
-MAX_REPLICAS = 1_000_000
+from kplan.workloads.merging import merged
 
 _MOST_NAMED = 20
 """The number of objects of a change that reports name; the others are counted."""
@@ -49,55 +45,20 @@ _FRESH_TAINTS = ("node.kubernetes.io/",)
 """Prefixes of taints that describe the present condition of a node; a new node does not have them."""
 
 
-class With(msgspec.Struct, frozen=True):
+class Written(NamedTuple):
     """Objects to add, or to put in place of objects of the same kind and name."""
 
     loaded: LoadedObjects
-    what: str
-
-    @staticmethod
-    def of(source: str | Path | Mapping[str, Any]) -> With:
-        """Read a file, a directory, or one object; raises SnapshotError for unusable ones."""
-        loaded = load_objects(source)
-        named = [name_of(type_of(obj), obj) for obj in loaded.objects]
-        what = str(source) if isinstance(source, str | Path) else ", ".join(named)
-        if not loaded.objects:
-            raise UsageError(
-                f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …"
-            )
-        return With(loaded, what)
+    what: str  #: the file, or the names of the objects
 
 
-class Without(msgspec.Struct, frozen=True):
-    """Objects to remove."""
-
-    which: Reference
-
-
-class AddNodes(msgspec.Struct, frozen=True):
-    """Nodes to add, all like an existing one."""
-
-    count: int
-    like: str
-
-
-class Cordon(msgspec.Struct, frozen=True):
-    """Nodes to cordon or to uncordon."""
-
-    which: Reference
-    what: str
-    is_cordoned: bool = True
-
-
-class Scale(msgspec.Struct, frozen=True):
-    """Workloads to scale."""
-
-    which: Reference
-    replicas: int
-
-
-class Settle(msgspec.Struct, frozen=True):
-    """Run the controllers and the scheduler until nothing moves."""
+def read_objects(source: str | Mapping[str, Any]) -> Written:
+    """Read a file, a directory, or one object; raises SnapshotError for unusable ones."""
+    loaded = load_objects(source)
+    what = source if isinstance(source, str) else ", ".join(name_of(type_of(obj), obj) for obj in loaded.objects)
+    if not loaded.objects:
+        raise UsageError(f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …")
+    return Written(loaded, what)
 
 
 class Removal(NamedTuple):
@@ -109,52 +70,23 @@ class Removal(NamedTuple):
     deleted: tuple[Pod, ...]  #: the other pods that are gone
 
 
-WhatIf = With | Without | AddNodes | Cordon | Scale | Resize | Settle
-
-
-def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:
-    """Return the change for nodes of this name, which may be a glob, or labels after a question mark."""
+def nodes_named(name: str) -> Reference:
+    """Return the nodes of this name, which may be a glob, or labels after a question mark."""
     separator = "" if name.startswith("?") and "=" in name else "/"
-    return Cordon(parse_reference(f"node{separator}{name}"), name, is_cordoned)
-
-
-def parse_add_nodes(text: str) -> AddNodes:
-    """Read ``N=NODE``; raises UsageError for anything else."""
-    number, _, like = text.partition("=")
-    if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_ADDED:
-        raise UsageError(f"{text}: expected N=NODE", hint=f"for example 3=node-01; N is a number from 1 to {MAX_ADDED}")
-    return AddNodes(int(number), like)
-
-
-def parse_scale(text: str) -> Scale:
-    """Read ``KIND/[NS/]NAME=N``; raises UsageError for anything else."""
-    which, _, number = text.rpartition("=")
-    if not which or not number.isascii() or not number.isdecimal() or int(number[:9]) > MAX_REPLICAS:
-        hint = f"for example deployment/shop/web=5; N is a number up to {MAX_REPLICAS}"
-        raise UsageError(f"{text}: expected KIND/[NS/]NAME=N", hint=hint)
-    return Scale(parse_reference(which), int(number))
-
-
-def rewritten(snapshot: Snapshot, change: With | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
-    """Apply one change that needs no controllers.
-
-    Raises NotFoundError when a named object does not exist; the hint names the nearest.
-
-    Returns
-    -------
-    snapshot : with the change, but without an entry in ``changes``
-    change : the entry for ``changes``
-    """
-    if isinstance(change, With):
-        return _with(snapshot, change)
-    if isinstance(change, AddNodes):
-        return _add_nodes(snapshot, change)
-    return _cordon(snapshot, change)
+    return parse_reference(f"node{separator}{name}")
 
 
 def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
     """Return the snapshot with a further entry in ``changes``."""
     return dataclasses.replace(snapshot, changes=(*snapshot.changes, change))
+
+
+def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
+    """Return the snapshot with other versions of objects, in their places."""
+    newer = {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
+    held = tuple(newer.get((obj.metadata.namespace, obj.metadata.name), obj) for obj in getattr(snapshot, attribute))
+    changes: dict[str, Any] = {attribute: held}
+    return dataclasses.replace(snapshot, **changes)
 
 
 def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
@@ -171,8 +103,9 @@ def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterCha
     return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))
 
 
-def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
-    loaded = change.loaded
+def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with objects; raises NotFoundError for a node that is like one that there is not."""
+    loaded = written.loaded
     nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}}
     unknown = [model for model in loaded.likes.values() if model not in nodes]
     if unknown:
@@ -187,7 +120,7 @@ def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
         changes[attribute] = tuple(_with_capacity(obj, loaded.likes, nodes) for obj in held.values())
     names = [name_of(type_of(obj), obj) for obj in loaded.objects]
     whole = {**snapshot.whole, **loaded.whole}
-    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", change.what, names)
+    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
 
 
 def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
@@ -224,13 +157,13 @@ def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]
     return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
-def removed(snapshot: Snapshot, change: Without) -> Removal:
+def removed(snapshot: Snapshot, which: Reference) -> Removal:
     """Remove objects with all that goes with them.
 
     Raises NotFoundError when no object has this name; the hint names the nearest.
     """
-    kind = change.which.kind
-    gone = {id(obj): (kind, obj) for obj in find(change.which, snapshot)}
+    kind = which.kind
+    gone = {id(obj): (kind, obj) for obj in find(which, snapshot)}
     lost: list[Pod] = []
     if kind.name == "Node":
         names = {obj.metadata.name for _, obj in gone.values()}
@@ -251,7 +184,7 @@ def removed(snapshot: Snapshot, change: Without) -> Removal:
     lost_ids = set(map(id, lost))
     deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
     names_gone = [name_of(gone_kind, obj) for gone_kind, obj in gone.values()]
-    return Removal(after, change_of("without", change.which.text, names_gone), tuple(lost), tuple(deleted))
+    return Removal(after, change_of("without", which.text, names_gone), tuple(lost), tuple(deleted))
 
 
 def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
@@ -290,32 +223,33 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
         gone |= {id(obj): (kind, obj) for kind, obj in fresh}
 
 
-def _add_nodes(snapshot: Snapshot, change: AddNodes) -> tuple[Snapshot, ClusterChange]:
-    model = snapshot.node_by_name.get(change.like)
+def with_nodes(snapshot: Snapshot, number: int, like: str) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with further nodes; raises NotFoundError where there is no node to be like."""
+    model = snapshot.node_by_name.get(like)
     if model is None:
-        raise no_node([change.like], snapshot.node_by_name)
+        raise no_node([like], snapshot.node_by_name)
     taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
     fresh = replace(model, spec=replace(model.spec, unschedulable=False, taints=taints))
-    nodes, pods = added_nodes(NodeShape(fresh, 1), change.count, snapshot, mark="more")
+    nodes, pods = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
     names = [node.metadata.name for node in nodes]
     added["csi_nodes"] = tuple(
         replace(csi_node, metadata=replace(csi_node.metadata, name=name, uid=f"added-{name}"))
         for name in names
         for csi_node in snapshot.csi_nodes
-        if csi_node.metadata.name == change.like
+        if csi_node.metadata.name == like
     )
     added["resource_slices"] = tuple(
-        _copied_slice(resource_slice, change.like, name)
+        _copied_slice(resource_slice, like, name)
         for name in names
         for resource_slice in snapshot.resource_slices
-        if resource_slice.spec.node_name == change.like
+        if resource_slice.spec.node_name == like
     )
     changes: dict[str, Any] = {
         attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
     }
     objects = [f"Node/{name}" for name in names]
-    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{change.count}={change.like}", objects)
+    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{number}={like}", objects)
 
 
 def _copied_slice(obj: Any, old: str, name: str) -> Any:
@@ -326,18 +260,55 @@ def _copied_slice(obj: Any, old: str, name: str) -> Any:
     return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
 
 
-def _cordon(snapshot: Snapshot, change: Cordon) -> tuple[Snapshot, ClusterChange]:
-    chosen = {id(node) for node in find(change.which, snapshot)}
+def with_cordons(
+    snapshot: Snapshot, which: Reference, what: str, *, is_cordoned: bool
+) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with nodes cordoned or uncordoned; raises NotFoundError where there are none."""
     changed = [
-        node for node in snapshot.nodes if id(node) in chosen and bool(node.spec.unschedulable) != change.is_cordoned
+        _node_cordoned(node, is_cordoned=is_cordoned)
+        for node in find(which, snapshot)
+        if bool(node.spec.unschedulable) != is_cordoned
     ]
-    ids = {id(node) for node in changed}
-    nodes = tuple(
-        _node_cordoned(node, is_cordoned=change.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
+    word: ChangeWord = "cordon" if is_cordoned else "uncordon"
+    return with_updated(snapshot, "nodes", changed), change_of(
+        word, what, [f"Node/{node.metadata.name}" for node in changed]
     )
-    word: ChangeWord = "cordon" if change.is_cordoned else "uncordon"
-    names = [f"Node/{node.metadata.name}" for node in changed]
-    return dataclasses.replace(snapshot, nodes=nodes), change_of(word, change.what, names)
+
+
+def with_taints(snapshot: Snapshot, name: str, texts: Sequence[str]) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with taints of a node added and removed; raises NotFoundError where there is no such node."""
+    node = snapshot.node_by_name.get(name)
+    if node is None:
+        raise no_node([name], snapshot.node_by_name)
+    read = [taint_of(text) for text in texts]
+    taints = [
+        taint
+        for taint in node.spec.taints
+        if not any(taint.key == named.key and named.effect in ("", taint.effect) for named, _ in read)
+    ]
+    taints += [taint for taint, goes in read if not goes]
+    tainted = replace(node, spec=replace(node.spec, taints=tuple(taints)))
+    return with_updated(snapshot, "nodes", [tainted]), change_of("taint", f"{name} {' '.join(texts)}", [f"Node/{name}"])
+
+
+def with_budget(snapshot: Snapshot, key: str, fields: Mapping[str, Any]) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with fields of a disruption budget changed; raises NotFoundError where there is none."""
+    (budget,) = find(parse_reference(f"poddisruptionbudget/{key}"), snapshot)
+    spec = convert(merged(msgspec.to_builtins(budget.spec), fields), type(budget.spec))
+    return with_updated(snapshot, "pod_disruption_budgets", [replace(budget, spec=spec)]), _of_object("budget", budget)
+
+
+def with_quota(snapshot: Snapshot, key: str, hard: Mapping[str, str]) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with limits of a quota changed; raises NotFoundError where there is none."""
+    (quota,) = find(parse_reference(f"resourcequota/{key}"), snapshot)
+    spec = replace(quota.spec, hard={**quota.spec.hard, **hard})
+    status = replace(quota.status, hard={**quota.status.hard, **hard}) if quota.status.hard else quota.status
+    higher = replace(quota, spec=spec, status=status)
+    return with_updated(snapshot, "resource_quotas", [higher]), _of_object("quota", quota)
+
+
+def _of_object(word: ChangeWord, obj: Any) -> ClusterChange:
+    return change_of(word, obj.metadata.key, [name_of(type_of(obj), obj)])
 
 
 def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:

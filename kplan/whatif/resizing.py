@@ -42,8 +42,8 @@ Requests = Mapping[str, Mapping[str, str]]
 """Container -> resource -> amount."""
 
 
-class Resize(msgspec.Struct, frozen=True):
-    """Recommended requests to apply.
+class Recommendations(msgspec.Struct, frozen=True):
+    """Recommended requests.
 
     `requests` are by KIND/NAMESPACE/NAME of a workload; None for those of the cluster's VerticalPodAutoscalers.
     """
@@ -76,15 +76,13 @@ class _Krr(msgspec.Struct):
     scans: tuple[_Scan, ...]
 
 
-def of_autoscalers(text: str) -> Resize:
-    """Return the change for ``vpa``; raises UsageError for another word."""
-    if text != VPA:
-        raise UsageError(f"{text}: recommendations come from {VPA}", hint="--recommendations FILE reads those of krr")
-    return Resize(VPA)
+def read_recommendations(source: str) -> Recommendations:
+    """Return those of the cluster's VerticalPodAutoscalers for ``vpa``, or read a report of krr.
 
-
-def of_krr(source: str) -> Resize:
-    """Read a report of krr; raises InputError for anything else."""
+    Raises InputError for a file that is none.
+    """
+    if source == VPA:
+        return Recommendations(VPA)
     problems: list[Problem] = []
     requests: dict[str, dict[str, dict[str, str]]] = {}
     for document in read_documents(source, problems, limits=REPORTS, expected="a report of krr, as JSON"):
@@ -103,7 +101,7 @@ def of_krr(source: str) -> Resize:
         problems.append(Problem("recommends no request", path=source, hint="write one with krr simple -f json"))
     if problems:
         raise InputError(problems)
-    return Resize(source, requests)
+    return Recommendations(source, requests)
 
 
 def _amounts(recommended: _Recommended) -> Iterator[tuple[str, str]]:
@@ -124,12 +122,14 @@ class Resized(msgspec.Struct, frozen=True):
     requests: dict[str, RequestSum]  #: resource -> what the pods on nodes that have a recommendation request in all
 
 
-def resized(snapshot: Snapshot, change: Resize) -> Resized:
+def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     """Give workloads and pods the recommended requests.
 
     Raises UsageError when no workload of the cluster is among those with a recommendation.
     """
-    wanted = dict(_recommended(snapshot.vertical_pod_autoscalers)) if change.requests is None else change.requests
+    wanted = (
+        dict(_recommended(snapshot.vertical_pod_autoscalers)) if recommended.requests is None else recommended.requests
+    )
     owners = _owners(snapshot)
     objects: list[Any] = []
     names: list[str] = []
@@ -164,7 +164,7 @@ def resized(snapshot: Snapshot, change: Resize) -> Resized:
         if any(amount > had.get(name, 0) for name, amount in has.items()):
             grown.setdefault(pod.spec.node_name, []).append(changed)
     if not names:
-        hint = "see kubectl get vpa -A" if change.requests is None else "is the report about this cluster?"
+        hint = "see kubectl get vpa -A" if recommended.requests is None else "is the report about this cluster?"
         raise UsageError("no workload of the cluster has a recommendation", hint=hint)
     after = with_objects(snapshot, objects)
     keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}

@@ -1,12 +1,14 @@
 """Changes on paper: laws, and what each kind of change means."""
 
 import random
+import re
 from typing import Any
 
 import pytest
 
-from kplan.errors import NotFoundError, SnapshotError, UsageError
+from kplan.errors import KplanError, NotFoundError, SnapshotError, UsageError
 from kplan.planner.planner import Planner
+from kplan.questions.reading import question_of
 from kplan.snapshot import Snapshot, load_snapshot
 from tests.objects import head
 
@@ -364,3 +366,56 @@ def test_changed_snapshots_share_what_did_not_change() -> None:
     assert other.snapshot.pods is planner.snapshot.pods
     shared = {id(info) for info in planner.session.cluster.pods.infos}
     assert {id(info) for info in other.session.cluster.pods.infos} == shared
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"change": "taint", "taints": {"n1": ["a=b:NoSchedule"]}}, "n2"),
+        ({"change": "taint", "taints": {"n2": ["old-"]}}, "n1"),
+        ({"change": "removeNodes", "nodes": ["n1"]}, "n2"),
+        ({"change": "cordon", "nodes": ["n1", "n2"]}, ""),
+        ({"change": "settle"}, "n1"),
+    ],
+)
+def test_any_change_is_made_on_paper_as_its_document_says(change: dict[str, Any], expected: str) -> None:
+    planner = planner_of([node("n1"), node("n2")])
+
+    assert (planner.changed(changes=[change]).place(pod("new")).node or "") == expected
+    question = {"apiVersion": "kplan/v1", "kind": "WhatIfQuestion", "changes": [change]}
+    read, problems = question_of({**question, "question": {"kind": "PlaceQuestion", "pods": [pod("new")]}})
+    assert read is not None
+    assert not problems
+    assert [placement.node or "" for placement in planner.ask(read).placements] == [expected]
+
+
+def test_a_quota_and_a_budget_are_changed_on_paper() -> None:
+    quota = head("ResourceQuota", name="q", namespace="shop") | {"spec": {"hard": {"pods": "1"}}}
+    budget = head("PodDisruptionBudget", name="b", namespace="shop") | {"spec": {"minAvailable": 2}}
+    planner = planner_of([node("n1"), quota, budget]).changed(
+        changes=[
+            {"change": "quota", "quota": "shop/q", "limits": [{"resource": "pods", "old": "1", "to": "5"}]},
+            {"change": "budget", "budget": "shop/b", "old": '{"minAvailable":2}', "to": '{"minAvailable":1}'},
+        ]
+    )
+
+    assert planner.snapshot.resource_quotas[0].spec.hard == {"pods": "5"}
+    assert planner.snapshot.pod_disruption_budgets[0].spec.min_available == 1
+    assert [(change.change, change.what) for change in planner.snapshot.changes] == [
+        ("quota", "shop/q"),
+        ("budget", "shop/b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"change": "runCronJob", "cronJob": "shop/report"}, "run CronJob shop/report: cannot be done on paper"),
+        ({"change": "cordon", "nodes": ["nosuch"]}, "the snapshot has no node/nosuch"),
+        ({"change": "taint", "taints": {"n1": ["="]}}, "'=' is no taint"),
+        ({"change": "nosuch"}, "expected one of apply, delete"),
+    ],
+)
+def test_a_change_that_means_nothing_on_paper_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(KplanError, match=re.escape(words)):
+        planner_of([node("n1")]).changed(changes=[change])

@@ -25,6 +25,7 @@ def test_schemas_are_schemas_and_hold_all_they_refer_to(kind: str) -> None:
     DRAFT.check_schema(schema)
     assert schema["title"] == kind
     assert schema["properties"]["kind"] == {"const": kind}
+    assert not [name for name in schema["$defs"] if "." in name]
 
 
 def test_every_kind_that_is_told_has_a_schema() -> None:

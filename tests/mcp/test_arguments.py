@@ -15,7 +15,7 @@ from kplan.catalogue import TOOLS
 from kplan.errors import InputError
 from kplan.mcp.arguments import is_manifest, question_of_call, tools, type_of
 from kplan.mcp.tools import call
-from kplan.questions.base import is_file_path
+from kplan.reading.arguments import is_file_path
 from tests.objects import head
 
 CANARY = "hunter2-from-a-file"
@@ -89,7 +89,7 @@ def test_what_names_a_file_is_refused_at_any_depth(
         assert answer.is_error, (tool, arguments)
         assert CANARY not in answer.text
         assert [path for path in watched if "secret" in path] == []
-        assert "not read here" in answer.text or "no kind of question" in answer.text or "expected" in answer.text
+        assert "not read here" in answer.text or "is no kind of" in answer.text or "expected" in answer.text
 
 
 @pytest.mark.parametrize(("tool", "kind"), TOOLS.items())

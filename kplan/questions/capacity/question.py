@@ -8,8 +8,8 @@ from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.watching import at_rest
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import FilePath, Manifest, Question
-from kplan.reading.arguments import Number, Positive
+from kplan.questions.base import Question
+from kplan.reading.arguments import FilePath, Manifest, Number, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

@@ -11,12 +11,13 @@ from msgspec import UNSET
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.watching import at_rest
 from kplan.errors import KplanError, NotFoundError, UsageError
-from kplan.questions.base import FilePath, Question
+from kplan.questions.base import Question
 from kplan.questions.check.expectations import Expect
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.questions.plan.question import Plan
 from kplan.questions.what_if.question import Plain, WhatIf
+from kplan.reading.arguments import FilePath
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

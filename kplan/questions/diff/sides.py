@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.capacity.templates import own_workloads
+from kplan.changes.workloads import Delete
 from kplan.cluster.base import PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import Plan
@@ -33,7 +34,6 @@ from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.questions.updates import change_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
-from kplan.whatif.edits import Without
 from kplan.whatif.references import parse_reference
 from kplan.workloads.contents import Manifests, ManifestWorkload
 
@@ -189,7 +189,7 @@ def without_deleted(subject: Subject, before: Subject, deleted: Container[str]) 
     keys = dict.fromkeys(one.key for one in before.manifests.workloads if one.item.path in deleted)
     gone = [parse_reference(key) for key in keys if key not in written]
     there = [one for one in gone if one.is_in(subject.base.snapshot)]
-    return replace(subject, base=changed(subject.base, map(Without, there)))
+    return replace(subject, base=changed(subject.base, [Delete(tuple(one.text for one in there))]))
 
 
 def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:

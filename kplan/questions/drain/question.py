@@ -227,11 +227,11 @@ class Drain(Question, frozen=True):
         like = self._surge_like(base)
         if not like:
             return base, []
+        from kplan.changes.nodes import AddNodes
         from kplan.course.what_if import changed
-        from kplan.whatif.edits import parse_add_nodes
 
         before = set(base.objects.node_by_name)
-        larger = changed(base, [parse_add_nodes(f"{n}={name}") for name, n in like.items()])
+        larger = changed(base, [AddNodes(n, name) for name, n in like.items()])
         larger.on_progress = base.on_progress
         return larger, [name for name in larger.objects.node_by_name if name not in before]
 

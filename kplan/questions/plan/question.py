@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError
-from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Positive
+from kplan.questions.base import AboutPods, PodName, Question, RolloutMode
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.errors import UsageError
-from kplan.questions.base import Manifest, Question
-from kplan.reading.arguments import Number
+from kplan.questions.base import Question
+from kplan.reading.arguments import Manifest, Number
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
-from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
@@ -35,8 +34,7 @@ from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin
 from kplan.documents.change import StepEvent
 from kplan.snapshot.model import Snapshot
-from kplan.whatif.edits import AddNodes as WhatIfNodes
-from kplan.whatif.edits import rewritten
+from kplan.whatif.edits import with_budget, with_nodes, with_quota, with_taints
 from kplan.workloads.merging import merged
 
 Waiting = Mapping[str, frozenset[str]]
@@ -375,9 +373,9 @@ def _changed_base(base: Base, act: Change) -> Base:
     return other
 
 
-def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911 - one case a kind, in one place
+def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911, PLR0912 - one case a kind
     if isinstance(act, AddNodes):  # cordoned until it is their turn
-        after = rewritten(snapshot, WhatIfNodes(act.nodes, act.like))[0]
+        after = with_nodes(snapshot, act.nodes, act.like)[0]
         nodes = (
             node
             if node.metadata.name in snapshot.node_by_name
@@ -386,17 +384,13 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR091
         )
         return dataclasses.replace(after, nodes=tuple(nodes))
     if isinstance(act, AwaitNodes):
-        return with_objects(snapshot, [_set_up(snapshot.node_by_name[name], act.taints) for name in act.nodes])
+        for name in act.nodes:
+            snapshot = with_taints(snapshot, name, [f"{key}-" for key in act.taints])[0]
+        return snapshot
     if isinstance(act, LoosenBudget):
-        (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
-        spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))
-        return with_objects(snapshot, [replace(budget, spec=convert(spec, type(budget.spec)))])
+        return with_budget(snapshot, act.budget, msgspec.json.decode(act.to))[0]
     if isinstance(act, RaiseQuota):
-        (quota,) = (held for held in snapshot.resource_quotas if held.metadata.key == act.quota)
-        higher = {limit.resource: limit.to for limit in act.limits}
-        spec = replace(quota.spec, hard={**quota.spec.hard, **higher})
-        status = replace(quota.status, hard={**quota.status.hard, **higher}) if quota.status.hard else quota.status
-        return with_objects(snapshot, [replace(quota, spec=spec, status=status)])
+        return with_quota(snapshot, act.quota, {limit.resource: limit.to for limit in act.limits})[0]
     if not isinstance(act, Patch):
         raise TypeError(type(act).__name__)
     target = WorkloadRef.parse(act.object)
@@ -417,11 +411,6 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR091
         if not pod.spec.node_name:
             changed.append(_patched(pod, act.spec))
     return with_objects(snapshot, changed)
-
-
-def _set_up(node: Node, keys: Collection[str]) -> Node:
-    taints = tuple(taint for taint in node.spec.taints if taint.key not in keys)
-    return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:

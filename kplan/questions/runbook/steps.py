@@ -38,7 +38,6 @@ from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.remedies.node_shapes import node_shapes
-from kplan.whatif.edits import AddNodes, cordoned
 
 MOST_TRIED = 300
 """At most this many drains are simulated; nodes that are left then are stuck."""
@@ -105,7 +104,7 @@ class _Runbook:
         if not self._rolling:
             names = [name for name in self._left if not self._base.objects.node_by_name[name].spec.unschedulable]
             if names:
-                self._base = changed(self._base, [cordoned(name) for name in names])
+                self._base = changed(self._base, [c.Cordon(tuple(names))])
                 self.steps.append(_step("cordon", c.Cordon(tuple(names))))
         while self._left:
             progress(n_nodes - len(self._left), n_nodes)
@@ -344,7 +343,7 @@ def _more_nodes(base: Base) -> Iterator[tuple[RunbookStep, Base]]:
         like = shape.like.metadata.name
         for number in range(1, _MOST_ADDED + 1):
             remedy = r.AddNodes(change=r.NodeAddition(nodes=number, like=like), then=None)
-            yield _step("add-nodes", c.AddNodes(number, like), remedy=remedy), changed(base, [AddNodes(number, like)])
+            yield _step("add-nodes", c.AddNodes(number, like), remedy=remedy), changed(base, [c.AddNodes(number, like)])
 
 
 def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.changes.values import Change
 from kplan.course.asking import PLAIN, Showing
-from kplan.questions.base import Manifest, Question
+from kplan.questions.base import Question
 from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 from kplan.questions.drain.question import Drain
 from kplan.questions.explain.question import Explain
@@ -15,6 +16,7 @@ from kplan.questions.nodes.question import Nodes
 from kplan.questions.place.question import Place
 from kplan.questions.plan.question import Plan, Queue
 from kplan.questions.preempt.question import Preempt
+from kplan.reading.arguments import Manifest
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -39,6 +41,7 @@ class WhatIf(Question, frozen=True):
     cordon, uncordon : names of nodes, or globs
     scale : KIND/[NS/]NAME=N
     settle : then let everything move until nothing does
+    changes : further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
     """
 
     question: Plain
@@ -49,12 +52,13 @@ class WhatIf(Question, frozen=True):
     uncordon: tuple[str, ...] = ()
     scale: tuple[str, ...] = ()
     settle: bool = False
+    changes: tuple[Change, ...] = ()
 
     def subject(self, base: Base) -> Subject:
-        from kplan.course.what_if import changed_as
+        from kplan.changes.timed import changes_of
+        from kplan.course.what_if import changed
 
-        changed = changed_as(
-            base,
+        changes = changes_of(
             with_=self.objects,
             without=self.without,
             add_nodes=self.add_nodes,
@@ -63,7 +67,7 @@ class WhatIf(Question, frozen=True):
             scale=self.scale,
             settle=self.settle,
         )
-        return self.question.subject(changed)
+        return self.question.subject(changed(base, [*changes, *self.changes]))
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> Report:
         return self.question.answer_about(subject, showing)

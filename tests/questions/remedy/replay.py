@@ -7,13 +7,12 @@ import msgspec
 
 import kplan
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.changes import values as c
 from kplan.course.change import roll_out
 from kplan.course.settle import settled
 from kplan.course.snapshots import snapshot_of
 from kplan.course.what_if import changed
 from kplan.documents import remedies as d
-from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
-from kplan.whatif.references import parse_reference
 from tests.objects import head
 
 _BY_NAME = ("containers", "initContainers")
@@ -30,35 +29,35 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
     """Return the planner of the cluster after a command."""
     match words:
         case ["kubectl", "uncordon", name]:
-            return changed(planner, [cordoned(name, is_cordoned=False), Settle()])
+            return changed(planner, [c.Uncordon((name,)), c.Settle()])
         case ["kubectl", "cordon", name]:
-            return changed(planner, [cordoned(name)])
+            return changed(planner, [c.Cordon((name,))])
         case ["kubectl", "delete", "pod", name, "-n", namespace, "--wait"]:
-            return changed(planner, [Without(parse_reference(f"pod/{namespace}/{name}")), Settle()])
+            return changed(planner, [c.Delete((f"pod/{namespace}/{name}",)), c.Settle()])
         case ["kubectl", "scale", kind, name, "-n", namespace, replicas]:
             number = replicas.removeprefix("--replicas=")
-            return changed(planner, [parse_scale(f"{kind}/{namespace}/{name}={number}"), Settle()])
+            return changed(planner, [c.Scale(f"{kind}/{namespace}/{name}", int(number)), c.Settle()])
         case ["kubectl", "patch", "deployment", name, "-n", namespace, "-p", patch]:
             obj = merged(object_of(planner, "deployments", name, namespace), msgspec.json.decode(patch))
             change = roll_out(planner, [obj])
-            return changed(planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot)), [With.of(obj)])
+            return changed(planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot)), [c.Apply((obj,))])
         case ["kubectl", "get", "pod", name, "-n", namespace, "-o", "yaml", "|", *rest] if "replace" in rest:
             patch = rest[rest.index("-p") + 1]
             obj = object_of(planner, "pods", name, namespace)
-            return changed(planner, [With.of(merged(obj, msgspec.json.decode(patch)))])
+            return changed(planner, [c.Apply((merged(obj, msgspec.json.decode(patch)),))])
         case ["kubectl", "get", "job", name, "-n", namespace, "-o", "yaml", "|", *rest] if "replace" in rest:
             obj = merged(object_of(planner, "jobs", name, namespace), msgspec.json.decode(rest[rest.index("-p") + 1]))
-            gone = changed(planner, [Without(parse_reference(f"job/{namespace}/{name}"))])
+            gone = changed(planner, [c.Delete((f"job/{namespace}/{name}",))])
             return gone.with_snapshot(snapshot_of(roll_out(gone, [obj]).simulation, gone.snapshot))
         case ["kubectl", "patch", "nodepool", name, "--type", kind, "-p", patch]:
             obj, change = object_of(planner, "node_pools", name), msgspec.json.decode(patch)
-            return changed(planner, [With.of(merged(obj, change) if kind == "merge" else patched(obj, change))])
+            return changed(planner, [c.Apply((merged(obj, change) if kind == "merge" else patched(obj, change),))])
         case ["kubectl", "patch", "pdb" | "hpa" as kind, name, "-n", namespace, "--type", "merge", "-p", patch]:
             attribute = {"pdb": "pod_disruption_budgets", "hpa": "horizontal_pod_autoscalers"}[kind]
             obj = object_of(planner, attribute, name, namespace)
-            return changed(planner, [With.of(merged(obj, msgspec.json.decode(patch))), Settle()])
+            return changed(planner, [c.Apply((merged(obj, msgspec.json.decode(patch)),)), c.Settle()])
         case ["#", "add", number, _, "like", like]:
-            return changed(planner, [parse_add_nodes(f"{number}={like}"), Settle()])
+            return changed(planner, [c.AddNodes(int(number), like), c.Settle()])
         case ["#", "set", "the", "maximum", "size", "of", "node", "group", name, "to", size, "(now", _]:
             groups = [dict(group) for group in planner.autoscaler.node_groups]
             (group,) = (group for group in groups if group["name"] == name)

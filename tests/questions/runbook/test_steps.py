@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.changes import values as c
 from kplan.course.clock import Clock
 from kplan.course.drains import drain
 from kplan.course.snapshots import snapshot_of
@@ -14,7 +15,6 @@ from kplan.planner.planner import Planner
 from kplan.questions.runbook.question import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
 from tests.objects import adding, head
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
@@ -34,24 +34,24 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
     for command in [command for step in report.steps for command in step.commands]:
         match shlex.split(command):
             case ["kubectl", "cordon", *names]:
-                planner = changed(planner, [cordoned(name) for name in names])
+                planner = changed(planner, [c.Cordon(tuple(names))])
             case ["kubectl", "uncordon", name]:
-                planner = changed(planner, [cordoned(name, is_cordoned=False), Settle()])
+                planner = changed(planner, [c.Uncordon((name,)), c.Settle()])
             case ["kubectl", "scale", kind, name, "-n", namespace, replicas]:
                 number = replicas.removeprefix("--replicas=")
-                planner = changed(planner, [parse_scale(f"{kind}/{namespace}/{name}={number}"), Settle()])
+                planner = changed(planner, [c.Scale(f"{kind}/{namespace}/{name}", int(number)), c.Settle()])
             case ["kubectl", "patch", "pdb", name, "-n", namespace, "--type", "merge", "-p", patch]:
                 spec = {key: to for key, to in msgspec.json.decode(patch)["spec"].items() if to is not None}
-                planner = changed(planner, [With.of(budget(name, **spec))])
+                planner = changed(planner, [c.Apply((budget(name, **spec),))])
             case ["#", "add", number, _, "like", like]:
-                planner = changed(planner, [parse_add_nodes(f"{number}={like}")])
+                planner = changed(planner, [c.AddNodes(int(number), like)])
             case ["until" | "before=$(kubectl", *_]:
                 continue
             case ["kubectl", "drain", name, "--ignore-daemonsets"]:
                 change = drain(planner, [name])
                 assert not change.blocked
                 planner = planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot))
-                planner = changed(planner, [cordoned(name)])
+                planner = changed(planner, [c.Cordon((name,))])
                 assert not [pod for pod in planner.objects.pods if pod.spec.node_name == name]
             case words:
                 raise AssertionError(words)

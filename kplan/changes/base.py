@@ -1,0 +1,272 @@
+"""What all changes share, and the stage on which they are carried out.
+
+A change is carried out by the verbs of a `Stage`: a cluster on paper, in motion, or in a trial. So a new change is a
+struct made of verbs that stages have. What an answer tells of it (`text`, `commands`, …) is absent until `described`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
+
+from kplan.api.names import PodKey
+from kplan.api.quantity import listing
+from kplan.errors import UsageError
+from kplan.facts import Document
+
+MAX_GRACE = 366 * 24 * 3600
+"""A year in seconds, which no pod needs to stop."""
+
+MOST_NODES = 100_000
+"""The largest number of nodes to add, above that of any real cluster."""
+
+MOST_REPLICAS = 1_000_000
+
+MOST_NAMED = 5
+
+Grace = Annotated[int, Meta(ge=0, le=MAX_GRACE)]
+
+NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
+
+Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
+
+
+class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How nodes are drained; the flags of ``kubectl drain``."""
+
+    force: bool = False  #: evict pods that no controller recreates, too
+    delete_emptydir_data: bool = False  #: evict pods whose data is lost with them, too
+    disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
+    #: seconds in which pods have to stop, in place of their own grace periods; None for these
+    grace_period: Grace | None = None
+    #: skip pods whose deletion timestamp, when their grace period is over, is longer ago than so many seconds; 0: none
+    skip_wait_for_delete_timeout: Grace = 0
+
+    @property
+    def flags(self) -> str:
+        """The flags as a person writes them."""
+        flags = ["--ignore-daemonsets"]
+        flags += ["--force"] if self.force else []
+        flags += ["--delete-emptydir-data"] if self.delete_emptydir_data else []
+        flags += ["--disable-eviction"] if self.disable_eviction else []
+        seconds = self.skip_wait_for_delete_timeout
+        flags += [f"--skip-wait-for-delete-timeout={seconds}"] if seconds else []
+        flags += [] if self.grace_period is None else [f"--grace-period={self.grace_period}"]
+        return " ".join(flags)
+
+
+class Upgrade(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How nodes are upgraded."""
+
+    is_replaced: bool = True  #: an empty new node takes the place of each; else the node itself comes back
+    surge: tuple[str, ...] = ()  #: further nodes that join first, and take pods while nodes are drained
+    parallel: int = 1  #: how many nodes are drained at a time
+    node_start: float = 0.0  #: seconds until a new node takes pods
+    timeout: float | None = None  #: seconds after which the drain of a node is given up; None for never
+    is_forced: bool = False  #: then its pods are deleted; else the upgrade ends
+    uncordons_failed: bool = False  #: where the upgrade ends, the node that it ends at takes pods again
+    cordons_all: bool = False  #: all nodes take no more pods from the beginning
+    pause: float = 0.0  #: seconds from an empty node to its replacement
+    waits_for_nodes: bool = True  #: the next node is drained when the new one is ready; else when the old one is gone
+    #: the further nodes take the place of the last ones; else they are drained and removed in the end
+    keeps_surge: bool = False
+
+
+class Stage:
+    """Where changes are carried out; each kind of stage has the verbs that mean something there."""
+
+    name: ClassVar[str]  #: such as: on paper
+
+    def carry_out(self, change: ChangeBase) -> None:
+        """Carry a change out; raises UsageError where it means nothing here."""
+        try:
+            change.begin(self)
+        except NotImplementedError:
+            raise UsageError(f"{change.words}: cannot be done {self.name}") from None
+
+    def apply(self, manifests: Sequence[Any]) -> None:
+        """Apply manifests, one object after the other."""
+        raise NotImplementedError
+
+    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:
+        """Delete objects by their references."""
+        raise NotImplementedError
+
+    def scale(self, workload: str, replicas: int) -> None:
+        """Scale the workloads of a reference."""
+        raise NotImplementedError
+
+    def cordon(self, nodes: Sequence[str]) -> None:
+        """Have nodes take no more pods."""
+        raise NotImplementedError
+
+    def uncordon(self, nodes: Sequence[str]) -> None:
+        """Have nodes take pods again."""
+        raise NotImplementedError
+
+    def add_nodes(self, number: int, like: str) -> None:
+        """Have new nodes join that equal one."""
+        raise NotImplementedError
+
+    def resize(self, source: str) -> None:
+        """Give workloads recommended requests."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Run controllers and scheduler until nothing moves."""
+        raise NotImplementedError
+
+    def drain(
+        self, nodes: Sequence[str], options: DrainOptions | None, timeout: float | None, upgrade: Upgrade | None
+    ) -> None:
+        """Drain nodes one after the other; with an upgrade, they come back."""
+        raise NotImplementedError
+
+    def fail(self, nodes: Sequence[str], *, is_machine_gone: bool) -> None:
+        """Have kubelets fall silent."""
+        raise NotImplementedError
+
+    def recover(self, nodes: Sequence[str]) -> None:
+        """Have kubelets answer again."""
+        raise NotImplementedError
+
+    def not_ready(self, nodes: Sequence[str], *, handles_pods: bool) -> None:
+        """Have kubelets post that they are not ready."""
+        raise NotImplementedError
+
+    def taint(self, node: str, taints: Sequence[str]) -> None:
+        """Add and remove taints, each KEY=VALUE:EFFECT or KEY:EFFECT-."""
+        raise NotImplementedError
+
+    def post(self, node: str, conditions: Mapping[str, str]) -> None:
+        """Have a kubelet post conditions of its node."""
+        raise NotImplementedError
+
+    def patch(self, target: str, spec: Mapping[str, Any]) -> None:
+        """Change the pods of a workload, or a pod."""
+        raise NotImplementedError
+
+    def bound_replicas(self, workload: str, replicas: int, autoscaler: str, lowest: int) -> None:
+        """Have an autoscaler want so many replicas at most."""
+        raise NotImplementedError
+
+    def move(self, node: str, pods: Sequence[str]) -> None:
+        """Delete pods of a cordoned node one after the other, each when the one before runs elsewhere."""
+        raise NotImplementedError
+
+    def run_cron_job(self, cron_job: str) -> None:
+        """Start a run of a cron job now."""
+        raise NotImplementedError
+
+    def set_budget(self, budget: str, fields: Mapping[str, Any]) -> None:
+        """Change fields of a disruption budget."""
+        raise NotImplementedError
+
+    def set_quota(self, quota: str, hard: Mapping[str, str]) -> None:
+        """Change limits of a ResourceQuota."""
+        raise NotImplementedError
+
+    def set_pool(self, pool: Any) -> None:
+        """Change what an autoscaler may add."""
+        raise NotImplementedError
+
+
+class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="change"):
+    """What all changes share, as far as an answer tells it.
+
+    Attributes
+    ----------
+    text : the change in words
+    commands : to be pasted, in this order; a line that starts with # says what no command does
+    undo : commands that undo it
+    achieves : pods that run after this action and did not before, as NAMESPACE/NAME; KIND/NAMESPACE/NAME of the
+        workload for replicas that the action replaces
+    disturbs : running pods that are deleted or replaced, as NAMESPACE/NAME
+    """
+
+    text: str | UnsetType = UNSET
+    commands: tuple[str, ...] | UnsetType = UNSET
+    undo: tuple[str, ...] | UnsetType = UNSET
+    achieves: tuple[str, ...] | UnsetType = UNSET
+    disturbs: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def words(self) -> str:
+        """The change as a sentence without a full stop."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The commands that a person pastes."""
+        return (f"# {self.words}",)
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """The commands that undo it; empty where none do."""
+        return ()
+
+    @property
+    def weight(self) -> int:
+        """How much it disturbs; only the order of these numbers matters, see `kplan.changes.sets.disturbance`."""
+        return 0
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The nodes that have to be there."""
+        return ()
+
+    def begin(self, stage: Stage) -> None:
+        """Carry the change out, or begin with what takes time."""
+        raise NotImplementedError
+
+    def described(self, achieves: Sequence[str] = (), disturbs: Sequence[str] = ()) -> Self:
+        """Return the change with all that an answer tells of it."""
+        return replace(
+            self,
+            text=self.words,
+            commands=self.steps,
+            undo=self.undoing,
+            achieves=tuple(achieves),
+            disturbs=tuple(disturbs),
+        )
+
+
+class OfNodes(ChangeBase, frozen=True):
+    """A change of nodes, by their names; on paper also globs, or labels after a question mark."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    def needs(self) -> Sequence[str]:
+        return self.nodes
+
+    @property
+    def named(self) -> str:
+        """The nodes in words."""
+        return listing(self.nodes, most=MOST_NAMED)
+
+    def kubectl(self, verb: str, flags: str = "") -> tuple[str, ...]:
+        """Return a command about all nodes."""
+        words = ("kubectl", verb, *map(quote, self.nodes), *filter(None, [flags]))
+        return (" ".join(words),)
+
+
+def target_of(reference: str) -> str:
+    """Return KIND/[NAMESPACE/]NAME as kubectl takes it."""
+    kind, *path = reference.split("/")
+    namespace = f" -n {quote(path[0])}" if len(path) > 1 else ""
+    return f"{quote(kind.lower())} {quote(path[-1])}{namespace}" if path else quote(reference)
+
+
+def pod_of(key: str) -> str:
+    pod = PodKey.parse(key)
+    return f"{quote(pod.name)} -n {quote(pod.namespace)}"
+
+
+def as_json(patch: object) -> str:
+    return quote(msgspec.json.encode(patch).decode())

@@ -1,0 +1,369 @@
+"""Changes of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from kplan.api.quantity import count, listing
+from kplan.changes.base import (
+    MOST_NAMED,
+    MOST_NODES,
+    ChangeBase,
+    DrainOptions,
+    NodeCount,
+    OfNodes,
+    Stage,
+    Upgrade,
+    pod_of,
+    target_of,
+)
+from kplan.errors import UsageError
+from kplan.facts import Count, Document
+
+_LONGEST_START = "10m"
+"""How long a command waits until a pod is ready that takes the place of another."""
+
+
+class Cordon(OfNodes, frozen=True, tag="cordon"):
+    """Nodes that take no more pods."""
+
+    @property
+    def words(self) -> str:
+        return f"cordon {self.named}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return self.kubectl("cordon")
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        return self.kubectl("uncordon")
+
+    def begin(self, stage: Stage) -> None:
+        stage.cordon(self.nodes)
+
+
+class Uncordon(OfNodes, frozen=True, tag="uncordon"):
+    """Nodes that take pods again."""
+
+    @property
+    def words(self) -> str:
+        return f"uncordon {self.named}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return self.kubectl("uncordon")
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        return self.kubectl("cordon")
+
+    @property
+    def weight(self) -> int:
+        return len(self.nodes)
+
+    def begin(self, stage: Stage) -> None:
+        stage.uncordon(self.nodes)
+
+
+class AwaitNodes(OfNodes, frozen=True, tag="await"):
+    """Wait until nodes are set up.
+
+    Attributes
+    ----------
+    taints : the keys of the taints that they lose then
+    """
+
+    taints: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"wait until {self.named} {'is' if len(self.nodes) == 1 else 'are'} set up"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        keys = " ".join(f"-e {quote(key)}" for key in self.taints)
+        return tuple(
+            f"while kubectl get node {quote(node)} -o jsonpath='{{.spec.taints[*].key}}' | grep -qwF {keys}; "
+            "do sleep 5; done"
+            for node in self.nodes
+        )
+
+    def begin(self, stage: Stage) -> None:
+        for node in self.nodes:
+            stage.taint(node, [f"{key}-" for key in self.taints])
+
+
+class Drain(OfNodes, frozen=True, tag="drain"):
+    """Nodes that are drained, one after the other, as by ``kubectl drain``.
+
+    Attributes
+    ----------
+    timeout : seconds after which kubectl gives up; null for never
+    upgrade : of the nodes, which come back; null for a plain drain
+    """
+
+    options: DrainOptions | None = None
+    timeout: float | None = None
+    upgrade: Upgrade | None = None
+
+    @property
+    def words(self) -> str:
+        return f"{'drain' if self.upgrade is None else 'upgrade'} {self.named}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        if self.upgrade is not None:
+            return (f"# {self.words}",)
+        timeout = "" if self.timeout is None else f" --timeout={self.timeout:g}s"
+        return self.kubectl("drain", (self.options or DrainOptions()).flags + timeout)
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        return self.kubectl("uncordon") if self.upgrade is None else ()
+
+    def begin(self, stage: Stage) -> None:
+        stage.drain(self.nodes, self.options, self.timeout, self.upgrade)
+
+
+class Fail(OfNodes, frozen=True, tag="fail"):
+    """Nodes whose kubelets fall silent: their last heartbeat is now.
+
+    Attributes
+    ----------
+    machine_gone : a cloud's controller deletes the nodes
+    """
+
+    machine_gone: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"{self.named} {'fails' if len(self.nodes) == 1 else 'fail'}"
+
+    def begin(self, stage: Stage) -> None:
+        stage.fail(self.nodes, is_machine_gone=self.machine_gone)
+
+
+class Recover(OfNodes, frozen=True, tag="recover"):
+    """Nodes whose kubelets answer again, and are ready."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.named} {'recovers' if len(self.nodes) == 1 else 'recover'}"
+
+    def begin(self, stage: Stage) -> None:
+        stage.recover(self.nodes)
+
+
+class NotReady(OfNodes, frozen=True, tag="notReady"):
+    """Nodes whose kubelets post that they are not ready.
+
+    Attributes
+    ----------
+    pods_handled : they start and end pods all the same
+    """
+
+    pods_handled: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"{self.named} {'is' if len(self.nodes) == 1 else 'are'} not ready"
+
+    def begin(self, stage: Stage) -> None:
+        stage.not_ready(self.nodes, handles_pods=self.pods_handled)
+
+
+class Taint(ChangeBase, frozen=True, tag="taint"):
+    """Nodes that get taints, or lose them, by hand: node -> KEY=VALUE:EFFECT, or KEY:EFFECT- for one that goes."""
+
+    taints: dict[str, tuple[str, ...]]
+
+    @property
+    def words(self) -> str:
+        return "; ".join(f"taint {node}: {listing(taints)}" for node, taints in self.taints.items())
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(
+            f"kubectl taint node {quote(node)} {' '.join(map(quote, taints))}" for node, taints in self.taints.items()
+        )
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """See `ChangeBase`; the value of a taint that goes is not known here."""
+        added = {node: tuple(f"{text}-" for text in texts if text[-1:] != "-") for node, texts in self.taints.items()}
+        return Taint({node: texts for node, texts in added.items() if texts}).steps
+
+    @property
+    def needs(self) -> Sequence[str]:
+        return [*self.taints]
+
+    def begin(self, stage: Stage) -> None:
+        for node, taints in self.taints.items():
+            stage.taint(node, taints)
+
+
+class Conditions(ChangeBase, frozen=True, tag="conditions"):
+    """Conditions that kubelets post of their nodes: node -> type -> True, False or Unknown."""
+
+    conditions: dict[str, dict[str, Literal["True", "False", "Unknown"]]]
+
+    @property
+    def words(self) -> str:
+        posted = {
+            node: listing([f"{name}={status}" for name, status in of.items()]) for node, of in self.conditions.items()
+        }
+        return "; ".join(f"{node} posts {texts}" for node, texts in posted.items())
+
+    @property
+    def needs(self) -> Sequence[str]:
+        return [*self.conditions]
+
+    def begin(self, stage: Stage) -> None:
+        for node, conditions in self.conditions.items():
+            stage.post(node, conditions)
+
+
+_READY_NODES = "kubectl get nodes --no-headers | grep -cw Ready"
+
+_BRINGS = "the pods claim devices, so wait until {} ResourceSlices like those of the other node"
+
+
+class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
+    """New nodes that equal an existing one.
+
+    Attributes
+    ----------
+    devices : waiting pods claim devices, which the new nodes have to bring
+    """
+
+    nodes: NodeCount
+    like: str
+    devices: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> AddNodes:
+        """Read ``N=NODE``; raises UsageError for anything else."""
+        number, _, like = text.partition("=")
+        if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MOST_NODES:
+            hint = f"for example 3=node-01; N is a number from 1 to {MOST_NODES}"
+            raise UsageError(f"{text}: expected N=NODE", hint=hint)
+        return cls(int(number), like)
+
+    @property
+    def words(self) -> str:
+        brings = f" with {'its' if self.nodes == 1 else 'their'} devices" if self.devices else ""
+        return f"add {count(self.nodes, 'node')} like {self.like}{brings}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        lines = [
+            f"before=$({_READY_NODES})",
+            f"# add {count(self.nodes, 'node')} like {quote(self.like)}",
+            f"until [ $({_READY_NODES}) -ge $((before + {self.nodes})) ]; do sleep 5; done",
+        ]
+        if self.devices:
+            lines.append(f"# {_BRINGS.format('it publishes' if self.nodes == 1 else 'they publish')}")
+        return tuple(lines)
+
+    @property
+    def weight(self) -> int:
+        return 5 * self.nodes
+
+    def begin(self, stage: Stage) -> None:
+        stage.add_nodes(self.nodes, self.like)
+
+
+class RemoveNodes(OfNodes, frozen=True, tag="removeNodes"):
+    """Nodes whose objects are deleted; their pods are lost."""
+
+    @property
+    def words(self) -> str:
+        return f"remove {self.named}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return self.kubectl("delete node")
+
+    def begin(self, stage: Stage) -> None:
+        stage.delete([f"node/{name}" for name in self.nodes], None)
+
+
+class Place(Document, frozen=True):
+    """A pod that is deleted, and where its controller's next pod goes.
+
+    Attributes
+    ----------
+    goes_to : the scheduler's decision; empty where it is not known
+    workload : KIND/NAMESPACE/NAME of what creates the next one; absent if nothing is waited for
+    ready : how many of the workload's pods are ready before, and again when the next one is; absent as `workload`
+    """
+
+    pod: str
+    goes_to: str = ""
+    workload: str | UnsetType = UNSET
+    ready: Count | UnsetType = UNSET
+
+
+class Move(ChangeBase, frozen=True, tag="move"):
+    """Cordon a node, delete pods there one after another, each when the one before runs elsewhere, and uncordon it.
+
+    Attributes
+    ----------
+    uncordons : the node accepts pods before, and again afterwards
+    """
+
+    node: str
+    pods: tuple[Place, ...]
+    uncordons: bool = True
+
+    @property
+    def words(self) -> str:
+        goes = [f"{place.pod} to {place.goes_to}" if place.goes_to else place.pod for place in self.pods]
+        return f"move {listing(goes, most=MOST_NAMED)} (away from {self.node})"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        moved = [command for place in self.pods for command in _moved(place)]
+        node = quote(self.node)
+        return (f"kubectl cordon {node}", *moved, f"kubectl uncordon {node}") if self.uncordons else tuple(moved)
+
+    @property
+    def weight(self) -> int:
+        return 2 * len(self.pods)
+
+    @property
+    def needs(self) -> Sequence[str]:
+        return (self.node,)
+
+    def begin(self, stage: Stage) -> None:
+        stage.move(self.node, [place.pod for place in self.pods])
+
+
+def _moved(place: Place) -> Iterator[str]:
+    """Yield how a pod is deleted, and how to wait for the next one: `kubectl delete` does not ask budgets."""
+    yield f"kubectl delete pod {pod_of(place.pod)} --wait"
+    if place.workload:
+        field = "ready" if place.workload.startswith("Job/") else "readyReplicas"
+        ready = f"--for=jsonpath={quote(f'{{.status.{field}}}')}={place.ready}"
+        yield f"kubectl wait {ready} {target_of(place.workload)} --timeout={_LONGEST_START}"
+
+
+ChangeOfNodes = (
+    Cordon
+    | Uncordon
+    | AwaitNodes
+    | Drain
+    | Fail
+    | Recover
+    | NotReady
+    | Taint
+    | Conditions
+    | AddNodes
+    | RemoveNodes
+    | Move
+)

@@ -1,0 +1,285 @@
+"""Changes of workloads and of other objects, and to wait for what they bring about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kplan.api.names import PodKey, WorkloadRef
+from kplan.api.quantity import count, listing
+from kplan.changes.base import (
+    MOST_NAMED,
+    MOST_REPLICAS,
+    ChangeBase,
+    Grace,
+    Replicas,
+    Stage,
+    as_json,
+    pod_of,
+    target_of,
+)
+from kplan.changes.remedy import CorrectName, CorrectSelector, LowerRequest, Remedy, remedy_change
+from kplan.errors import UsageError
+from kplan.facts import Count
+from kplan.reading.arguments import FilePath, Manifest
+
+_OF_JOB = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
+"""Labels that the API server gives to the pods of a job, and refuses in a new one."""
+
+_CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
+
+_CLAIM = "PersistentVolumeClaim/"
+
+_WITH_ROLLOUT = ("Deployment", "StatefulSet", "DaemonSet")
+
+
+class Apply(ChangeBase, frozen=True, tag="apply"):
+    """Manifests that are applied: files, directories or objects."""
+
+    manifests: tuple[Manifest, ...]
+
+    @property
+    def words(self) -> str:
+        return f"apply {listing([_manifest_name(manifest) for manifest in self.manifests], most=MOST_NAMED)}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(
+            f"kubectl apply -f {quote(manifest)}" if isinstance(manifest, str) else f"# {Apply((manifest,)).words}"
+            for manifest in self.manifests
+        )
+
+    def begin(self, stage: Stage) -> None:
+        stage.apply(self.manifests)
+
+
+class Delete(ChangeBase, frozen=True, tag="delete"):
+    """Objects that are deleted with what they own: KIND/[NS/]NAME; on paper also globs, or KIND?label=value.
+
+    Attributes
+    ----------
+    grace_period : seconds in which pods have to stop; null for their own
+    """
+
+    objects: tuple[str, ...]
+    grace_period: Grace | None = None
+
+    @property
+    def words(self) -> str:
+        return f"delete {listing(self.objects, most=MOST_NAMED)}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        grace = "" if self.grace_period is None else f" --grace-period={self.grace_period}"
+        return tuple(f"kubectl delete {target_of(reference)}{grace}" for reference in self.objects)
+
+    @property
+    def needs(self) -> Sequence[str]:
+        parts = (reference.partition("/") for reference in self.objects)
+        return [name for kind, _, name in parts if kind.lower() == "node"]
+
+    def begin(self, stage: Stage) -> None:
+        stage.delete(self.objects, self.grace_period)
+
+
+class Scale(ChangeBase, frozen=True, tag="scale"):
+    """Run another number of replicas.
+
+    Attributes
+    ----------
+    workload : KIND/[NAMESPACE/]NAME
+    old : how many it has; absent where that is not known
+    autoscaler : the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
+    lowest : the autoscaler's least number of replicas
+    stops : how many running ones that stops
+    drops : pods that wait and are not wanted any more, as NAMESPACE/NAME
+    """
+
+    workload: str
+    replicas: Replicas
+    old: Count | UnsetType = UNSET
+    autoscaler: str = ""
+    lowest: Count = 0
+    stops: Count = 0
+    drops: tuple[str, ...] | UnsetType = UNSET
+
+    @classmethod
+    def parse(cls, text: str) -> Scale:
+        """Read ``KIND/[NS/]NAME=N``; raises UsageError for anything else."""
+        workload, _, number = text.rpartition("=")
+        if not workload or not number.isascii() or not number.isdecimal() or int(number[:9]) > MOST_REPLICAS:
+            hint = f"for example deployment/shop/web=5; N is a number up to {MOST_REPLICAS}"
+            raise UsageError(f"{text}: expected KIND/[NS/]NAME=N", hint=hint)
+        return cls(workload, int(number))
+
+    @property
+    def words(self) -> str:
+        instead = "" if self.old is UNSET else f" instead of {self.old}"
+        by = f" (autoscaler {self.autoscaler})" if self.autoscaler else ""
+        return f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        if not self.autoscaler:
+            return (f"kubectl scale {target_of(self.workload)} --replicas={self.replicas}",)
+        bounds = {"maxReplicas": self.replicas}
+        bounds |= {"minReplicas": self.replicas} if self.lowest > self.replicas else {}
+        name = f"{quote(self.autoscaler)} -n {quote(WorkloadRef.parse(self.workload).namespace)}"
+        return (f"kubectl patch hpa {name} --type merge -p {as_json({'spec': bounds})}",)
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """See `ChangeBase`; the bounds of an autoscaler before are not known here."""
+        if self.old is UNSET or self.autoscaler:
+            return ()
+        return Scale(self.workload, self.old).steps
+
+    @property
+    def weight(self) -> int:
+        """A workload that changes counts 8, with 2 for each replica that stops, and 6 for each that is given up."""
+        fewer = 0 if self.old is UNSET else self.old - self.replicas
+        return 8 + 2 * self.stops + 6 * max(fewer - self.stops, 0)
+
+    def begin(self, stage: Stage) -> None:
+        if self.autoscaler:
+            stage.bound_replicas(self.workload, self.replicas, self.autoscaler, self.lowest)
+        else:
+            stage.scale(self.workload, self.replicas)
+
+
+class Patch(ChangeBase, frozen=True, tag="patch"):
+    """Change what the pods of a workload say; its controller replaces them.
+
+    Attributes
+    ----------
+    object : KIND/NAMESPACE/NAME of the workload, or of a pod that is created again
+    patch : of the pods' ``spec``, a strategic merge patch as JSON
+    remedy : what is changed
+    replaces : how many pods that run its controller replaces
+    restarts : waiting pods of a StatefulSet, as NAMESPACE/NAME, which it does not replace before they run
+    """
+
+    object: str
+    patch: str
+    remedy: Remedy
+    replaces: Count = 0
+    restarts: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The patch as plain values."""
+        change: dict[str, Any] = msgspec.json.decode(self.patch)
+        return change
+
+    @property
+    def words(self) -> str:
+        text = remedy_change(self.remedy)
+        return text if self.object.startswith(_CLAIM) else f"in {self.object}, {text}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        kind, name = self.object.partition("/")[0], target_of(self.object)
+        if kind in ("Pod", "PersistentVolumeClaim"):  # whose class cannot change either
+            return (f"kubectl get {name} -o yaml | {_created_again(quote(self._whole))}",)
+        if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
+            template = {"metadata": {"labels": dict.fromkeys(_OF_JOB)}, "spec": self.spec}
+            again = as_json({"spec": {"selector": None, "template": template}})
+            return (f"kubectl get {name} -o yaml | {_created_again(again)}",)
+        return (
+            f"kubectl patch {name} -p {quote(self._whole)}",
+            *(f"kubectl delete pod {pod_of(pod)}" for pod in self.restarts),
+        )
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """See `ChangeBase`; of other kinds there is no former template to go back to."""
+        has_history = self.object.startswith(tuple(f"{kind}/" for kind in _WITH_ROLLOUT))
+        return (f"kubectl rollout undo {target_of(self.object)}",) if has_history else ()
+
+    @property
+    def weight(self) -> int:
+        """What is misspelt counts 1, a rule that is relaxed 6, a lower request 9, and each pod that is replaced 1."""
+        if isinstance(self.remedy, CorrectName) or (
+            isinstance(self.remedy, CorrectSelector) and self.remedy.change.to is not None
+        ):
+            return 1 + self.replaces
+        return (9 if isinstance(self.remedy, LowerRequest) else 6) + self.replaces
+
+    def begin(self, stage: Stage) -> None:
+        stage.patch(self.object, self.spec)
+
+    @property
+    def _whole(self) -> str:
+        spec = f'{{"spec":{self.patch}}}'
+        return spec if self.object.startswith(("Pod/", _CLAIM)) else f'{{"spec":{{"template":{spec}}}}}'
+
+
+class RunCronJob(ChangeBase, frozen=True, tag="runCronJob"):
+    """A run of a cron job that is started now, whatever its schedule; NAMESPACE/NAME."""
+
+    cron_job: str
+
+    @property
+    def words(self) -> str:
+        return f"run CronJob {self.cron_job}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        ref = PodKey.parse(self.cron_job)
+        name, namespace = quote(ref.name), quote(ref.namespace)
+        return (f"kubectl create job {quote(self.job_name)} --from=cronjob/{name} -n {namespace}",)
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        return (f"kubectl delete job {quote(self.job_name)} -n {quote(PodKey.parse(self.cron_job).namespace)}",)
+
+    @property
+    def job_name(self) -> str:
+        """The name of the job; a name of a job has at most 63 characters."""
+        return f"{PodKey.parse(self.cron_job).name[:56]}-manual"
+
+    def begin(self, stage: Stage) -> None:
+        stage.run_cron_job(self.cron_job)
+
+
+class Resize(ChangeBase, frozen=True, tag="resize"):
+    """Recommended requests: ``vpa`` for those of the cluster's VerticalPodAutoscalers, or a file that krr wrote."""
+
+    recommendations: FilePath
+
+    @property
+    def words(self) -> str:
+        return f"give pods the requests that {self.recommendations} recommends"
+
+    def begin(self, stage: Stage) -> None:
+        stage.resize(self.recommendations)
+
+
+class Settle(ChangeBase, frozen=True, tag="settle"):
+    """Wait until controllers and scheduler have nothing to do any more."""
+
+    @property
+    def words(self) -> str:
+        return "wait until nothing moves"
+
+    def begin(self, stage: Stage) -> None:
+        stage.settle()
+
+
+def _manifest_name(manifest: str | Mapping[str, Any]) -> str:
+    if isinstance(manifest, str):
+        return manifest
+    metadata = manifest.get("metadata") or {}
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    return f"{manifest.get('kind', 'object')}/{name}"
+
+
+def _created_again(patch: str) -> str:
+    return f"{_CLIENT_SIDE} -p {patch} | kubectl replace --force -f -"
+
+
+ChangeOfObjects = Apply | Delete | Scale | Patch | Resize | Settle | RunCronJob
