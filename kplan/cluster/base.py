@@ -303,10 +303,6 @@ class Base:
         known: T = self._derived[derive]
         return known
 
-    def derive(self, derive: Callable[[Base], T], known: T) -> None:
-        """Have `derived` return something that is known already."""
-        self._derived[derive] = known
-
     def session_for(self, snapshot: Snapshot) -> Session:
         """Return a new fork of the session whose listers read the objects of `snapshot`."""
         session = self.fork(listers=Listers(snapshot))

@@ -155,7 +155,6 @@ class CarriedOut:
     subject_pods: frozenset[str] = frozenset()  #: the same of those that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
     command: str = "plan"  #: the command that asks this question
-    question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
     decide: Callable[[Decisions], CarriedOut] | None = field(default=None, repr=False, compare=False)
     #: carries the same change out with other objects in place of applied ones, by KIND/NAMESPACE/NAME
@@ -163,7 +162,7 @@ class CarriedOut:
 
     @property
     def started_from(self) -> Cluster:
-        """The cluster before the change, without lost nodes; not to be changed."""
+        """The cluster before the change; not to be changed."""
         return self.origin.session.cluster
 
     @property

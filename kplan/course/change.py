@@ -60,9 +60,8 @@ class ChangePlan(PickledAsQuestion, CarriedOut):
             change = dataclasses.replace(
                 decided, left_out=self.left_out, again=self.again, retry=self.retry, luck=self.luck
             )
-        base = self.origin if self.question_base is None else self.question_base
         return change_report(
-            base, change, self.command, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions
+            self.origin, change, self.command, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions
         )
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
@@ -154,7 +153,7 @@ def carry_out(
         changed = tuple(replace(one, obj=objects.get(one.key, one.obj)) for one in updates.all)
         return apply(replace(updates, all=changed))
 
-    return dataclasses.replace(change, question_base=base, decide=partial(apply, updates), retry=retry)
+    return dataclasses.replace(change, decide=partial(apply, updates), retry=retry)
 
 
 def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:

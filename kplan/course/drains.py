@@ -15,7 +15,7 @@ from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.draining import Drain, How
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import note_stuck
-from kplan.course.watching import any_node, at_rest, begin, without_nodes
+from kplan.course.watching import any_node, at_rest, begin
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 
@@ -62,11 +62,10 @@ def drain(
     waits : one by one, wait in the end for jobs that back off before they recreate their pods
     """
     check_nodes(base, nodes)
-    origin = without_nodes(base, nodes) if how == "lost" else base
-    simulation = begin(origin)
+    simulation = begin(base)
     if decisions is not None:
         decisions.watch(simulation)
-    change = empty(simulation, origin, nodes, how, options=options, waits=waits)
+    change = empty(simulation, base, nodes, how, options=options, waits=waits)
 
     def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
         return drain(other, nodes, how, options=options or change.options, decisions=decisions, waits=waits)
@@ -74,7 +73,6 @@ def drain(
     change = dataclasses.replace(
         change,
         command="drain",
-        question_base=base,
         again=again,
         decide=lambda noted: again(base, decisions=noted),
     )
@@ -134,11 +132,12 @@ def empty(
     options: DrainOptions | None = None,
     waits: bool = False,
 ) -> ChangePlan:
-    """Drain nodes in a fresh simulation, or lose them, which `base` lacks then; parameters as for `drain`."""
+    """Drain nodes in a fresh simulation, or have them fail; parameters as for `drain`."""
     simulation.node_lifecycle.go_on()
     work = Drain(simulation, options or DrainOptions())
     if how == "lost":
-        work.lose(nodes, "its node is lost")
+        simulation.node_lifecycle.fail(nodes, is_machine_gone=True)
+        simulation.run()
     elif how in ("rolling", "replace"):
         work.node_by_node(nodes, replaced=how == "replace")
     else:
@@ -150,6 +149,7 @@ def empty(
     if not simulation.node_lifecycle.is_well:
         simulation.run()  # what has failed already goes on, also where no pod is evicted
     left_out = [*nodes_not_reached([work]), *drains_that_hang([work])]
+    left_out += left_on_lost(simulation, nodes, is_over=True) if how == "lost" else []
     return ChangePlan(simulation, base, drains=[work], left_out=tuple(left_out), options=options or DrainOptions())
 
 

@@ -81,7 +81,9 @@ class Replacements:
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
-        self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
+        self._was_pending = {
+            pod.key: pod for pod in pending if pod is not None and not pod.is_new and not pod.is_terminating
+        }
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
         self.all = [
             one
@@ -184,7 +186,7 @@ class Replacements:
                 added.setdefault(step.workload, []).append(self._was_pending[step.pod])
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.newcomers if row in there]:
-            if not comes_with_node(self._simulation, pod):
+            if not pod.is_terminating and not comes_with_node(self._simulation, pod):
                 added.setdefault(self._simulation.workload_of(pod), []).append(pod)
         for workload, pod in self._simulation.finished:
             if pod.is_new or pod.key in self._waited:

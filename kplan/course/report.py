@@ -120,7 +120,8 @@ def change_report(
     )
     question = change.pods or base.pending()
     session = base.fork(question)
-    before, after = _clusters(base, change)
+    after = change.simulation.session.cluster
+    before = before_growth(change.started_from, after)
     counted = pods.replacements.counted(chosen)
     if command == "plan" and change.is_queue and STUCK in chosen:
         counted += [Counted(one.object, one.code) for one in warnings if one.code == MISSING_REPLICAS]
@@ -192,14 +193,6 @@ def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
         gone=tuple(replacement.pod for replacement in replacements.all if replacement.action is Action.EVICTED),
         blocked=tuple(again.blocked),
     )
-
-
-def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
-    """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
-    after = change.simulation.session.cluster
-    before = base.session.cluster
-    n_before = len(after) - len(change.simulation.joined)
-    return before_growth(before if len(before) == n_before else change.started_from, after), after
 
 
 def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from random import Random
 
@@ -16,8 +15,7 @@ from kplan.course.provisioning import Growing, NodesInTime
 from kplan.course.simulation.any_node import AnyNode
 from kplan.course.simulation.desired import bounds_of
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.start import elsewhere, fork, start
-from kplan.rules.nodes import claims_left
+from kplan.course.simulation.start import fork, start
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
 
@@ -56,18 +54,6 @@ def any_node(base: Base) -> AnyNode | None:
 def _any_node(base: Base) -> AnyNode | None:
     simulation = at_rest(base)
     return None if simulation.unplaced else AnyNode(simulation.session.fork())
-
-
-def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
-    """Return a cluster without some nodes, whose pods are still to be removed."""
-    gone = frozenset(nodes)
-    left = tuple(node for node in base.objects.nodes if node.metadata.name not in gone)
-    claims = claims_left(base.objects.node_claims, map(base.objects.node_by_name.__getitem__, gone))
-    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left, node_claims=claims))
-    if base.followed is not None:
-        other.followed = base.followed  # it knows what lost nodes were like
-    other.derive(_started, elsewhere(at_rest(base), other.session_for(other.objects), other.objects))
-    return other
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:

@@ -28,13 +28,14 @@ def test_pods_of_a_daemon_set_are_replaced_on_their_own_node_only() -> None:
         }
     }
     nodes = [node(name, "4") for name in ("n1", "n2", "n3")]
+    nodes[0]["spec"]["providerID"] = "aws:///a/i-1"
     daemons = [_daemon(number, f"n{number}") for number in (1, 2, 3)]
     planner = kplan.Planner(kplan.load_snapshot([*nodes, daemon_set("agent"), *daemons, big]))
 
     report = Drain(nodes=("n1",), how="lost").answer(planner)
 
     ends = {change.pod: (change.action.value, change.from_node, change.because) for change in report.changes}
-    assert ends["default/agent-1"] == ("-", "n1", "its node is lost")
+    assert ends["default/agent-1"] == ("-", "n1", "its node is gone")
     assert ends["default/agent-3"][:2] == ("!", "n3")
     assert "default/agent-2" not in ends
     assert "DaemonSet default/agent: 1 of 2 nodes" in render(report, "table", ReportOptions(width=160))

@@ -23,7 +23,7 @@ from kplan.course.simulation.applying import Rollout
 from kplan.course.simulation.draining import Drain, How
 from kplan.course.simulation.loop import Simulation
 from kplan.course.timeline import carry_out_in_time
-from kplan.course.watching import at_rest, begin, without_nodes
+from kplan.course.watching import at_rest, begin
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.facts import InputWarning
@@ -41,15 +41,14 @@ def drained(
 ) -> Prepared:
     """Prepare to drain nodes, or to lose them; see `kplan.course.odds.runs.Drawn`, and `kplan.course.change.drain`."""
     check_nodes(base, nodes)
-    origin = without_nodes(base, nodes) if how == "lost" else base
 
     def carry_out(simulation: Simulation, _: QueueCourse | None) -> ChangePlan:
-        return empty(simulation, origin, nodes, how, options=options)
+        return empty(simulation, base, nodes, how, options=options)
 
     work = Drain(at_rest(base))
     leaving = work.on(nodes) if how == "lost" else work.leaving(nodes)
     pods = [DrawnPod(pod.key, _workload_of(at_rest(base), pod.row), node=pod.node) for pod in leaving]
-    return _prepared(base, origin, carry_out, pods, is_single=is_single)
+    return _prepared(base, base, carry_out, pods, is_single=is_single)
 
 
 def in_time(

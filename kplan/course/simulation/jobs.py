@@ -132,7 +132,8 @@ class JobState(Owner):
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
         """See `Owner`."""
         self.waits = {index: time for index, time in self.waits.items() if time > now}
-        actions = job.actions(self.wanted, self.pods.values(), draws=draws)
+        n_waited_for = 0 if self.counts_leaving else len(self.terminating)
+        actions = job.actions(self.wanted, self.pods.values(), n_waited_for, draws)
         return [
             action
             for action in actions

@@ -83,7 +83,7 @@ class NodeLifecycle:
         #: node -> condition -> status; nodes are here as soon as one of theirs matters
         self._conditions: dict[str, dict[str, str]] = {}
         self._silent: dict[str, float] = {}  # node -> when its kubelet was heard last
-        self._down: set[int] = set()  # rows of pods that ran on a node when its kubelet fell silent
+        self.down: set[int] = set()  #: rows of pods that ran on a node when its kubelet fell silent
         self._without_machine: set[str] = set()
         self._zones: dict[str, Zone] = {}
         self._has_begun = False
@@ -115,7 +115,7 @@ class NodeLifecycle:
                 self._evictions.tainted_before.add(name)
             if name in silent:
                 self._silent[name] = silent[name]
-                self._down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}
+                self.down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}
                 if status != _UNKNOWN:
                     simulation.timers.post(max(silent[name] + GRACE_SECONDS, simulation.now), self._look)
             if taints:
@@ -139,11 +139,12 @@ class NodeLifecycle:
         is_machine_gone : the machines do not exist any more, so that a cloud's controller deletes the nodes
         """
         simulation, names = self._simulation, [name for name in names if self._is_there(name)]
+        self._has_begun = True
         simulation.lose(names)
         for name in names:
             for pod in self._pods_on(name):
                 if not pod.is_terminating:
-                    self._down.add(pod.row)
+                    self.down.add(pod.row)
                     simulation.log(StepEvent.LOST, pod=pod.key, node=pod.node, owner=simulation.owner(pod.row))
             self._silent.setdefault(name, simulation.now)
             if is_machine_gone:
@@ -159,11 +160,11 @@ class NodeLifecycle:
             self._post(name, {READY: _TRUE})
         pods = [pod for name in names for pod in self._pods_on(name)]
         for pod in pods:
-            if pod.row in self._down and pod.is_ready:
+            if pod.row in self.down and pod.is_ready:
                 self._simulation.log(
                     StepEvent.RECOVERED, pod=pod.key, node=pod.node, owner=self._simulation.owner(pod.row)
                 )
-        self._down -= {pod.row for pod in pods}
+        self.down -= {pod.row for pod in pods}
         self._simulation.revive(names)
         self._simulation.show_ready(pod.row for pod in pods)
 

@@ -108,10 +108,11 @@ def _describe(
     owners = () if owner is None else owner.owners
     if owner is None:
         pods = [simulation.pods[row]] if row in simulation.pods else []
-        current, ready = len(pods), sum(pod.is_ready for pod in pods)
+        current = len(pods)
     else:
         pods = [pod for theirs in owners for pod in theirs.pods.values()]
-        current, ready = sum(theirs.n_current for theirs in owners), sum(theirs.n_ready for theirs in owners)
+        current = sum(theirs.n_current for theirs in owners)
+    ready = sum(pod.is_ready and pod.row not in simulation.node_lifecycle.down for pod in pods)
     pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""

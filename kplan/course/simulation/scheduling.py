@@ -149,8 +149,11 @@ class Scheduling(Controlled):
                 plugin.set_allowed_disruptions(allowed)
 
     def note_return(self, pod: ObservedPod, because: str) -> None:
-        """End a simulation when its pods are evicted for this again and again; with a clock, time ends it."""
-        if self.durations is None and self._circles.is_closed(()):
+        """End a simulation when its pods are evicted for this again and again; with a clock, time ends it.
+
+        A pod that stays Terminating, as no kubelet ends it, does not come back.
+        """
+        if self.durations is None and pod.row not in self.pods and self._circles.is_closed(()):
             self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:

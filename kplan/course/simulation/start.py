@@ -89,25 +89,6 @@ def fork(simulation: Simulation, snapshot: Snapshot, random: Random | None = Non
     return simulation.fork(session, snapshot, listers)
 
 
-def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> Simulation:
-    """Return a copy of a simulation in which nothing has moved yet, with only some of the nodes.
-
-    Parameters
-    ----------
-    session : a fork of its own, of those nodes, with listers of its own
-    """
-    forked = simulation.fork(session, snapshot, session.listers)
-    there = session.cluster.nodes.row_of
-    forked.lost_nodes = simulation.lost_nodes.intersection(there)
-    for owner in forked.workloads.daemon_sets():
-        owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
-    for name in forked.already_leaving:
-        row = session.pod_ids.pop(name)
-        if row is not None and session.cluster.node_of[row] != NOWHERE:
-            session.evict(row)
-    return forked
-
-
 def _now(
     snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]], renewed: Mapping[str, float]
 ) -> float:

@@ -56,9 +56,11 @@ def pods_of(workload: Object, *nodes: str) -> list[Object]:
     ]
 
 
-def cluster(workload: Object) -> kplan.Planner:
+def cluster(workload: Object, **of_node: Any) -> kplan.Planner:
     """Return a cluster in which two pods of a job run on n0, and one on n1."""
-    return kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")]))
+    first = node("n0")
+    first["spec"].update(of_node)
+    return kplan.Planner(kplan.load_snapshot([first, node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")]))
 
 
 def drained(workload: Object, **options: Any) -> ChangePlan:
@@ -93,7 +95,11 @@ def test_deleted_pods_have_no_condition_that_a_policy_could_ignore() -> None:
 
 
 def test_pods_of_lost_nodes_are_disrupted_as_evicted_ones_are() -> None:
-    assert left(cluster(job(**policy(IGNORE))).drain(["n0"], lost=True)) == REPLACED
+    """Not failed while they are Terminating, which they stay until the node's object is gone."""
+    terminating = [(False, "n0")] * 2
+    assert left(cluster(job(**policy(IGNORE))).drain(["n0"], lost=True)) == [*terminating, (False, "n1")]
+    assert left(cluster(job(backoffLimit=2)).drain(["n0"], lost=True)) == terminating + REPLACED
+    assert left(cluster(job(**policy(IGNORE)), providerID="aws:///a/i-1").drain(["n0"], lost=True)) == REPLACED
 
 
 def test_one_pod_ends_the_whole_job_where_a_policy_says_so() -> None:

@@ -171,6 +171,7 @@ def _has_what_it_wants(change: ChangePlan, owner: Owner, *, is_refused_before: b
     """A workload has as many pods as it wants, unless its pods are refused, or it waits for one of them."""
     pods = list(owner.pods.values())
     is_held_up = bool(owner.refusal) or is_refused_before or any(not pod.node for pod in pods)
+    is_held_up |= owner.ref.kind != "ReplicaSet" and bool(owner.terminating)  # on a lost node
     assert len(pods) == owner.desired or is_held_up, (owner.ref.key, len(pods), owner.desired)
     if owner.ref.kind == "ReplicaSet" and owner.selector is not None:
         infos = change.simulation.session.cluster.pods.infos
