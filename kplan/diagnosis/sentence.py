@@ -213,6 +213,11 @@ def _counted(groups: Sequence[c.NodesOut], surplus: Mapping[str, c.Surplus]) -> 
     return [f"{group.nodes} {_group_text(group, surplus, is_single=group.nodes == 1)}" for group in groups]
 
 
+def nodes_out_text(group: c.NodesOut) -> str:
+    """Return why nodes are rejected, as the end of a sentence whose subject they are."""
+    return _group_text(group, {}, is_single=group.nodes == 1)
+
+
 def _group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single: bool) -> str:
     """Return why nodes are rejected, as the end of a sentence whose subject they are."""
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
@@ -288,8 +293,9 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.UnmetAffinity():
             return f"{have} no pod that it must run next to ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
-            where = f"{group.domains} {'domain' if group.domains == 1 else 'domains'} of {detail.topology_key}"
-            return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}; {where})"
+            noun = "domain" if group.domains == 1 else "domains"
+            where = f"; {group.domains} {noun} of {detail.topology_key}" if group.domains else ""
+            return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}{where})"
         case d.ForeignAntiAffinity():
             return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
         case d.OtherVolumeZone():

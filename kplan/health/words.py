@@ -182,11 +182,21 @@ def workload_name(key: str) -> str:
     return key.partition("/")[2]
 
 
-def workload_text(health: WorkloadHealth) -> str:
-    """Return what a workload is in one sentence, without a full stop; of one that is well how many pods are ready."""
+def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
+    """Return what a workload is in one sentence, without a full stop; of one that is well how many pods are ready.
+
+    Parameters
+    ----------
+    why_pending : why the first of its pods without a node has none
+    """
     kind = health.workload.partition("/")[0]
     name = workload_name(health.workload)
-    texts = [text for state in health.states if (text := _of_state(state, health, kind))]
+    why = f": {why_pending}" if why_pending else ""
+    texts = [
+        text + (why if state == "pods-pending" or (state == "waits-for-pod" and _waits_for_node(health)) else "")
+        for state in health.states
+        if (text := _of_state(state, health, kind))
+    ]
     if texts:
         return f"{name}: {'; '.join(texts)}"
     if kind == "CronJob":
@@ -240,6 +250,8 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "pods-not-ready":
             return _not_ready(health)
         case "pods-pending":
+            if _waits_for_node(health) and health.pending == 1:
+                return ""
             return f"{health.pending} of {_pods(health.pods)} {_are(health.pending, 'has', 'have')} no node"
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
@@ -263,6 +275,11 @@ def _job_failed(health: WorkloadHealth) -> str:
     last = health.troubled[-1] if health.troubled else None
     why = trouble_text(last) if last is not None else ""
     return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
+
+
+def _waits_for_node(health: WorkloadHealth) -> bool:
+    """Tell whether the pod for which the others wait has no node."""
+    return bool(health.waits_for) and _waited_for(health) is None
 
 
 def _waited_for(health: WorkloadHealth) -> PodHealth | None:

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from msgspec import UNSET
 
 from kplan.api.quantity import count, listing, readable
+from kplan.changes.remedy import CorrectName, CorrectSelector
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.engine import details as d
 from kplan.framework.results import Outcome, Preemption, WhyNot
@@ -239,8 +240,9 @@ _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
 
 _NO_PLUGIN = "PreFilter"
 _MOST_REASONS = 3
-_LONGEST_WHY = 170
+_LONGEST_WHY = 240
 """A longer diagnosis stands below the answer, which only counts nodes by reason."""
+_LONGEST_REASONS = 240
 _MOST_DETAIL_LINES = 2
 
 
@@ -276,30 +278,32 @@ def why_nowhere(placement: PodPlacement) -> str:
         return ""
     text = placement.diagnosis.removesuffix(".")
     if len(text) > _LONGEST_WHY and placement.rejection_summary:
-        of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
-        groups = sorted(placement.rejection_summary, key=lambda group: -group.nodes)[:_MOST_REASONS]
-        return of + ", ".join(f"{group.nodes} {_short_reason(placement, group)}" for group in groups)
+        text = _short_reasons(placement)
     return f"{text[:1].lower()}{text[1:]}" if text.split(" ", 1)[0][1:].islower() else text
 
 
-def _short_reason(placement: PodPlacement, group: ReasonCount) -> str:
-    """Return why a group of nodes is out in a few words, whose subject they are."""
-    closest = placement.rejections.get(group.closest[0]) if group.closest else None
-    for detail in () if closest is None else closest.details:
-        if detail.reason != group.reason:
-            continue
-        match detail:
-            case d.InsufficientResource(resource="pods"):
-                return f"{'runs' if group.nodes == 1 else 'run'} as many pods as they may"
-            case d.InsufficientResource():
-                lack, at_most = ("lacks", "") if group.nodes == 1 else ("lack", "at most ")
-                free = "0" if detail.free.startswith("-") else readable(detail.free)
-                return f"{lack} {detail.resource} (requests {readable(detail.requested)}, {at_most}{free} free)"
-            case d.MissingResource():
-                return f"{'has' if group.nodes == 1 else 'have'} no {detail.resource}"
-            case d.UntoleratedTaint(unschedulable=True):
-                return f"{'is' if group.nodes == 1 else 'are'} cordoned"
-    return group.reason.removeprefix("node(s) ")
+def _short_reasons(placement: PodPlacement) -> str:
+    """Return the reasons of most nodes, and the correction of a mistake; the whole diagnosis stands below."""
+    from kplan.diagnosis.causes import NodesOut
+    from kplan.diagnosis.sentence import nodes_out_text
+
+    texts, left = list[str](), sum(group.nodes for group in placement.rejection_summary)
+    for group in sorted(placement.rejection_summary, key=lambda group: -group.nodes):
+        closest = group.closest[0] if group.closest else ""
+        rejection = placement.rejections.get(closest)
+        details = () if rejection is None else rejection.details
+        own = tuple(detail for detail in details if detail.reason in ("", group.reason))
+        out = NodesOut(group.nodes, closest, group.plugin or "", (group.reason,), own)
+        text = f"{group.nodes} {nodes_out_text(out)}"
+        if texts and sum(map(len, texts)) + len(text) > _LONGEST_REASONS:
+            texts.append(f"{left} for other reasons")
+            break
+        texts.append(text)
+        left -= group.nodes
+    of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
+    first = placement.remedies[0] if placement.remedies else None
+    meant = f" (did you mean {first.change.to}?)" if isinstance(first, CorrectName | CorrectSelector) else ""
+    return f"{of}{', '.join(texts)}{meant}"
 
 
 def outcome_text(placement: PodPlacement) -> str:

@@ -85,7 +85,8 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
                 yield from _in_full(members, n_nodes, options)
         else:
             yield line(Span(_TELLS_MORE, "hint"))
-            yield from _that_need_attention(groups, n_nodes, options)
+            in_answer = bool(workloads) and len(document.workloads or ()) == 1
+            yield from _that_need_attention(groups, n_nodes, options, in_answer=in_answer)
     yield from unlisted_blocks(document.unlisted, options)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
@@ -96,8 +97,14 @@ def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
     """Return the workloads that the question names, unless all that is to be said is about their pods."""
     workloads = document.workloads or ()
     of_one_pod = [one.states for one in workloads if one.wanted == 1]
-    is_about_pods = len(document.placements) == 1 and of_one_pod in ([()], [("pods-not-ready",)])
-    return () if is_about_pods or any(one.states == ("pods-pending",) for one in workloads) else workloads
+    is_about_pods = len(document.placements) == 1 and of_one_pod in ([()], [("pods-not-ready",)], [("pods-pending",)])
+    return () if is_about_pods else workloads
+
+
+def _why_pending(document: PlacementReport) -> str:
+    """Return why the first pod without a node has none, where the question names one workload."""
+    first = next((one for one in document.placements if not _is_well(one)), None)
+    return why_nowhere(first) if first is not None and len(document.workloads or ()) == 1 else ""
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
@@ -116,7 +123,8 @@ def _answer(document: PlacementReport) -> str | Heading:
     groups = _groups(document)
     if named := _named_workloads(document):
         style: Style = "bad" if any(one.states for one in named) else "good"
-        return Heading((Span("; ".join(map(workload_text, named)), style),), 0)
+        why = _why_pending(document)
+        return Heading((Span("; ".join(workload_text(one, why) for one in named), style),), 0)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
         if _is_single_pod(members):
@@ -204,9 +212,9 @@ def _is_settled(placement: PodPlacement) -> bool:
 
 def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of what pods are; those that are ready are counted, unless all is told."""
-    shown = [one for one in placements if options.in_full or not _is_settled(one)]
-    n_ready = len(placements) - len(shown)
-    if n_ready:
+    shown = [one for one in placements if options.in_full or (one.current and not _is_settled(one))]
+    n_ready = sum(map(_is_settled, placements))
+    if 0 < n_ready < len(placements) and not options.in_full:
         yield line(f"{count(n_ready, 'pod is', 'pods are')} running and ready.")
     rows: list[tuple[Cell, ...]] = []
     for placement in shown:
@@ -265,9 +273,14 @@ def _in_full(
 
 
 def _that_need_attention(
-    groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions
+    groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
-    """Yield the workloads that need attention, in brief; those with one reason together."""
+    """Yield the workloads that need attention, in brief; those with one reason together.
+
+    Parameters
+    ----------
+    in_answer : the answer has said why the first of them has no node
+    """
     alike: dict[tuple[object, ...], list[Sequence[PodPlacement]]] = {}
     for members in groups:
         failed = [member for member in members if not _is_well(member)]
@@ -288,7 +301,8 @@ def _that_need_attention(
                 (f"{names}: ", Span(of_several(outcome_text(first), len(ending)), OUTCOME_STYLES[first.outcome]))
             )
         yield from _origin(members[0].pod.origin or None)
-        yield from _ends(members, n_nodes, options)
+        yield from _ends(members, n_nodes, options, in_answer=in_answer)
+        in_answer = False
 
 
 def _reason(placement: PodPlacement) -> tuple[object, ...]:
@@ -307,7 +321,9 @@ def _is_well(placement: PodPlacement) -> bool:
     return bool(placement.current) or placement.outcome is Outcome.SCHEDULED
 
 
-def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+def _ends(
+    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
+) -> Iterator[Block]:
     """Yield in brief why pods of a workload have no node, once for all that end alike."""
     if is_daemon_set(members):
         yield from daemon_blocks(members, options)
@@ -317,7 +333,7 @@ def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions)
         if len(ends) > 1:
             names = name_ranges([member.pod.name for member in alike])
             yield line(Span(f"{alike[0].pod.namespace}/{names}", "strong"), f": {outcome_text(alike[0])}")
-        yield from decision_blocks(alike[0], n_nodes, options, is_brief=True)
+        yield from decision_blocks(alike[0], n_nodes, options, is_brief=True, is_answer=in_answer)
 
 
 def _names(document: PlacementReport) -> list[str]:

@@ -17,6 +17,7 @@ from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_no
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, View
+from kplan.report.words import grouped
 
 _MOST_NAMED = 5
 _MOST_HELD_UP = 10
@@ -36,7 +37,7 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     if document.remedy.actions:
         yield line(Span(_certainty(document), "dim"))
     for alternative in document.alternatives:
-        yield Heading((f"Or: {_summary(alternative)}",))
+        yield Heading((f"Or: {_summary(alternative)}; then {_ends(alternative)}",))
         yield from _actions(alternative, document)
     if by_itself:
         yield followed_line(by_itself.autoscaler)
@@ -48,7 +49,7 @@ def _held_up(document: d.RemedyReport) -> Iterator[Block]:
     workloads = document.workloads or ()
     for health in workloads[:_MOST_HELD_UP]:
         command = "" if raised and health.refused.raises else resume_command(health)
-        if len(workloads) > 1 or document.pods:
+        if health.is_short and health is not workloads[0]:
             yield line(workload_text(health), is_item=True)
         if command:
             yield line(f"{resume_words(health)}: {command}")
@@ -57,31 +58,18 @@ def _held_up(document: d.RemedyReport) -> Iterator[Block]:
 
 
 def _left(document: d.RemedyReport) -> Iterator[Block]:
-    """Yield the pods that stay pending, apart from those that the sentence does not count."""
+    """Yield the pods that stay pending, and why: those of one reason together, unless the first sentence tells it."""
     left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
-    asleep = [pod for pod in left if pod not in document.remedy.left]
-    yield from _staying([pod for pod in left if pod not in asleep], document)
-    if asleep and document.remedy.of:
-        names = listing(asleep, most=_MOST_NAMED)
-        yield line(f"No action helps pods that have scheduling gates or another scheduler: {names}.")
-        yield from _would_help(asleep, document)
-    else:
-        yield from _staying(asleep, document)
-
-
-def _staying(pods: Sequence[str], document: d.RemedyReport) -> Iterator[Block]:
-    """Yield pods that stay pending, and why: those of one reason together."""
-    reasons = document.because or {}
-    for reason in dict.fromkeys(reasons.get(pod, "") for pod in pods):
-        names = listing([pod for pod in pods if reasons.get(pod, "") == reason], most=_MOST_NAMED)
-        yield line(f"Stays pending: {names}. {reason}".rstrip())
-        yield from _would_help([pod for pod in pods if reasons.get(pod, "") == reason], document)
-
-
-def _would_help(pods: Sequence[str], document: d.RemedyReport) -> Iterator[Block]:
-    helpful = document.would_help or {}
-    for text in dict.fromkeys(remedy_text(helpful[pod]) for pod in pods if pod in helpful):
-        yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
+    reasons, helpful = document.because or {}, document.would_help or {}
+    stated = "" if document.remedy.actions or not document.pods else reasons.get(_first_left(document), "")
+    for reason, pods in grouped((reasons.get(pod, ""), pod) for pod in left).items():
+        in_answer = bool(stated) and reason == stated
+        if len(pods) > 1 or not in_answer:
+            names = f"Stays pending: {listing(pods, most=_MOST_NAMED)}."
+            yield line(names if in_answer else f"{names} {reason}".rstrip())
+        texts = dict.fromkeys(remedy_text(helpful[pod]) for pod in pods if pod in helpful)
+        for text in () if in_answer else texts:
+            yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
 
 
 def _style(document: d.RemedyReport) -> Style:
@@ -101,23 +89,52 @@ def _sentence(document: d.RemedyReport) -> str:
 
 
 def _pods_sentence(document: d.RemedyReport) -> str:
+    """Return what to do first, and what then runs; where nothing is done which pod stays pending, and why."""
     remedy = document.remedy
     if not document.pods:
         return "No pod is pending"
-    if not remedy.of:
-        return "No action helps pods that have scheduling gates or another scheduler"
-    runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {_runs(remedy.runs)}"
-    if any(isinstance(action, Scale) and action.drops for action in remedy.actions):
-        runs += f" or {'is' if remedy.runs == 1 else 'are'} not wanted any more,"
-    if not remedy.actions:
+    if remedy.actions:
+        text = _summary(remedy)
+        return f"{text[:1].upper()}{text[1:]}; then {_ends(remedy)}"
+    if remedy.of and remedy.runs == remedy.of:
         by_itself = document.nodes and document.nodes.added
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
-        helpful = document.would_help or {}
-        first = next((pod for pod in document.pods if pod in helpful), None)
-        nothing = "nothing was found that helps" if first is None else f"for {first}, {remedy_text(helpful[first])}"
-        nothing = enough if remedy.runs == remedy.of else nothing
-        return f"{runs}: {nothing}" if remedy.runs else f"{nothing[:1].upper()}{nothing[1:]}"
-    return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
+        return f"{_all_run(remedy)}: {enough}"
+    first, reasons = _first_left(document), document.because or {}
+    like = [pod for pod in document.pods if reasons.get(pod) == reasons.get(first)]
+    other = count(len(document.pods) - len(like), "other pod")
+    who = f"{first} and {count(len(like) - 1, 'other pod')} stay pending" if len(like) > 1 else f"{first} stays pending"
+    because = reasons.get(first, "").removesuffix(".")
+    is_word = because.split(" ", 1)[0][1:].islower()
+    why = f": {because[:1].lower() if is_word else because[:1]}{because[1:]}" if because else ""
+    helpful = (document.would_help or {}).get(first)
+    ending = "no action helps" if helpful is None else f"what would help: {remedy_text(helpful)}"
+    return f"{who}{why}; {ending}" + (f"; {other} too" if len(document.pods) > len(like) else "")
+
+
+def _first_left(document: d.RemedyReport) -> str:
+    """Return the pod of which the first sentence says why it stays pending, where there are no actions."""
+    reasons = document.because or {}
+    return next((pod for pod in (*document.remedy.left, *document.pods) if pod in reasons), document.pods[0])
+
+
+def _ends(remedy: d.RemedySet) -> str:
+    """Return what runs after all actions, how many of the pods that is, and what is not wanted any more."""
+    achieved = list(dict.fromkeys(name for action in remedy.actions for name in action.achieves or ()))
+    dropped = [pod for action in remedy.actions if isinstance(action, Scale) for pod in action.drops or ()]
+    parts = [f"{listing(achieved, most=2)} {_runs(len(achieved))}"] if achieved else []
+    if dropped:
+        parts.append(f"{listing(dropped, most=2)} {'is' if len(dropped) == 1 else 'are'} not wanted any more")
+    names = " and ".join(parts)
+    if not names:
+        return _all_run(remedy)
+    is_whole = remedy.runs == remedy.of
+    number = "" if is_whole and remedy.of == 1 else f" ({remedy.runs} of {count(remedy.of, 'pod')})"
+    return f"{names}{number}" if remedy.of else names
+
+
+def _all_run(remedy: d.RemedySet) -> str:
+    return f"{remedy.runs} of {count(remedy.of, 'pod')} {_runs(remedy.runs)}"
 
 
 def _summary(remedy: d.RemedySet) -> str:
@@ -134,8 +151,13 @@ def _certainty(document: d.RemedyReport) -> str:
 
 
 def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
+    is_single = len(remedy.actions) == 1
     for number, action in enumerate(remedy.actions, 1):
-        yield line(Span(f"Step {number}: ", "strong"), f"{action.words}{_effects(action)}")
+        others = _others(action)
+        if not is_single:
+            yield line(Span(f"Step {number}: ", "strong"), f"{action.words}{_effects(action)}")
+        elif others:
+            yield line(f"It deletes {listing(others, most=_MOST_NAMED)}.")
         yield Preformatted("", "\n".join(action.steps), indent=2)
     if remedy.undo:
         yield line(Span("At the end: ", "strong"), "as before")
@@ -175,11 +197,15 @@ def _effects(action: Change) -> str:
     if isinstance(action, Scale) and action.drops:
         dropped = listing(action.drops, most=_MOST_NAMED)
         parts.append(f"{dropped} {'is' if len(action.drops) == 1 else 'are'} not wanted any more")
-    moved = {place.pod for place in action.pods} if isinstance(action, Move) else ()
-    others = [pod for pod in action.disturbs or () if pod not in moved]
-    if others:
+    if others := _others(action):
         parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")
     return f": {'; '.join(parts)}" if parts else ""
+
+
+def _others(action: Change) -> list[str]:
+    """Return the pods that an action deletes besides those that it moves."""
+    moved = {place.pod for place in action.pods} if isinstance(action, Move) else ()
+    return [pod for pod in action.disturbs or () if pod not in moved]
 
 
 def _runs(number: int) -> str:
