@@ -115,6 +115,7 @@ KINDS: tuple[Kind, ...] = (
     _read("karpenter.sh/v1", provisioning.NodeClaim, is_namespaced=False),
     _read("karpenter.sh/v1alpha1", provisioning.NodeOverlay, is_namespaced=False),
     _read("autoscaling.x-k8s.io/v1beta1", provisioning.CapacityBuffer, others=("v1alpha1",)),
+    _read("autoscaling.x-k8s.io/v1alpha1", provisioning.CapacityQuota, is_namespaced=False),
     _read("karpenter.k8s.aws/v1", provisioning.EC2NodeClass, is_namespaced=False),
     _read("karpenter.azure.com/v1beta1", provisioning.AKSNodeClass, is_namespaced=False, others=("v1alpha2",)),
     _read("karpenter.kwok.sh/v1alpha1", provisioning.KWOKNodeClass, is_namespaced=False),

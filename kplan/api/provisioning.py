@@ -1,10 +1,10 @@
-"""Kinds that make nodes: Karpenter's, CapacityBuffer, and those of Cluster API."""
+"""Kinds that make nodes: Karpenter's, those of all autoscalers, and those of Cluster API."""
 
 from msgspec import field
 
 from kplan.api.affinity import NodeSelectorRequirement, Taint
 from kplan.api.core import NodeCondition
-from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, ObjectMeta, PlainMeta, ResourceList
+from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, LabelSelector, ObjectMeta, PlainMeta, ResourceList
 
 GROUP = "karpenter.sh"
 HASH = f"{GROUP}/nodepool-hash"
@@ -83,7 +83,7 @@ class NodePoolSpec(KubeStruct, frozen=True):
 
 
 class NodePoolStatus(KubeStruct, frozen=True):
-    """Whether a pool, or a node class, is ready."""
+    """Whether a pool or a node class is ready, or a quota valid."""
 
     conditions: tuple[NodeCondition, ...] = ()
 
@@ -177,6 +177,26 @@ class CapacityBuffer(ApiObject, frozen=True):
     """Room that is kept free."""
 
     spec: CapacityBufferSpec = CapacityBufferSpec()
+
+
+class CapacityQuotaLimits(KubeStruct, frozen=True):
+    """What nodes may have together, by the names of resources; ``nodes`` is how many there may be."""
+
+    resources: ResourceList = {}
+
+
+class CapacityQuotaSpec(KubeStruct, frozen=True):
+    """Which nodes a quota is about (None for all), and what they may have."""
+
+    selector: LabelSelector | None = None
+    limits: CapacityQuotaLimits = CapacityQuotaLimits()
+
+
+class CapacityQuota(ApiObject, frozen=True):
+    """How much the cluster-autoscaler may add; it counts once that one has found it valid."""
+
+    spec: CapacityQuotaSpec = CapacityQuotaSpec()
+    status: NodePoolStatus = NodePoolStatus()
 
 
 class NodeClass(ApiObject, frozen=True):

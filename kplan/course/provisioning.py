@@ -19,7 +19,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import Departure, Joining, join
 from kplan.course.snapshots import snapshot_of
 from kplan.documents.change import StepEvent
-from kplan.rules.nodes import claims_left, short_group_name
+from kplan.rules.nodes import short_group_name, without_published
 from kplan.snapshot.model import Snapshot
 
 EXACT_LOOKS = 100
@@ -301,8 +301,7 @@ def _as_waiting(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
         return as_waiting(current, table.nodes)
     gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]
     present = [table.nodes[row] for row in np.flatnonzero(~table.absent)]
-    current = dataclasses.replace(current, node_claims=claims_left(current.node_claims, gone))
-    return as_waiting(current, present)
+    return as_waiting(without_published(current, gone), present)
 
 
 def _pending(simulation: Simulation) -> frozenset[tuple[int, str | None]]:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
+from kplan.api.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
 from kplan.api.scheduling import PodGroup
@@ -23,6 +23,7 @@ from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
 from kplan.api.time import to_micros
 from kplan.api.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.rules.nodes import without_published
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
@@ -78,6 +79,11 @@ class Listers:
         for attribute in ("persistent_volumes", "csi_nodes"):
             self.__dict__.pop(attribute, None)
         self.persistent_volume_claims |= newer.get("persistent_volume_claims", {})
+
+    def forget_node(self, node: Node) -> None:
+        """Take away what is about a node that is gone for good; only for a fork."""
+        self.snapshot = without_published(self.snapshot, [node])
+        self.__dict__.pop("csi_nodes", None)
 
     def catalogue(self, kind: Callable[..., T], *inputs: object) -> T:
         """Return ``kind(*inputs, listers)``: what plugins derive from the objects, shared by all sessions with them.

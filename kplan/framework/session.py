@@ -360,6 +360,7 @@ class Session:
         for pod in tuple(self.nominator.pods_for(row)):
             self.nominator.drop(pod)
         self.cluster.nodes = nodes.with_absent(absent)
+        self.listers.forget_node(nodes.nodes[row])
         for framework in self.frameworks.values():
             framework.forget_shapes()
 

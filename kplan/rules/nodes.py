@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -60,6 +61,18 @@ def claims_left(claims: Iterable[NodeClaim], gone: Iterable[Node]) -> tuple[Node
     machines = {node.spec.provider_id for node in nodes if node.spec.provider_id}
     return tuple(
         claim for claim in claims if claim.status.node_name not in names and claim.status.provider_id not in machines
+    )
+
+
+def without_published(snapshot: Snapshot, gone: Iterable[Node]) -> Snapshot:
+    """Return a cluster without what is about nodes that are gone for good: their claims, devices and volume limits."""
+    nodes = list(gone)
+    names = {node.metadata.name for node in nodes}
+    return dataclasses.replace(
+        snapshot,
+        node_claims=claims_left(snapshot.node_claims, nodes),
+        resource_slices=tuple(one for one in snapshot.resource_slices if one.spec.node_name not in names),
+        csi_nodes=tuple(one for one in snapshot.csi_nodes if one.metadata.name not in names),
     )
 
 

@@ -89,6 +89,7 @@ class Snapshot:
     node_claims: tuple[provisioning.NodeClaim, ...] = ()
     node_overlays: tuple[provisioning.NodeOverlay, ...] = ()
     capacity_buffers: tuple[provisioning.CapacityBuffer, ...] = ()
+    capacity_quotas: tuple[provisioning.CapacityQuota, ...] = ()
     ec2_node_classes: tuple[provisioning.EC2NodeClass, ...] = ()
     aks_node_classes: tuple[provisioning.AKSNodeClass, ...] = ()
     kwok_node_classes: tuple[provisioning.KWOKNodeClass, ...] = ()

@@ -19,7 +19,7 @@ def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_not
     assert "1 node added, 1 pending pod not helped, 13 nodes stay" in shown.stdout
     assert f"Decided as cluster-autoscaler 1.36 does; node groups from {GROUPS}." in shown.stdout
     assert "gpu-b-new-1" in shown.stdout
-    assert "gpu-a, gpu-b: max node group size reached" in shown.stdout
+    assert "gpu-a: it has its maximum of 1 node" in shown.stdout
     assert "What would free it: add replicas, or let the budget allow one disruption." in shown.stdout
 
 

@@ -101,4 +101,4 @@ def test_a_group_grows_to_its_limit_only() -> None:
     assert sorted(filter(None, placed[1:])) == ["g-new-1", "g-new-2"]
     assert placed.count(None) == 1
     (words,) = report.nodes.unhelped.values()
-    assert words == {"g": ("max node group size reached",)}
+    assert words == {"g": ("it has its maximum of 3 nodes",)}

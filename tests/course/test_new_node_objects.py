@@ -9,6 +9,7 @@ from kplan.course.clock import Clock
 from kplan.questions.plan.question import Plan
 from tests.autoscaling.cluster_autoscaler import test_advice as groups
 from tests.autoscaling.karpenter import test_devices as karpenter
+from tests.objects import head
 from tests.whatif.test_edits import NOW
 
 PODS = ("p0", "p1", "p2")
@@ -71,3 +72,15 @@ def test_a_new_node_takes_no_more_pods_than_it_has_volumes_or_devices(
 ) -> None:
     for nodes in placed(with_groups(group, objects)):
         assert Counter(nodes.values()) == {"g-new-1": 2, None: 1}
+
+
+def test_what_a_node_published_goes_with_it() -> None:
+    own = {"spec": {"nodeName": "n", **groups.SLICES[0]}}
+    limits = head("CSINode", name="n") | groups.csi_node(2)
+    objects = [groups.node("n"), head("ResourceSlice", name="n-gpus") | own, limits]
+    session = kplan.Planner(kplan.load_snapshot(objects)).fork()
+
+    session.remove_node(0)
+
+    assert session.listers.snapshot.resource_slices == ()
+    assert session.listers.csi_nodes == {}

@@ -69,7 +69,11 @@ def advice_of(
     prices = setup.prices_of(snapshot.nodes)
     after = [price for name, price in prices.items() if name not in gone]
     last = results[-1].scale_ups
-    unhelped = {pod.pod.metadata.key: {**pod.skipped, **pod.rejected} for outcome in last for pod in outcome.unhelped}
+    unhelped = {
+        pod.pod.metadata.key: {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
+        for outcome in last
+        for pod in outcome.unhelped
+    }
     events = {
         pod.pod.metadata.key: event_text(pod)
         for outcome in last

@@ -10,14 +10,17 @@ processors/customresources/gpu_processor.go, simulator/utilization/info.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
 from kplan.api.core import Node, NodeCondition
-from kplan.api.quantity import parse, value
+from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.provisioning import CapacityQuota
+from kplan.api.quantity import listing, parse, value
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.api.time import to_micros
@@ -278,60 +281,99 @@ def groups_by_node(groups: Iterable[NodeGroup]) -> Mapping[str, NodeGroup]:
 
 
 _VIRTUAL = "virtual-kubelet"
+_CLUSTER_WIDE = "cluster-wide"
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """Why a group does not grow."""
+
+    reasons: tuple[str, ...]  #: as the autoscaler writes them
+    words: str
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """How many nodes the limits allow, and which of them forbid more."""
+    """How many nodes the quotas allow, and what each of those that forbid more has too little of."""
 
     n_nodes: int
-    exceeded: tuple[str, ...] = ()
+    exceeded: Mapping[str, tuple[str, ...]] = {}
 
     @property
-    def reason(self) -> str:
-        """The autoscaler's words about a group that the limits forbid."""
-        return f'exceeded quota: "cluster-wide", resources: {", ".join(self.exceeded)}'
+    def skipped(self) -> Skipped | None:
+        """Why a group does not grow that quotas forbid; None if they do not."""
+        short_of = {name: listing(resources) for name, resources in self.exceeded.items()}
+        reasons = (f'exceeded quota: "{name}", resources: {", ".join(own)}' for name, own in self.exceeded.items())
+        words = (
+            f"the limits of the cluster leave too little {resources}"
+            if name == _CLUSTER_WIDE
+            else f"{name} leaves too little {resources}"
+            for name, resources in short_of.items()
+        )
+        return Skipped(tuple(reasons), "; ".join(words)) if self.exceeded else None
+
+
+class _Quota(msgspec.Struct):
+    name: str
+    left: dict[str, int]  #: resource -> how much may still be added or taken away
+    selector: Selector | None = None  #: of the nodes that it is about; None for all
+
+    def applies_to(self, node: Node) -> bool:
+        return self.selector is None or self.selector.matches(node.metadata.labels)
 
 
 class Quotas:
-    """What may still be added, or with `is_min` taken away."""
+    """What may still be added, or with `is_min` taken away.
+
+    Upstream: resourcequotas/{tracker,factory,usage}.go, capacityquota/provider.go.
+    """
 
     def __init__(
-        self, options: Options, nodes: Iterable[Node], group_of: Mapping[str, NodeGroup], *, is_min: bool = False
+        self,
+        options: Options,
+        nodes: Iterable[Node],
+        group_of: Mapping[str, NodeGroup],
+        custom: Iterable[CapacityQuota] = (),
+        *,
+        is_min: bool = False,
     ) -> None:
         self._of_group: dict[str, dict[str, int]] = {}
-        usage: dict[str, int] = {}
-        for node in nodes:
-            if node.metadata.labels.get("type") == _VIRTUAL:
-                continue
-            for resource, amount in self._resources(node, group_of.get(node.metadata.name)).items():
-                usage[resource] = usage.get(resource, 0) + amount
         limits = (options.cores_total, options.memory_total, *options.gpu_total)
-        self._left = {
-            limit.resource: max(
-                0,
-                usage.get(limit.resource, 0) - limit.least if is_min else limit.most - usage.get(limit.resource, 0),
-            )
-            for limit in limits
-        }
+        whole = {limit.resource: limit.least if is_min else limit.most for limit in limits}
+        self._quotas = [_Quota(_CLUSTER_WIDE, whole), *_custom(custom, options)]
+        usages: list[Counter[str]] = [Counter() for _ in self._quotas]
+        for node in nodes:
+            if node.metadata.labels.get("type") != _VIRTUAL:
+                resources = self._resources(node, group_of.get(node.metadata.name))
+                for quota, usage in zip(self._quotas, usages, strict=True):
+                    if quota.applies_to(node):
+                        usage.update(resources)
+        for quota, usage in zip(self._quotas, usages, strict=True):
+            sign = -1 if is_min else 1
+            quota.left = {name: max(sign * (limit - usage[name]), 0) for name, limit in quota.left.items()}
 
     def check(self, node: Node, group: NodeGroup, n_nodes: int) -> Allowed:
-        """Return how many of some nodes the limits allow."""
+        """Return how many of some nodes the quotas allow."""
         allowed = n_nodes
-        exceeded = []
-        for resource, amount in self._resources(node, group).items():
-            left = self._left.get(resource)
-            if left is not None and amount > 0 and left < amount * n_nodes:
-                allowed = min(allowed, left // amount)
-                exceeded.append(resource)
-        return Allowed(allowed, tuple(exceeded))
+        exceeded: dict[str, tuple[str, ...]] = {}
+        for quota in self._quotas:
+            if quota.applies_to(node):
+                short = {
+                    name: quota.left[name] // amount
+                    for name, amount in self._resources(node, group).items()
+                    if amount > 0 and name in quota.left and quota.left[name] < amount * n_nodes
+                }
+                if short:
+                    allowed, exceeded[quota.name] = min(allowed, *short.values()), tuple(short)
+        return Allowed(allowed, exceeded)
 
     def consume(self, node: Node, group: NodeGroup, n_nodes: int) -> Allowed:
-        """Return how many of some nodes the limits allow, and take them all if they do."""
+        """Return how many of some nodes the quotas allow, and take them all if they do."""
         allowed = self.check(node, group, n_nodes)
         if allowed.n_nodes == n_nodes:
-            for resource, amount in self._resources(node, group).items():
-                if resource in self._left:
-                    self._left[resource] = max(self._left[resource] - amount * n_nodes, 0)
+            for quota in self._quotas:
+                if quota.applies_to(node):
+                    for name, amount in self._resources(node, group).items():
+                        if name in quota.left:
+                            quota.left[name] = max(quota.left[name] - amount * n_nodes, 0)
         return allowed
 
     def _resources(self, node: Node, group: NodeGroup | None) -> dict[str, int]:
@@ -343,9 +385,22 @@ class Quotas:
         return self._of_group[group.name]
 
 
+def _custom(quotas: Iterable[CapacityQuota], options: Options) -> Iterator[_Quota]:
+    """Yield the quotas that the autoscaler has found valid."""
+    for quota in quotas if options.capacity_quotas_enabled else ():
+        is_valid = any(one.type == "Valid" and one.status == "True" for one in quota.status.conditions)
+        try:
+            selector = None if quota.spec.selector is None else selector_from(quota.spec.selector)
+        except InvalidSelector:
+            continue
+        if is_valid:
+            limits = {name: value(amount) for name, amount in quota.spec.limits.resources.items()}
+            yield _Quota(f"CapacityQuota/{quota.metadata.name}", limits, selector)
+
+
 def _resources_of(node: Node, group: NodeGroup | None) -> dict[str, int]:
     capacity = node.status.capacity
-    resources = {name: max(value(capacity.get(name, 0)), 0) for name in (CPU, MEMORY)}
+    resources = {name: max(value(capacity.get(name, 0)), 0) for name in (CPU, MEMORY)} | {"nodes": 1}
     kind = node.metadata.labels.get(GPU_LABEL)
     if kind:
         n_gpus = gpus(node)

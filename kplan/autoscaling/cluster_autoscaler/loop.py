@@ -201,14 +201,15 @@ def _remaining(unhelped: Sequence[Unhelped], classes: Classes) -> dict[str, dict
         remaining[name] = {
             "count": 1,
             "rejected": {group: list(reasons) for group, reasons in pod.rejected.items()},
-            "skipped": {group: list(reasons) for group, reasons in pod.skipped.items()},
+            "skipped": {group: list(skipped.reasons) for group, skipped in pod.skipped.items()},
             "event": [[count, text] for text, count in sorted(reason_counts(pod).items())],
         }
     return remaining
 
 
 def reason_counts(pod: Unhelped) -> Counter[str]:
-    return Counter(reason for reasons in (*pod.rejected.values(), *pod.skipped.values()) for reason in reasons)
+    skipped = (skipped.reasons for skipped in pod.skipped.values())
+    return Counter(reason for reasons in (*pod.rejected.values(), *skipped) for reason in reasons)
 
 
 def event_text(pod: Unhelped) -> str:
@@ -457,7 +458,13 @@ class Loops:
         setup, n_nodes = self._setup, len(self._nodes)
         expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos)
         return Orchestrator(
-            board, self.groups, self._group_of, state=self._state, options=self._options, expanders=expanders
+            board,
+            self.groups,
+            self._group_of,
+            state=self._state,
+            options=self._options,
+            expanders=expanders,
+            quotas=self._snapshot.capacity_quotas,
         )
 
     def _scale_down(self, board: Board, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:

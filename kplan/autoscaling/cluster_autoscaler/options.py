@@ -42,6 +42,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     expander: tuple[str, ...] = ("least-waste",)
     max_nodes_total: int = 0
     max_nodes_per_scaleup: int = 1000
+    #: a CapacityQuota counts once it is valid, which only an autoscaler with this flag finds out
+    capacity_quotas_enabled: bool = True
     cores_total: Limit = Limit("cpu", 0, 320_000)
     memory_total: Limit = Limit("memory", 0, 6_400_000 * _GIB)
     gpu_total: tuple[Limit, ...] = ()

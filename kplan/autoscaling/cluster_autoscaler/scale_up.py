@@ -5,24 +5,28 @@ Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kplan.api.core import Node, Pod
+from kplan.api.provisioning import CapacityQuota
+from kplan.api.quantity import count
 from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection, wanted_by
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
 from kplan.autoscaling.cluster_autoscaler.expanders import Choice, Expanders, Option
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, Skipped
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, are_similar, balanced
 
-NOT_READY = "not ready for scale-up"
-IN_BACKOFF = "in backoff after failed scale-up"
-AT_MOST_SIZE = "max node group size reached"
-ATOMIC_TOO_LARGE = "atomic scale-up exceeds cluster node count limit"
+_NOT_READY = "not ready for scale-up"
+_UNHEALTHY = Skipped((_NOT_READY,), "too many of its nodes are missing or not ready")
+_UNKNOWN = Skipped((_NOT_READY,), "nothing shows what a new node of it would be like")
+_BACKED_OFF = Skipped(("in backoff after failed scale-up",), "a scale-up of it failed a short time ago")
+_AT_MOST_SIZE = "max node group size reached"
+_ATOMIC_TOO_LARGE = "atomic scale-up exceeds cluster node count limit"
 MAX_NODES_TOTAL = "Max total nodes in cluster reached: {}"
 NO_ROOM = "max node total count already reached"
 NOT_EXECUTED = "scale-up execution failed"
@@ -38,7 +42,7 @@ class Unhelped(msgspec.Struct, frozen=True):
 
     pod: Pod
     rejected: Mapping[str, tuple[str, ...]]  #: group -> the words of the scheduler
-    skipped: Mapping[str, tuple[str, ...]]  #: group -> why it does not grow at all
+    skipped: Mapping[str, Skipped]  #: group -> why it does not grow at all
 
 
 class ScaleUp(msgspec.Struct):
@@ -73,11 +77,12 @@ class Orchestrator:
         state: ClusterState,
         options: Options,
         expanders: Expanders,
+        quotas: Iterable[CapacityQuota] = (),
     ) -> None:
         self._board, self._groups, self._group_of = board, groups, group_of
         self._templates, self._state, self._options = expanders.templates, state, options
         self._expanders = expanders
-        self._quotas = Quotas(options, self._nodes, group_of)
+        self._quotas = Quotas(options, self._nodes, group_of, quotas)
 
     @property
     def _nodes(self) -> list[Node]:
@@ -108,38 +113,38 @@ class Orchestrator:
         self._expanders.infos.share(pods, info)
         return PodGroup(pods, info, wanted_by(info.requests))
 
-    def _sort_groups(self) -> tuple[list[NodeGroup], dict[str, tuple[str, ...]]]:
+    def _sort_groups(self) -> tuple[list[NodeGroup], dict[str, Skipped]]:
         """Return the groups that may grow, and why the others may not; filterValidScaleUpNodeGroups."""
         valid: list[NodeGroup] = []
-        skipped: dict[str, tuple[str, ...]] = {}
+        skipped: dict[str, Skipped] = {}
         for group in self._groups:
             reason = self._reason_to_skip(group)
             if reason is None:
                 valid.append(group)
             else:
-                skipped[group.name] = (reason,)
+                skipped[group.name] = reason
         return valid, skipped
 
-    def _reason_to_skip(self, group: NodeGroup) -> str | None:
+    def _reason_to_skip(self, group: NodeGroup) -> Skipped | None:
         if (reason := self._unsafe(group)) is not None:
             return reason
         if group.target >= group.most:
-            return AT_MOST_SIZE
+            return Skipped((_AT_MOST_SIZE,), f"it has its maximum of {count(group.most, 'node')}")
         n_nodes = group.most - group.target if group.is_atomic else 1
         most = self._options.max_nodes_total
         if group.is_atomic and most and len(self._board.order) + n_nodes > most:
-            return ATOMIC_TOO_LARGE
+            words = f"its {count(n_nodes, 'node')} come all at once, and the cluster may have {most} at most"
+            return Skipped((_ATOMIC_TOO_LARGE,), words)
         template = self._templates.get(group.name)
         if template is None:
-            return NOT_READY
-        allowed = self._quotas.check(template.node, group, n_nodes)
-        return allowed.reason if allowed.exceeded else None
+            return _UNKNOWN
+        return self._quotas.check(template.node, group, n_nodes).skipped
 
-    def _unsafe(self, group: NodeGroup) -> str | None:
+    def _unsafe(self, group: NodeGroup) -> Skipped | None:
         """Return why a group must not grow now; None if it may."""
         if not self._state.is_group_healthy(group.name):
-            return NOT_READY
-        return IN_BACKOFF if self._state.is_backed_off(group.name) else None
+            return _UNHEALTHY
+        return _BACKED_OFF if self._state.is_backed_off(group.name) else None
 
     def _try_groups(self, pod_groups: Sequence[PodGroup], names: Sequence[str]) -> None:
         """Note which groups of nodes could hold which pods; SchedulablePodGroups, for all groups at once."""
@@ -288,7 +293,7 @@ class Orchestrator:
             self.execute(outcome.growths)
         return outcome
 
-    def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, tuple[str, ...]]) -> list[Unhelped]:
+    def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, Skipped]) -> list[Unhelped]:
         """Return the pods that fit no group that may grow; GetRemainingPods."""
         stuck = [pod_group for pod_group in pod_groups if not pod_group.is_schedulable]
         if self._options.scaleup_simulation_for_skipped_node_groups_enabled:

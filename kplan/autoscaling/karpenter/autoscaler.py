@@ -147,7 +147,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         def words_of(refused: PoolRefusal) -> Iterable[str]:
             if isinstance(refused.refusal, Plain) and refused.refusal.is_limit:
                 return (limits_text(prepared, refused.pool, provisioned.nodes),)
-            return texts.of_pool(refused)
+            return texts.words_of(refused)
 
         return Advice(
             adds=adds,

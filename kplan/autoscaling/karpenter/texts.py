@@ -158,6 +158,25 @@ class Texts:
                 text = f'allocating dynamic resources, validating claim "{refusal.claim}": {refusal.why}'
         return (text,)
 
+    def words_of(self, refused: PoolRefusal) -> tuple[str, ...]:
+        """Return the same for people who do not know Karpenter's log."""
+        match refusal := refused.refusal:
+            case Untolerated():
+                return tuple(
+                    f"its nodes have the taint {_taint(taint)}, which is not tolerated" for taint in refusal.taints
+                )
+            case Plain.NO_TEMPLATE:
+                return ("no instance type meets its requirements",)
+            case Uninitialized():
+                name = refusal.node or refusal.claim
+                return (f"node {name} is on its way; its start-up taints and resources are waited for",)
+            case NoInstanceType() if not refusal.lacking:
+                least = ", ".join(f"{name} {amount}" for name, amount in texts_of(refusal.requests).items())
+                more = [] if refusal.fits else [f"needed with daemons: {least}"]
+                more += [] if refusal.meets else [f"required: {self.requirements(refusal.requirements)}"]
+                return ("; ".join((_no_type_begin(refusal), *more)),)
+        return self.of_pool(refused)
+
     def _misfit(self, misfit: Misfit) -> str:
         if misfit.existing is None:
             return f'label "{misfit.key}" does not have known values'

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
@@ -71,7 +73,7 @@ def test_groups_that_tie_are_options() -> None:
 def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None:
     report = ask([group("g"), group("full", "n1", maxSize=1)], node("n1"), pod("web", "9"))
 
-    assert report.unhelped == {"default/web": {"full": ("max node group size reached",), "g": ("Insufficient cpu",)}}
+    assert report.unhelped == {"default/web": {"full": ("it has its maximum of 1 node",), "g": ("Insufficient cpu",)}}
     assert report.events == {
         "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
     }
@@ -141,7 +143,7 @@ def test_what_goes_wrong_is_a_warning() -> None:
     assert [(warning.code, warning.message) for warning in report.warnings if warning.code == "ScaleUpFailed"] == [
         ("ScaleUpFailed", "Failed adding 1 nodes to group g due to Quota.LIMIT; source errors: too many")
     ]
-    assert report.unhelped["default/web"] == {"g": ("in backoff after failed scale-up",)}
+    assert report.unhelped["default/web"] == {"g": ("a scale-up of it failed a short time ago",)}
 
 
 DRIVER = "gpu.example.com"
@@ -203,3 +205,50 @@ def test_a_group_has_the_limits_of_volumes_that_its_csi_node_says() -> None:
     report = ask([group("g", csiNode=csi_node(2))], *users_of_volumes())
 
     assert len(report.adds) == 2
+
+
+def quota(name: str, resources: Object, selector: Object | None = None, valid: str = "True") -> Object:
+    spec: Object = {"limits": {"resources": resources}} | ({"selector": selector} if selector else {})
+    return {
+        **head("CapacityQuota", "autoscaling.x-k8s.io/v1alpha1", name=name),
+        "spec": spec,
+        "status": {"conditions": [{"type": "Valid", "status": valid}]},
+    }
+
+
+IN_A = {"matchLabels": {"zone": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("quotas", "n_added"),
+    [
+        ([quota("q", {"nodes": 2})], 1),
+        ([quota("q", {"cpu": "8"})], 1),
+        ([quota("q", {"cpu": "12"})], 2),
+        ([quota("q", {"nodes": 2}, {"matchLabels": {"x": "y"}})], 3),
+        ([quota("q", {"nodes": 2}, {"matchExpressions": [{"key": "x", "operator": "Odd"}]})], 3),
+        ([quota("q", {"nodes": 2}, valid="False")], 3),
+        ([quota("a", {"nodes": 3}), quota("b", {"memory": "32Gi"})], 1),
+    ],
+)
+def test_valid_capacity_quotas_limit_the_nodes_that_their_selectors_match(quotas: list[Object], n_added: int) -> None:
+    pods = [pod(f"web-{index}", "3") for index in range(3)]
+
+    assert len(ask([group("g")], node("n1", "100m"), *pods, *quotas).adds) == n_added
+
+
+def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
+    objects = [node("n1", "1"), pod("web", "3"), quota("q", {"cpu": 4, "nodes": 1})]
+    report = ask([group("g")], *objects)
+
+    assert report.unhelped == {"default/web": {"g": ("CapacityQuota/q leaves too little cpu, nodes",)}}
+    assert report.events == {
+        "default/web": 'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/q", resources: cpu, nodes'
+    }
+
+
+def test_quotas_do_not_count_where_they_are_switched_off() -> None:
+    autoscaler = kplan.ClusterAutoscaler(node_groups=[group("g")], options={"capacity-quotas-enabled": False})
+    objects = [node("n1", "100m"), pod("web", "3"), quota("q", {"nodes": 1})]
+
+    assert len(kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW).nodes().adds) == 1

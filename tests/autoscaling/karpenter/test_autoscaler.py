@@ -92,7 +92,7 @@ def test_who_cannot_be_helped_is_told_why_by_pool() -> None:
     found = report(node_pool(), pod("huge", "64"), pod("picky", "1", nodeSelector={"example.com/rack": "7"}))
 
     (huge,), (picky,) = found.unhelped["default/huge"]["general"], found.unhelped["default/picky"]["general"]
-    assert huge.startswith("no instance type has enough resources, requirements=")
+    assert huge == "no instance type has enough resources; needed with daemons: cpu 64, pods 1"
     assert picky == 'incompatible requirements, label "example.com/rack" does not have known values'
     assert found.events["default/huge"].startswith("Failed to schedule pod, no instance type has enough resources")
 
