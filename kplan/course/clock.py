@@ -58,7 +58,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Tell which parameters about single workloads had no effect."""
         from kplan.course.simulation.durations import EACH
 
-        used: Mapping[str, object] = {} if plan.simulation.durations is None else plan.simulation.durations.used
+        used = plan.simulation.durations.used
         for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
             for which in seconds:
                 if which != EACH and which not in used:

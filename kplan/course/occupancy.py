@@ -167,8 +167,7 @@ def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, i
     is_over : nothing more was to happen
     is_stuck : something is wanting at the end
     """
-    begin = simulation.starts_at or simulation.now
-    end = round(max(simulation.last_change - begin, 0.0), 2)
+    end = round(max(simulation.last_change - simulation.starts_at, 0.0), 2)
     return Timeline(
         end=end,
         until=until,
@@ -242,7 +241,6 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
             durations=durations_document(simulation.durations.of(workload)),
         )
         for workload in sorted(courses)
-        if simulation.durations is not None
     }
 
 

@@ -15,6 +15,7 @@ from kplan.api.provisioning import NodeClaim
 from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Watch
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, as_waiting
+from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import Departure, Joining, join
 from kplan.course.snapshots import snapshot_of
@@ -154,8 +155,7 @@ class NodesInTime:
         )
 
     def _micros(self, simulation: Simulation) -> int:
-        began = simulation.starts_at or simulation.now
-        return max(self._now, int(began * 1_000_000)) + int((simulation.now - began) * 1_000_000)
+        return max(self._now, int(simulation.starts_at * 1_000_000)) + int(simulation.elapsed * 1_000_000)
 
     def _read_pod_events(self, simulation: Simulation) -> None:
         """Note when pods other than those of daemon sets last came to a node, ended or were told to go."""
@@ -188,9 +188,7 @@ class NodesInTime:
         simulation.log_node(StepEvent.REQUESTED, name, home_of(new))
         self._coming.add(name)
         self._snapshot = with_objects(self._snapshot, new.objects)
-        durations = simulation.durations
-        seconds = 0.0 if durations is None else durations.of_node(new.pool or new.group).seconds
-        at = simulation.now + seconds
+        at = simulation.now + simulation.durations.of_node(new.pool or new.group).seconds
         if at not in self._arrivals:
             simulation.timers.post(at, partial(self._arrive, simulation, at))
         self._arrivals.setdefault(at, []).append(new)
@@ -229,8 +227,7 @@ class NodesInTime:
         ready_at = 0.0
         for new in removal.replacements:
             self._request(simulation, new)
-            durations = simulation.durations
-            ready_at = max(ready_at, 0.0 if durations is None else durations.of_node(new.pool or new.group).seconds)
+            ready_at = max(ready_at, simulation.durations.of_node(new.pool or new.group).seconds)
         for name in removal.nodes:
             departure = Departure(
                 simulation,
@@ -289,8 +286,8 @@ class Growing:
     def sight(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
         snapshot = _as_waiting(simulation, self._snapshot)
-        # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
-        now = max(self._now, int(simulation.now * 1_000_000))
+        # The simulation's time goes on while pods back off; a pod of this very moment, or later, is not looked at.
+        now = max(self._now, int((simulation.now + LAG) * 1_000_000))
         return PreparedCluster(snapshot, simulation.session, now)
 
 

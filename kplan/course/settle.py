@@ -17,6 +17,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.deployments import DeploymentState
+from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import StatefulSetState
 from kplan.course.simulation.start import start
@@ -117,7 +118,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
 
 
 def followed(simulation: Simulation, after: Snapshot, change: ClusterChange) -> Followed:
-    return Followed(after, change, int(simulation.now * 1_000_000))
+    return Followed(after, change, int((simulation.now + LAG) * 1_000_000))
 
 
 def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:

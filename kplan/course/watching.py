@@ -29,7 +29,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     """
     growth = growth_of(base)
     if growth is not None:
-        followed = Growing if simulation.durations is None else NodesInTime
+        followed = NodesInTime if simulation.durations.is_timed else Growing
         simulation.provisioner = followed(growth, base.objects if snapshot is None else snapshot, base.now)
     report = base.on_progress
     if report is not None:

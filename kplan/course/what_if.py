@@ -62,6 +62,7 @@ def without(base: Base, which: Reference) -> Followed:
     _remove(simulation, lost, "its node is lost")
     simulation.run_controllers(waits=True)
     _remove(simulation, failed, "is deleted", is_deleted=True)
+    simulation.run_controllers()  # their jobs count them
     return followed(simulation, snapshot_of(simulation, removal.after, _leaving(removal.after)), removal.change)
 
 

@@ -191,15 +191,15 @@ class ClusterState(Journal):
         owner = self.owner(pod.row)
         self.removals.append(Removal(pod, by, because))
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
-        terminating = self.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
+        leaving = self.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if owner is not None:
-            if terminating is None:
+            if leaving is None:
                 owner.leave(pod)
             else:
-                owner.retire(terminating)
+                owner.retire(leaving)
             if not by_owner:
                 self._lost.setdefault(owner.workload.key, []).append(pod)
-                doubt = owner.failed(pod, self.now)
+                doubt = owner.failed(pod)
                 if doubt:
                     self.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
@@ -207,18 +207,23 @@ class ClusterState(Journal):
             if by is not None and not self.replaces_preempted:
                 self._not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
             self.notify(owner)
-        if terminating is None:
+        if leaving is None:
             self.vanish(pod, owner)
+        else:
+            self.stop(leaving, owner, grace)
 
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
-        """Return what a pod is from now on that is told to go; None where it is gone at once, as it is without a clock.
+        """Return what a pod is from now on that is told to go; None where it is gone at once.
 
         Parameters are those of `remove`.
         """
-        del pod, owner, by, by_owner, grace
-        return None
+        raise NotImplementedError
+
+    def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
+        """Have a terminating pod stop; parameters are those of `remove`."""
+        raise NotImplementedError
 
     def let_go(self, rows: Iterable[int]) -> None:
         """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
@@ -230,7 +235,8 @@ class ClusterState(Journal):
         """Remove a pod that its owner does not count any more."""
         info = self.session.cluster.pods.infos[pod.row]
         self._owner_of.pop(pod.row)
-        self._circles.note(pod, owner, -1)
+        if not pod.is_terminating:  # else it counts as gone since it was told to go
+            self._circles.note(pod, owner, -1)
         del self.pods[pod.row]
         self.messages.pop(pod.row, None)
         self.outcomes.pop(pod.row, None)
@@ -283,9 +289,9 @@ class ClusterState(Journal):
         self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
         self._queue.notice(PodAdded(info))
 
-    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:  # noqa: ARG002 - with a clock it matters
-        """Return a pod that is bound as it is then: ready at once where there is no clock."""
-        return replace(pod, ready_since=self.now)
+    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+        """Return a pod that is bound as it is then."""
+        raise NotImplementedError
 
     def cordon(self, nodes: Iterable[str]) -> None:
         """Mark nodes as unschedulable."""

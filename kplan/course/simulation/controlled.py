@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from msgspec.structs import replace as with_fields
@@ -107,25 +108,16 @@ class Controlled(Lives):
             owner.complete()
 
     def _actions(self, owner: Owner) -> list[Action]:
-        if not isinstance(owner, JobState):
-            return owner.actions(self.now, self._draws)
-        if self.durations is not None:
-            return self._sync_job(owner)
-        actions = owner.actions(self.now, self._draws)
-        if owner.waits_until > self.now:
-            self._look_again(owner, owner.waits_until, is_awaited=owner.holds_on)
-        return actions
-
-    def _look_again(self, job: JobState, at: float, *, is_awaited: bool = False) -> None:
-        self.timers.post(at, lambda: self.enqueue(job), f"wait of {job.ref.key}", is_awaited=is_awaited)
+        return self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(self.now, self._draws)
 
     def _sync_job(self, job: JobState) -> list[Action]:
-        job.has_clock = True
-        done = sync(job, self.now, self._draws)
+        done = sync(job, self.now, self._draws, has_deadline=self.durations.is_timed)
         for row in done.released:
             self.drop_finalizer(row)
         if done.again_at is not None:
-            self._look_again(job, done.again_at)
+            self.timers.post(
+                done.again_at, partial(self.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
+            )
         if done.has_changed:
             self.note_change()
             self.notify(job)
@@ -144,7 +136,7 @@ class Controlled(Lives):
             if not self._scale(deployment, scale):
                 self._dirty_deployments.pop(deployment.ref.key, None)
                 break
-        if self.durations is not None:
+        if self.durations.is_timed:
             self._watch_progress(deployment)
 
     def _watch_progress(self, deployment: DeploymentState) -> None:

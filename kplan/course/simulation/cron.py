@@ -144,7 +144,7 @@ class CronJobs:
         if whole is not None and known.whole(job.spec.template) is None:
             known.note_whole(job.spec.template, whole)
         state = simulation.workloads.add_job(job)
-        state.parent, state.has_clock = ref, True
+        state.parent = ref
         cron.active[state.ref.key] = state
         self._cron_of[state.ref.key] = cron
         simulation.enqueue(state)

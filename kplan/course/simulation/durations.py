@@ -59,6 +59,10 @@ class PodTimes(msgspec.Struct, frozen=True):
     run: Duration | None  #: from bound to succeeded; None for pods that run on
 
 
+_AT_ONCE = Duration(0.0, Source.ASSUMED)
+_NO_TIME = PodTimes(_AT_ONCE, _AT_ONCE, None)
+
+
 class Times(msgspec.Struct, frozen=True):
     """One kind of durations: by KIND/NAMESPACE/NAME of a workload, or `EACH` for all others."""
 
@@ -75,6 +79,10 @@ class Times(msgspec.Struct, frozen=True):
 class Durations:
     """How long pods take, for each workload, and new nodes, for each pool or group.
 
+    Attributes
+    ----------
+    is_timed : anything takes time; without durations every delay is zero
+
     Parameters
     ----------
     node_start : pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named
@@ -84,9 +92,19 @@ class Durations:
         self._start, self._stop, self._run = start, stop, run
         self._node_start = node_start or {}
         self._known: dict[str, PodTimes] = {}
+        self.is_timed = True
+
+    @classmethod
+    def none(cls) -> Durations:
+        """Return durations of zero: pods are ready as soon as they are bound, and gone when they are told to go."""
+        durations = cls(Times(), Times(), Times())
+        durations.is_timed = False
+        return durations
 
     def of_node(self, home: str) -> Duration:
         """Return how long a new node of a pool or group takes to be ready."""
+        if not self.is_timed:
+            return _AT_ONCE
         seconds = self._node_start.get(home, self._node_start.get(EACH))
         return ASSUMED_NODE_START if seconds is None else Duration(seconds, Source.GIVEN)
 
@@ -97,6 +115,8 @@ class Durations:
         ----------
         workload : KIND/NAMESPACE/NAME; ``Pod/NAMESPACE/NAME`` for a pod of its own
         """
+        if not self.is_timed:
+            return _NO_TIME
         times = self._known.get(workload)
         if times is None:
             ends = WorkloadRef.parse(workload).kind in ENDING

@@ -1,4 +1,4 @@
-"""The state of jobs in a simulation, and a sync of their controller where pods take time.
+"""The state of jobs in a simulation, and a sync of their controller.
 
 Upstream: pkg/controller/job/job_controller.go syncJob, manageJob, trackJobStatusAndRemoveFinalizers.
 """
@@ -82,8 +82,6 @@ _ASSUMED = (
     "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods told to go are assumed"
     f" to end with exit code {EXIT_CODE}"
 )
-HALF_A_SECOND = 0.5
-"""By how much a timestamp in whole seconds lies in the past, on average."""
 
 
 @dataclass
@@ -93,30 +91,23 @@ class JobState(Owner):
     wanted: WantedJob = field(default_factory=WantedJob)
     #: a terminating pod counts as failed at once (podReplacementPolicy TerminatingOrFailed)
     counts_leaving: bool = True
-    #: index of a pod, None for the whole job -> failures in this simulation; the job backs off longer after each
-    failures: dict[int | None, int] = field(default_factory=dict)
-    waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> earliest time of the next pod
+    waits: dict[int | None, float] = field(default_factory=dict)  #: index of a pod -> earliest time of the next one
     index_failures: IndexFailures = field(default_factory=IndexFailures)
     policy: PodFailurePolicy | None = None  #: what failed pods mean for it
-    #: a deleted pod stays until the next one is created: meanwhile the controller would have to report more ready pods
-    #: than active ones, which the API server refuses, so it cannot remove its finalizer from the pod
-    holds_on: bool = False
-    #: row -> pod that has ended or is terminating, and that its controller has not counted yet; with a clock only
+    #: row -> pod that has ended or is terminating, and that its controller has not counted yet
     uncounted: dict[int, Ended] = field(default_factory=dict)
     noted: set[int] = field(default_factory=set)  #: the rows of these whose index is known to have failed once more
-    record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off, with a clock
+    record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off
     deadline: int | None = None  #: ``activeDeadlineSeconds``
     started_at: float | None = None  #: ``status.startTime``, seconds since 1970
-    reported: tuple[object, ...] = ()  #: what its status shows, with a clock
-    has_clock: bool = False  #: pods take time, and so its controller counts them when it gets to it
+    reported: tuple[object, ...] = ()  #: what its status shows
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
 
     def copy(self) -> Self:
         """See `Owner`."""
         copied = super().copy()
-        copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
-        copied.index_failures, copied.uncounted = self.index_failures.copy(), self.uncounted.copy()
-        copied.noted = self.noted.copy()
+        copied.waits, copied.uncounted = self.waits.copy(), self.uncounted.copy()
+        copied.index_failures, copied.noted = self.index_failures.copy(), self.noted.copy()
         return copied
 
     @property
@@ -124,20 +115,16 @@ class JobState(Owner):
         """See `Owner`."""
         return self.ref if self.parent is None else self.parent
 
-    @property
-    def waits_until(self) -> float:
-        """When the next pod may be created."""
-        return min(self.waits.values(), default=0.0)
-
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
-        """See `Owner`."""
+        """See `Owner`; `sync` decides which of these are due."""
         self.waits = {index: time for index, time in self.waits.items() if time > now}
         n_waited_for = 0 if self.counts_leaving else len(self.terminating)
         actions = job.actions(self.wanted, self.pods.values(), n_waited_for, draws)
+        backs_off = self.record.seconds_left(now) > 0
         return [
             action
             for action in actions
-            if not isinstance(action, Create) or (None not in self.waits and action.index not in self.waits)
+            if not isinstance(action, Create) or not (backs_off or action.index in self.waits)
         ]
 
     @property
@@ -157,31 +144,9 @@ class JobState(Owner):
         sidecars = (container.name for container in spec.init_containers if container.restart_policy == "Always")
         return failure_of(self.policy, pod, (*(container.name for container in spec.containers), *sidecars))
 
-    def failed(self, pod: ObservedPod, now: float) -> str:
+    def failed(self, pod: ObservedPod) -> str:
         """See `Owner`."""
-        failure = self.failure_of(pod)
-        if not self.has_clock and not self.wanted.is_suspended:
-            self._count_failure(pod, failure, now)
-        return _ASSUMED if failure.is_assumed else ""
-
-    def _count_failure(self, pod: ObservedPod, failure: Failure, now: float) -> None:
-        wanted = self.wanted
-        is_per_index = wanted.backoff_limit_per_index is not None and pod.index is not None
-        index = pod.index if is_per_index else None
-        n = self.failures[index] = self.failures.get(index, 0) + 1
-        out = wanted.failed_indexes
-        if index is not None:
-            is_out = self.index_failures.note(index, failure, wanted.backoff_limit_per_index)
-            out = out | {index} if is_out else out
-            n = self.index_failures.of(index)
-        self.wanted = replace(
-            wanted,
-            failed=wanted.failed + failure.is_counted,
-            failed_indexes=out,
-            failed_by_policy=wanted.failed_by_policy or failure.fails_job,
-        )
-        self.waits[index] = now + job.backoff(n) - HALF_A_SECOND
-        self.holds_on = self.n_ready > 0
+        return _ASSUMED if self.failure_of(pod).is_assumed else ""
 
 
 BATCH_SECONDS = 1.0
@@ -195,10 +160,16 @@ class JobSync(msgspec.Struct, frozen=True):
     released: list[int] = []  #: rows of pods that it has counted, whose finalizer it removes
     again_at: float | None = None  #: when it looks again because of backoff or its deadline
     has_changed: bool = False  #: the job's status has changed
+    holds_on: bool = False  #: nothing of this is recorded before `again_at`
 
 
-def sync(state: JobState, now: float, draws: Random | None = None) -> JobSync:
-    """Count the pods of a job that have ended, and return what its controller does next, where pods take time."""
+def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadline: bool = True) -> JobSync:
+    """Count the pods of a job that have ended, and return what its controller does next.
+
+    Parameters
+    ----------
+    has_deadline : its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it
+    """
     if state.wanted.is_over:
         return JobSync([])
     if state.started_at is None and not state.wanted.is_suspended:
@@ -214,14 +185,18 @@ def sync(state: JobState, now: float, draws: Random | None = None) -> JobSync:
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
     record = state.record.with_ended(succeeded, failed)
-    wanted = _wanted(state, succeeded, failed, out, now)
+    wanted = _wanted(state, succeeded, failed, out)
+    ends_at = None
+    if has_deadline and state.deadline is not None and state.started_at is not None:
+        ends_at = state.started_at + state.deadline
+        wanted = replace(wanted, is_overdue=now >= ends_at)
     n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
     actions = job.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating, draws)
     actions, again_at = _backed_off(state, wanted, actions, record, now)
     if again_at is not None and not actions and wanted.backoff_limit_per_index is None and state.n_ready:
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
         # ones: nothing is recorded until the wait is over, or the ready pods have ended.
-        return JobSync([], again_at=again_at)
+        return JobSync([], again_at=again_at, holds_on=True)
     n_left = len(state.pods) + sum(1 if isinstance(action, Create) else -1 for action in actions)
     n_leaving = len(state.terminating) + sum(isinstance(action, Delete) and bool(action.pod.node) for action in actions)
     is_ended = bool(wanted.why_ended)
@@ -238,26 +213,22 @@ def sync(state: JobState, now: float, draws: Random | None = None) -> JobSync:
     reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, state.wanted.is_over)
     has_changed = reported != state.reported
     state.reported = reported
-    if again_at is None and state.deadline is not None and state.started_at is not None and not is_done:
-        again_at = state.started_at + state.deadline
+    if again_at is None and not is_done:
+        again_at = ends_at
     return JobSync(actions, released, again_at, has_changed)
 
 
-def _wanted(
-    state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int], now: float
-) -> WantedJob:
+def _wanted(state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int]) -> WantedJob:
     """Return what the job wants once these pods are counted."""
     wanted = state.wanted
     indexes = wanted.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
     n_succeeded = len(indexes) if wanted.is_indexed else wanted.succeeded + len(succeeded)
-    started, deadline = state.started_at, state.deadline
     return replace(
         wanted,
         succeeded=n_succeeded,
         failed=wanted.failed + sum(pod.failure.is_counted for pod in failed),
         completed_indexes=indexes,
         failed_indexes=failed_indexes,
-        is_overdue=started is not None and deadline is not None and now - started >= deadline,
         failed_by_policy=wanted.failed_by_policy
         or next((pod.failure.fails_job for pod in failed if pod.failure.fails_job), ""),
     )

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.owners import Owner
 from kplan.course.simulation.pod_creation import PodMaker
@@ -139,7 +140,8 @@ class Journal:
         self._queue = RetryQueue(session)
         self._queue.now = now
         self.timers = Timers()  #: what is to happen later
-        self.starts_at: float | None = None  #: when a simulation with a clock starts, in virtual time
+        self.starts_at = now  #: in virtual time
+        self.durations = Durations.none()  #: how long pods take
         self.last_change = now  #: when something happened last, a status of a workload included
         self._dirty: dict[str, Owner] = {}
         self._dirty_deployments: dict[str, DeploymentState] = {}
@@ -151,8 +153,8 @@ class Journal:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since a simulation with a clock started; 0 without a clock."""
-        return 0.0 if self.starts_at is None else self.now - self.starts_at
+        """Seconds since the simulation started."""
+        return self.now - self.starts_at
 
     def workload_of(self, pod: ObservedPod) -> str:
         """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
@@ -217,13 +219,22 @@ class Journal:
         because: str = "",
         by: str | None = None,
         is_finding: bool = False,
+        of_time: bool = False,
     ) -> None:
-        """Append a step; in one that is a finding nothing happens, and it has the time of what happened last."""
+        """Append a step.
+
+        Parameters
+        ----------
+        is_finding : nothing happens; the step has the time of what happened last
+        of_time : without durations nobody is told, as it happens together with another step
+        """
+        if of_time and not self.durations.is_timed:
+            return
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         is_finding = is_finding or event in _FINDINGS
         now = self.last_change if is_finding else self.now
-        at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
+        at = round(now - self.starts_at, 2) if self.durations.is_timed else UNSET
         n = len(self.steps) + 1
         self.steps.append(
             Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
@@ -239,5 +250,5 @@ class Journal:
         if self.on_step is not None:
             self.on_step(n)
 
-    def log_node(self, event: StepEvent, name: str, because: str = "") -> None:
-        self.log(event, node=name, workload=f"Node/{name}", because=because)
+    def log_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
+        self.log(event, node=name, workload=f"Node/{name}", because=because, of_time=of_time)

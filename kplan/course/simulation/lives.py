@@ -1,7 +1,7 @@
 """The lives of pods where they take time: to become ready, to be gone when they are told to go, to be done.
 
-Without a clock a pod is ready as soon as it is bound, and gone as soon as it is told to go. With one, each of these is
-an event of its own. A pod that is told to go keeps its room, its name and, for some controllers, its place until then.
+Each of these is an event of its own; without durations it comes at once. A pod that is told to go keeps its room, its
+name and, for some controllers, its place until it is gone.
 """
 
 from __future__ import annotations
@@ -44,15 +44,13 @@ it looks at it without this delay; on a node with an older pod of the set the st
 
 
 class Lives(ClusterState):
-    """A cluster in motion in which pods take time, if it has durations."""
-
-    durations: Durations | None = None  #: how long pods take; None for a simulation without a clock
-    ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
+    """A cluster in motion in which pods take time."""
 
     def __init__(
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
+        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
         #: key of a workload whose pod exceeds a quota -> its failed syncs
         self._over_quota: dict[str, Failures] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
@@ -96,6 +94,7 @@ class Lives(ClusterState):
             if (
                 not isinstance(owner, Owner)
                 or key in self._over_quota
+                or key in self._dirty  # it lacks pods only now, and looks at them anyway
                 or not self.maker.counts_quota(owner.ref.namespace)
             ):
                 continue
@@ -103,7 +102,7 @@ class Lives(ClusterState):
                 self._over_quota[key] = Failures(MANY, self.now)
 
     def begin_clock(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
-        """Start the clock: what pods of the snapshot have begun goes on.
+        """Start the clock: what pods of the snapshot have begun goes on; without durations, those that go are gone.
 
         Parameters
         ----------
@@ -114,6 +113,11 @@ class Lives(ClusterState):
         if not is_fraction_known:
             self._queue.now = math.floor(self.now) + 0.5
         self.starts_at = self.last_change = self.now
+        if not durations.is_timed:
+            leaving = [row for row in self.pods if self.session.cluster.pods.infos[row].is_terminating]
+            self.keep_terminating(row for row in leaving if self._is_lost(row))
+            self.let_go(row for row in leaving if not self._is_lost(row))
+            return
         self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
             pod.key: self.workload_of(pod)
@@ -131,7 +135,7 @@ class Lives(ClusterState):
 
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
-        self._queue.flush(self.starts_at or self.now)
+        self._queue.flush(self.starts_at)
         has_settled = self.timers.are_idle and self.now - self.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
         if not has_settled:
             self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
@@ -226,31 +230,18 @@ class Lives(ClusterState):
             self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
-        """Return how long a pod takes; only with a clock."""
-        times = self._times(pod, owner)
-        if times is None:
-            raise RuntimeError("the simulation has no clock")
-        return times
-
-    def _times(self, pod: ObservedPod, owner: Owner | None) -> PodTimes | None:
-        return (
-            None
-            if self.durations is None
-            else self.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
-        )
+        return self.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
 
     def notify(self, owner: Owner) -> None:
         """See `ClusterState`; a job's controller gathers the events of its pods for a second."""
-        if self.durations is None or not isinstance(owner, JobState):
+        if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
         elif not self.timers.has(f"pods of {owner.ref.key}"):
             self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         """See `ClusterState`."""
-        times = self._times(pod, owner)
-        if times is None:
-            return super().started(pod, owner)
+        times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self._by_kubelet(pod.row, partial(self._run, seconds=times.run.seconds + LAG), pod.node)
         if times.start.seconds <= 0 and pod.node not in self.lost_nodes:
@@ -267,15 +258,13 @@ class Lives(ClusterState):
     def bind(self, row: int, place: int) -> None:
         """See `ClusterState`."""
         super().bind(row, place)
-        if self.durations is None:
-            return
         pod, cluster = self.pods[row], self.session.cluster
         cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(self.now)))
         if pod.is_ready:
-            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row))
+            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row), of_time=True)
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        is_fresh = owner is not None and owner.min_ready > 0
+        is_fresh = owner is not None and owner.min_ready > 0 and self.durations.is_timed
         if owner is not None and is_fresh:
             # The time since when a pod is ready is noted in whole seconds.
             available_at = math.floor(self.now) + owner.min_ready
@@ -351,53 +340,54 @@ class Lives(ClusterState):
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
         """See `ClusterState`."""
-        times = self._times(pod, owner)
-        if times is None:
-            return self._hanging(pod, grace) if pod.node in self.lost_nodes else None
         row = pod.row
         if not pod.node:
-            self.log(StepEvent.GONE, pod=pod.key, owner=owner)
+            self.log(StepEvent.GONE, pod=pod.key, owner=owner, of_time=True)
             return None
-        info = self.session.cluster.pods.infos[row]
-        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
-        stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
-        waits_for_kubelet = grace != 0  # else the API server removes the object at once
+        seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else self.now
             since = self.marked.get(row, since)
             owner.uncounted[row] = Ended(
                 pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
             )
-        elif stop <= 0 and not (waits_for_kubelet and self._is_lost(row)):
-            self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
+        elif seconds <= 0 and not waits_for_kubelet:
+            self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
         self.pods[row] = leaving
+        self._circles.note(pod, owner, -1)
+        info = self.session.cluster.pods.infos[row]
+        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         self.session.cluster.update(row, _with_deletion(info, self.now + (grace or 0), is_preempted=by is not None))
         self.disruptions.settle(leaving)
-        self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner)
-        if not waits_for_kubelet:
-            self.timers.post(self.now, partial(self.end, row))
-        elif stop < math.inf:
-            self._stop_at(self.now + stop + (LAG if stop else 0), row, stop, self.end)
+        self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner, of_time=True)
         return leaving
 
-    def _hanging(self, pod: ObservedPod, grace: int | None) -> ObservedPod | None:
-        """Return what a pod of a lost node is that is told to go, without a clock: it stays, unless that is forced."""
-        info = self.session.cluster.pods.infos[pod.row]
-        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
-        if grace == 0:
-            return None
-        leaving = self.pods[pod.row] = replace(pod, is_terminating=True, ready_since=None)
-        self.session.cluster.update(pod.row, _with_deletion(info, self.now + (grace or 0), is_preempted=False))
-        self.disruptions.settle(leaving)
-        return leaving
+    def _stop_of(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> tuple[float, bool]:
+        """Return in how many seconds a pod stops that is told to go, and whether that waits for its node to answer.
+
+        Without a grace period the API server removes the object at once.
+        """
+        if grace is None:
+            grace = self.session.cluster.pods.infos[pod.row].pod.spec.termination_grace_period_seconds
+        seconds = self.durations_of(pod, owner).stop.seconds
+        return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
+
+    def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
+        """See `ClusterState`."""
+        seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
+        if seconds <= 0 and not waits_for_kubelet:
+            self.end(pod.row)
+        elif seconds < math.inf:
+            self._stop_at(self.now + seconds + LAG, pod.row, seconds, self.end)
 
     def keep_terminating(self, rows: Iterable[int]) -> None:
         """Have pods stay that were terminating in the snapshot, since their nodes do not answer."""
         for row in rows:
-            leaving = self.pods[row] = replace(self.pods[row], is_terminating=True, ready_since=None)
-            owner = self.owner(row)
+            pod, owner = self.pods[row], self.owner(row)
+            self._circles.note(pod, owner, -1)
+            leaving = self.pods[row] = replace(pod, is_terminating=True, ready_since=None)
             if owner is not None:
                 owner.keep(leaving)
 
@@ -422,14 +412,14 @@ class Lives(ClusterState):
         """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
         pod = self.pods.get(row)
         if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded"):
-            self.bury(row)
+            self.bury(row, of_time=True)
 
-    def bury(self, row: int) -> None:
-        """Remove a terminating pod, unless it is gone with its node."""
+    def bury(self, row: int, *, of_time: bool = False) -> None:
+        """Remove a terminating pod, unless it is gone with its node; `of_time` as for `log`."""
         if row not in self.pods:
             return
         pod, owner = self.pods[row], self.owner(row)
-        self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
+        self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=of_time)
         if owner is not None:
             owner.bury(pod)
             self.notify(owner)

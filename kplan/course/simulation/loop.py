@@ -71,6 +71,7 @@ class Simulation(Scheduling):
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
+        forked.starts_at = self.starts_at
         forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
@@ -240,7 +241,7 @@ class Simulation(Scheduling):
         beyond = keep_all(self.workloads.find, self.bounds)
         for owner in beyond:
             self.enqueue(owner)
-        if beyond or self.provisioner is None or self.durations is not None:
+        if beyond or self.provisioner is None or self.durations.is_timed:
             return bool(beyond)
         return self.provisioner.look(self)
 
@@ -255,5 +256,5 @@ class Simulation(Scheduling):
 
     def _note_misfit(self) -> None:
         """Tell the autoscaler of the nodes; without a clock it looks when all is at rest."""
-        if self.provisioner is not None and self.durations is not None:
+        if self.provisioner is not None and self.durations.is_timed:
             self.provisioner.note_pending(self)

@@ -138,8 +138,8 @@ class Owner(ABC):
         """Remove a terminating pod."""
         del self.terminating[pod.row]
 
-    def failed(self, pod: ObservedPod, now: float) -> str:  # noqa: ARG002 - most controllers ignore it
-        """Count a pod that was removed before it was done as failed; return what to warn of."""
+    def failed(self, pod: ObservedPod) -> str:  # noqa: ARG002 - most controllers ignore it
+        """Return what to warn of where a pod is removed before it is done."""
         return ""
 
 

@@ -153,7 +153,8 @@ class Scheduling(Controlled):
 
         A pod that stays Terminating, as no kubelet ends it, does not come back.
         """
-        if self.durations is None and pod.row not in self.pods and self._circles.is_closed(()):
+        stays = pod.row in self.pods and pod.node in self.lost_nodes
+        if not self.durations.is_timed and not stays and self._circles.is_closed(()):
             self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:

@@ -36,7 +36,7 @@ def start(
     ----------
     session : a fork of its own, with listers of its own
     snapshot : the cluster of the session, with all applied objects other than workloads
-    durations : how long pods take; None for a simulation without a clock
+    durations : how long pods take; None where nothing takes time
     tries_pending : as for `Simulation.take_in`
     """
     infos = session.cluster.pods.infos
@@ -63,16 +63,13 @@ def start(
     simulation.lose(silent)
     simulation.node_lifecycle.silent = silent
     simulation.node_lifecycle.is_well = not silent and all(map(is_well, snapshot.nodes))
-    if durations is None:
-        leaving = [row for row in simulation.pods if infos[row].is_terminating]
-        stay = [row for row in leaving if simulation.pods[row].node in silent]
-        simulation.keep_terminating(stay)
-        simulation.let_go(row for row in leaving if row not in stay)
-    else:
-        is_known = snapshot.taken_at is not None
-        simulation.begin_clock(
-            durations, is_time_known=is_known or bool(renewed), is_fraction_known=bool(renewed) and not is_known
-        )
+    is_known = snapshot.taken_at is not None
+    simulation.begin_clock(
+        durations or Durations.none(),
+        is_time_known=is_known or bool(renewed),
+        is_fraction_known=bool(renewed) and not is_known,
+    )
+    if simulation.durations.is_timed:
         simulation.node_lifecycle.begin()
     return simulation
 

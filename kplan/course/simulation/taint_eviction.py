@@ -11,7 +11,6 @@ from functools import partial
 
 from kplan.api.affinity import NO_EXECUTE, Taint, Toleration, tolerates
 from kplan.api.time import seconds
-from kplan.course.simulation.jobs import HALF_A_SECOND
 from kplan.course.simulation.scheduling import Scheduling
 from kplan.documents.change import StepEvent
 
@@ -56,8 +55,8 @@ class TaintEvictions:
         simulation = self._simulation
         self.tainted_before.add(node)
         added = ((seconds(taint.time_added), taint) for taint in taints)
-        # Their times are in whole seconds.
-        since = ((simulation.now if at is None else at + HALF_A_SECOND, taint) for at, taint in added)
+        # Their times are in whole seconds: half a second ago, on average.
+        since = ((simulation.now if at is None else at + 0.5, taint) for at, taint in added)
         times = sorted(since, key=lambda time: time[0])
         for row in self._pods_on(node):
             pod = simulation.pods[row]
