@@ -91,7 +91,11 @@ def test_a_question(tmp_path: Path) -> None:
     question = json.dumps({"apiVersion": "kplan/v1", "kind": "AloneQuestion", "manifests": [str(manifest)]})
     same = json.loads(run(tmp_path, "-m", "kplan", "ask", "-", "--snapshot", "demo", "-o", "json", stdin=question))
     assert [pod["node"] for pod in same["placements"]] == [pod["node"] for pod in document["placements"]]
-    assert "kplan alone web.yaml" in run(tmp_path, "-m", "kplan", "alone", "--help")
+    text = run(tmp_path, "-m", "kplan", "alone", "--help")
+    assert "kplan alone web.yaml" in text
+    assert re.search(r"--with-daemons +Leave the pods of DaemonSets where they are\.", text)
+    with_daemons = ("-m", "kplan", "alone", str(manifest), "--with-daemons", "--snapshot", "demo", "-o", "json")
+    assert json.loads(run(tmp_path, *with_daemons))["summary"] == document["summary"]
     assert "AloneQuestion" in run(tmp_path, "-m", "kplan", "schema")
     run(tmp_path, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())")
 

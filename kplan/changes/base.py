@@ -6,6 +6,7 @@ struct made of verbs that stages have. What an answer tells of it (`text`, `comm
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Annotated, Any, ClassVar, Self
@@ -18,6 +19,7 @@ from kplan.api.names import PodKey
 from kplan.api.quantity import listing
 from kplan.errors import UsageError
 from kplan.facts import Document
+from kplan.reading.arguments import Option
 
 MAX_GRACE = 366 * 24 * 3600
 """A year in seconds, which no pod needs to stop."""
@@ -36,16 +38,30 @@ NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 
 
-class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How nodes are drained; the flags of ``kubectl drain``."""
+def _grace_period(text: str) -> int | None:
+    """Read seconds, where -1 stands for the pods' own as in kubectl; raises UsageError."""
+    if not re.fullmatch(r"-1|[0-9]{1,8}", text) or int(text) > MAX_GRACE:
+        raise UsageError(f"--grace-period {text}: is no number from -1 to {MAX_GRACE}", hint="give seconds, such as 30")
+    return None if int(text) < 0 else int(text)
 
-    force: bool = False  #: evict pods that no controller recreates, too
-    delete_emptydir_data: bool = False  #: evict pods whose data is lost with them, too
-    disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
-    #: seconds in which pods have to stop, in place of their own grace periods; None for these
-    grace_period: Grace | None = None
-    #: skip pods whose deletion timestamp, when their grace period is over, is longer ago than so many seconds; 0: none
-    skip_wait_for_delete_timeout: Grace = 0
+
+class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How nodes are drained; the flags of ``kubectl drain``.
+
+    Attributes
+    ----------
+    force : also evict pods without a controller
+    delete_emptydir_data : also evict pods with emptyDir volumes
+    disable_eviction : delete the pods instead of evicting them; ignores disruption budgets
+    grace_period : how long pods may take to stop, in place of their own grace periods; -1 for these
+    skip_wait_for_delete_timeout : do not wait for pods whose grace period has been over for longer; 0 waits for all
+    """
+
+    force: Annotated[bool, Option()] = False
+    delete_emptydir_data: Annotated[bool, Option()] = False
+    disable_eviction: Annotated[bool, Option(more=True)] = False
+    grace_period: Annotated[Grace | None, Option("SECONDS", read=_grace_period, more=True)] = None
+    skip_wait_for_delete_timeout: Annotated[Grace, Option("SECONDS", more=True)] = 0
 
     @property
     def flags(self) -> str:

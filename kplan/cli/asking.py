@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import emit
 from kplan.cli.common import CommonFlags
+from kplan.cli.flags import SPELLED
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.options import flag, options
 from kplan.cli.phases import busy, counted
@@ -89,10 +90,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-_OPTIONS = {"limit": "--max", "only_these": "--only-given"}
-"""Parameter -> its option, where that has another name."""
-
-
 class Asked(Protocol):
     """A question whose answer is a report: one of `kplan.questions`."""
 
@@ -111,7 +108,7 @@ def options_named() -> Iterator[None]:
 
 def option_of(parameter: str) -> str:
     """Return the option that sets a parameter: ``--node-start`` for ``node_start``."""
-    return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
+    return SPELLED.get(parameter) or f"--{parameter.replace('_', '-')}"
 
 
 def reply(

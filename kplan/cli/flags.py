@@ -1,8 +1,8 @@
-"""Options that several commands share.
+"""Options that several commands share, and options that are made from the fields of questions.
 
 A command takes whole groups of them as parameters: a dataclass whose fields are options (`flag`), or such groups
 (`kplan.cli.common`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
-the help they are under `panel`.
+the help they are under `panel`. What a question has as an `Option` is an option of a command that takes `Fields` of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from kplan.cli.help import MORE
 from kplan.cli.options import DECLARED, flag, option, options, repeated, switch
@@ -20,6 +20,7 @@ from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
 DEFAULT_TOP = 5
+_LARGEST = 2**31
 DEFAULT_MAX_LISTED = 1000
 
 SamplingMode = StrEnum("SamplingMode", {"ALL": "all", "AS_CONFIGURED": "as-configured"})
@@ -209,6 +210,8 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         if is_dataclass(hints[name]):
             parameters += _options_of(hints[name])
+        elif (question := _question_of(hints[name])) is not None:
+            parameters += [field.parameter for field in fields_of(question)]
         else:
             parameters.append(_parameter(name, hints[name], parameter.default))
 
@@ -223,6 +226,8 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 def _taken(name: str, hint: Any, arguments: dict[str, Any]) -> Any:
     """Return the value of a parameter: that of its option, or a group of such values."""
+    if (question := _question_of(hint)) is not None:
+        return _values_of(question, arguments)
     if not is_dataclass(hint):
         return arguments[name]
     group: Any = hint
@@ -253,3 +258,116 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
         hint = Annotated[hint, default.metadata[DECLARED]] if DECLARED in default.metadata else hint
         default = inspect.Parameter.empty if default.default is MISSING else default.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+Fields = dict[str, Any]
+"""Fields of a question that options set, by name: a command takes them as ``Annotated[Fields, Drain]``."""
+
+
+SPELLED: dict[str, str] = {}
+"""Field -> its option, where that has another name."""
+
+
+class _Field(NamedTuple):
+    name: str
+    parameter: inspect.Parameter  #: as Typer reads it
+    read: Callable[[Any], Any]
+
+
+def _question_of(hint: Any) -> Any:
+    """Return the struct whose fields a parameter takes; None for another parameter."""
+    return next((part for part in getattr(hint, "__metadata__", ()) if hasattr(part, "__struct_fields__")), None)
+
+
+@functools.cache
+def fields_of(struct: Any) -> list[_Field]:
+    """Return the options of a question: of each field that has an `Option`, also within a field such as `options`."""
+    from kplan.reading.arguments import Option, descriptions
+
+    hints, about = get_type_hints(struct, include_extras=True), descriptions(struct)
+    options_made: list[_Field] = []
+    for name, default in zip(struct.__struct_fields__, _defaults(struct), strict=True):
+        declared = next((part for part in getattr(hints[name], "__metadata__", ()) if isinstance(part, Option)), None)
+        if declared is not None:
+            text = about[name]
+            options_made.append(_field(name, hints[name], declared, default, f"{text[:1].upper()}{text[1:]}."))
+        elif hasattr(hints[name], "__struct_fields__"):
+            options_made += fields_of(hints[name])
+    return options_made
+
+
+def _defaults(struct: Any) -> list[Any]:
+    defaults = struct.__struct_defaults__
+    return [None] * (len(struct.__struct_fields__) - len(defaults)) + list(defaults)
+
+
+def _field(name: str, hint: Any, declared: Any, default: Any, about: str) -> _Field:
+    kind, bounds = _kind_and_bounds(hint)
+    words = declared.spelled.split()
+    names = [word for word in words if word.startswith("-")]
+    own_name = name
+    if names:
+        SPELLED[name] = names[0]
+        own_name = f"{names[0].strip('-').replace('-', '_')}_given"
+    else:
+        plain = name.replace("_", "-")
+        names = [f"--{plain}/--no-{plain}" if kind is bool and default else f"--{plain}"]
+        words = [*names, *words]
+    settings: dict[str, Any] = {}
+    read: Callable[[Any], Any] = _as_it_is
+    if declared.read is not None:
+        kind, default, read = str, "", functools.partial(_unless_empty, declared.read)
+    elif get_origin(kind) is Literal:
+        choices = [(word.upper(), word) for word in get_args(kind)]
+        kind, read = cast("Any", StrEnum)(name, choices), _word_of
+        default = None if default is None else kind(default)
+    elif kind is int:
+        settings = bounds
+    elif get_origin(kind) is tuple:
+        kind, default, read = list[str], None, tuple
+    elif kind is str:
+        default = default or ""
+    declaration = option(" ".join(words), about, panel=MORE if declared.more else None, **settings)
+    wanted = kind | None if default is None else kind
+    return _Field(name, _parameter(own_name, Annotated[wanted, declaration], default), read)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _unless_empty(read: Callable[[str], Any], text: str) -> Any:
+    return read(text) if text else None
+
+
+def _word_of(choice: StrEnum) -> str:
+    return choice.value
+
+
+def _kind_and_bounds(hint: Any) -> tuple[Any, dict[str, int]]:
+    """Return a type without annotations and without None, and the bounds of a number."""
+    bounds: dict[str, int] = {}
+    while True:
+        if get_origin(hint) is Annotated:
+            for part in hint.__metadata__:
+                least, most = getattr(part, "ge", None), getattr(part, "le", None)
+                bounds |= {} if least is None else {"min": least}
+                bounds |= {} if most is None or most > _LARGEST else {"max": most}
+            hint = get_args(hint)[0]
+        elif type(None) in get_args(hint):
+            (hint,) = (part for part in get_args(hint) if part is not type(None))
+        else:
+            return hint, bounds
+
+
+def _values_of(struct: Any, arguments: dict[str, Any]) -> Fields:
+    """Return the values of fields that options set; what is not set has its default."""
+    own = {field.name: field for field in fields_of(struct)}
+    values: Fields = {}
+    for name, hint in get_type_hints(struct).items():
+        if name in own:
+            value = arguments[own[name].parameter.name]
+            values[name] = None if value is None else own[name].read(value)
+        elif hasattr(hint, "__struct_fields__") and fields_of(hint):
+            values[name] = hint(**_values_of(hint, arguments))
+    return {name: value for name, value in values.items() if value is not None}

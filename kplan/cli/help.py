@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kplan.cli.faults import convert_quickly
 from kplan.cli.no_effect import pass_over
+from kplan.errors import UsageError
 
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
@@ -31,6 +32,8 @@ MORE = "More options"
 
 _COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespaces", "replicas", "context")
 """Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""
+
+_SNAPSHOT = "snapshot"
 
 _SCREEN = 24
 """Lines of the short help at most."""
@@ -67,6 +70,11 @@ class KplanCommand(TyperCommand):
             ctx.exit()
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         present = tuple(parameter.name or "" for parameter in order)
+        is_one = not any(parameter.name == _SNAPSHOT and parameter.multiple for parameter in order)
+        if is_one and present.count(_SNAPSHOT) > 1 and not ctx.resilient_parsing:
+            number = present.count(_SNAPSHOT)
+            message = f"--snapshot is there {number} times, but {ctx.command_path} is about one cluster"
+            raise UsageError(message, hint="name one; kplan place tells which of several clusters has room")
         _ORDER.set(present)
         rest = super().parse_args(ctx, args)
         pass_over(ctx, present)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import structs
 
+from kplan.changes.values import DrainOptions
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.asking import SweepFlags, options_named, reply
 from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import ManifestFlags, with_flags
+from kplan.cli.flags import Fields, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import flag, options, repeated, several, switch
 from kplan.errors import UsageError
-
-if TYPE_CHECKING:
-    from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
+from kplan.questions.capacity.question import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
 
 @options
@@ -71,22 +70,17 @@ class OtherQuestions:
             if is_set and name in _INCOMPATIBLE.get(option, ()):
                 raise UsageError(f"{name} does not go with {option}", hint="leave one of them out")
 
-    def question(
-        self, *, replicas: int | None, mix: tuple[int, ...], limit: int | None, preempt: bool
-    ) -> Capacity | Shapes | Headroom | Shrink:
+    def question(self, replicas: int | None, settings: Fields) -> Capacity | Shapes | Headroom | Shrink:
         """Return the question; raises ParameterError for options that do not go together."""
-        from kplan.changes.values import DrainOptions
-        from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
-
         if self.shrink:
             return Shrink(options=DrainOptions(force=self.force, delete_emptydir_data=self.delete_emptydir_data))
         if self.headroom:
-            return Headroom(replicas=replicas, limit=limit)
+            return Headroom(replicas=replicas, limit=settings.get("limit"))
         if self.shapes:
             if replicas is None:
                 raise UsageError("--shapes needs --replicas", hint="for example --replicas 40")
-            return Shapes(replicas=replicas, mix=mix, shapes=self.shapes)
-        capacity = Capacity(replicas=replicas, mix=mix, limit=limit, preempt=preempt)
+            return Shapes(replicas=replicas, mix=settings.get("mix", ()), shapes=self.shapes)
+        capacity = Capacity(replicas=replicas, **settings)
         capacity.check()
         return capacity
 
@@ -121,14 +115,10 @@ def capacity(
         "FILE|KIND/[NS/]NAME", "Manifests (file, directory, - for standard input), or workloads of the cluster."
     ),
     *,
-    most: int | None = flag(
-        "--max N", "Stop counting at N replicas.", default=None, panel=MORE, min=1, show_default=False
-    ),
     exclude_nodes: list[str] | None = repeated(
         "--exclude-nodes NODE,...", "Leave these nodes out; repeatable.", panel=MORE, show_default=False
     ),
-    mix: str = flag("--mix N:M...", "Ratio in which several workloads are counted (default 1:1).", panel=MORE),
-    preempt: bool = switch("--preempt", "Also count room that preemption would make."),
+    settings: Annotated[Fields, Capacity],
     other: OtherQuestions,
     sweeping: SweepFlags,
     manifests: ManifestFlags,
@@ -151,20 +141,19 @@ def capacity(
         {
             "FILE": bool(has_manifests or names),
             "--replicas": manifests.replicas is not None,
-            "--mix": bool(mix),
-            "--preempt": preempt,
-            "--max": most is not None,
+            "--mix": "mix" in settings,
+            "--preempt": settings["preempt"],
+            "--max": "limit" in settings,
         }
     )
     with options_named():
-        question = other.question(replicas=manifests.replicas, mix=_shares(mix), limit=most, preempt=preempt)
+        question = other.question(manifests.replicas, settings)
     sweeping.check()
     showing = showing_of(flags.output, fail_on_of(flags.output, "capacity") if flags.output.fail_on else None)
     subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
     from kplan.cluster.workload_pods import scalable_workloads
     from kplan.framework.listers import WORKLOAD_GATE
-    from kplan.questions.capacity.question import AboutWorkloads, Counting
 
     base = subject.base
     if not flags.cluster.names_autoscaler:
@@ -195,12 +184,3 @@ def capacity(
     doing, words = other.words
     subject = structs.replace(subject, base=base, manifests=loaded)
     reply(question, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
-
-
-def _shares(text: str) -> tuple[int, ...]:
-    if not text:
-        return ()
-    parts = text.split(":")
-    if not all(part.isdecimal() and int(part) for part in parts):
-        raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
-    return tuple(map(int, parts))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kplan.cli.answer import ask, formats_of, showing_of
 from kplan.cli.asking import SweepFlags, reply
 from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import with_flags
-from kplan.cli.options import flag, several
+from kplan.cli.flags import Fields, with_flags
+from kplan.cli.options import several
 from kplan.errors import UsageError
+from kplan.questions.check.question import Checks
 
 _CONDITIONS = ("check", "none")
 
@@ -23,7 +26,7 @@ kplan check --since monday.json  # what has changed since an earlier report
 def check(
     files: list[str] | None = several("FILE", "Checks (kind: Checks); without any, the standard ones."),
     *,
-    since: str = flag("--since FILE", "Compare with an earlier report, saved with -o json."),
+    settings: Annotated[Fields, Checks],
     sweeping: SweepFlags,
     flags: GrowingFlags,
 ) -> None:
@@ -39,10 +42,9 @@ def check(
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
-    from kplan.questions.check.question import Checks
     from kplan.questions.check.reading import read_checks
 
-    question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), since=since)
+    question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)
     question.earlier()
     subject = ask(None, flags)
     showing = showing_of(output, ("none",) if output.fail_on == "none" else None)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated
 
 from msgspec import structs
 
@@ -12,55 +11,15 @@ from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
 from kplan.cli.asking import SweepFlags, options_named, reply
 from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import RunsOption, with_flags
+from kplan.cli.flags import Fields, RunsOption, with_flags
 from kplan.cli.help import MORE
-from kplan.cli.options import flag, options, several, switch
-from kplan.cli.timeline import TimelineFlags, seconds_of
+from kplan.cli.options import flag, several, switch
+from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
-from kplan.questions.drain.question import MOST_SURGE
-
-Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
-"""How the node pools of a cloud are upgraded by default."""
-
-
-@options
-class UpgradeFlags:
-    """Options about upgrades of nodes, with --timeline."""
-
-    panel: ClassVar[str] = "Time"
-
-    surge: int | None = flag(
-        "--surge N",
-        "With --replace: N more nodes like the first join before, and so many are drained at a time.",
-        default=None,
-        panel=MORE,
-        min=0,
-        max=MOST_SURGE,
-    )
-    max_unavailable: int | None = flag(
-        "--max-unavailable N",
-        "With --rolling or --replace: N (more) nodes are drained at a time.",
-        default=None,
-        panel=MORE,
-        min=0,
-    )
-    timeout: str = flag("--timeout DURATION", "Give a drain up after so long, as kubectl does.", panel=MORE)
-    profile: Profile | None = flag(
-        "--profile", "Upgrade a node pool as this cloud does by default; implies --replace.", default=None, panel=MORE
-    )
-
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of a drain that the options set."""
-        return {
-            "surge": self.surge,
-            "max_unavailable": self.max_unavailable,
-            "timeout": seconds_of(self.timeout, "--timeout") if self.timeout else None,
-            "profile": None if self.profile is None else self.profile.value,
-        }
-
-
-_LONGEST = 366 * 24 * 3600
+from kplan.questions.drain.question import Drain, how_of
+from kplan.questions.in_turn.question import InTurn
+from kplan.questions.runbook.question import Runbook
 
 EXAMPLES = """
 kplan drain general-a-1  # where its pods go, and which budgets block it
@@ -86,8 +45,7 @@ def drain(
     by: str = flag(
         "--by zone|pool|LABEL", "Implies --each: drain all nodes of a zone, a pool or a label's value together."
     ),
-    force: bool = switch("--force", "Also evict pods without a controller."),
-    delete_emptydir_data: bool = switch("--delete-emptydir-data", "Also evict pods with emptyDir volumes."),
+    settings: Annotated[Fields, Drain],
     ignore_daemonsets: bool = flag(  # noqa: ARG001 - for the habit
         "--ignore-daemonsets",
         "Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
@@ -95,29 +53,9 @@ def drain(
         panel=MORE,
         show_default=False,
     ),
-    disable_eviction: bool = switch(
-        "--disable-eviction", "Delete the pods instead of evicting them; ignores disruption budgets.", panel=MORE
-    ),
-    grace_period: int = flag(
-        "--grace-period SECONDS",
-        "How long pods may take to stop, in place of their own grace periods; -1 for these.",
-        default=-1,
-        panel=MORE,
-        min=-1,
-        max=_LONGEST,
-    ),
-    skip_wait: int = flag(
-        "--skip-wait-for-delete-timeout SECONDS",
-        "Do not wait for pods whose grace period has been over for longer; 0 waits for all.",
-        default=0,
-        panel=MORE,
-        min=0,
-        max=_LONGEST,
-    ),
     runbook: bool = switch("--runbook", "The safe order, and changes it needs, as commands."),
     runs: RunsOption = None,
     time: TimelineFlags,
-    upgrading: UpgradeFlags,
     sweeping: SweepFlags,
     flags: GrowingSavingFlags,
 ) -> None:
@@ -130,7 +68,7 @@ def drain(
     is_separate = separately or bool(by)
     if runbook:
         others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-        others |= {"--replace": replace, "--profile": upgrading.profile}
+        others |= {"--replace": replace, "--profile": settings.get("profile")}
         excluded = [name for name, is_set in others.items() if is_set]
         if excluded:
             hint = f"leave {enumerated(excluded)} out, or --runbook"
@@ -138,23 +76,11 @@ def drain(
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
-    from kplan.changes.values import DrainOptions
-    from kplan.questions.drain.question import Drain, how_of
-    from kplan.questions.in_turn.question import InTurn
-    from kplan.questions.runbook.question import Runbook
-
-    options = DrainOptions(
-        force=force,
-        delete_emptydir_data=delete_emptydir_data,
-        disable_eviction=disable_eviction,
-        grace_period=None if grace_period < 0 else grace_period,
-        skip_wait_for_delete_timeout=skip_wait,
-    )
     with options_named():
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-        if upgrading.profile is not None and how in ("together", "rolling"):
+        if "profile" in settings and how in ("together", "rolling"):
             how = "replace"
-        question = Drain(nodes=(), how=how, options=options, timeline=time.clock(), **upgrading.fields())
+        question = Drain(nodes=(), how=how, timeline=time.clock(), **settings)
         in_turn = InTurn(question=question, by=by or "node")
         (in_turn if is_separate else question).check(() if runbook else time.idle())
     showing = showing_for(flags, "drain")
@@ -163,7 +89,7 @@ def drain(
     question = structs.replace(question, nodes=names)
     if runbook:
         clock = question.timeline if time.timeline else None
-        book = Runbook(nodes=names, rolling=rolling, options=options, timeline=clock)
+        book = Runbook(nodes=names, rolling=rolling, options=question.options, timeline=clock)
         words = "{0:,} of {1:,} nodes"
         reply(book, subject, showing, flags, doing="writing the runbook", words=words)
     elif is_separate:

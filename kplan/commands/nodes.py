@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
 from kplan.cli.common import AutoscalerFlags, SavingFlags
-from kplan.cli.flags import ManifestFlags, with_flags
-from kplan.cli.options import flag, several, switch
+from kplan.cli.flags import Fields, ManifestFlags, with_flags
+from kplan.cli.options import several
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
+from kplan.questions.nodes.question import Nodes
 from kplan.snapshot.model import Snapshot
 
 _NO_AUTOSCALER = (
@@ -32,11 +35,7 @@ def nodes(
         "FILE", "Manifests (file, directory, - for standard input) whose pods are pending, too."
     ),
     *,
-    loops: str = flag(
-        "--loops SECONDS,...",
-        "When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
-    ),
-    full: bool = switch("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML."),
+    settings: Annotated[Fields, Nodes],
     time: TimelineFlags,
     following: AutoscalerFlags,
     manifests: ManifestFlags,
@@ -51,17 +50,16 @@ def nodes(
     following.check()
     time.check()
     from kplan.questions.nodes.document import following as followed_by
-    from kplan.questions.nodes.question import Nodes
 
-    question = Nodes(settles=True, full=full, loops=_seconds(loops) if loops else None, timeline=time.clock())
+    question = Nodes(settles=True, timeline=time.clock(), **{"loops": None, **settings})
     with options_named():
         question.check()
     showing = showing_for(flags, "nodes")
     subject = ask(what, flags, manifests)
-    settings = following.settings_for(subject.base.objects)
-    if settings is None:
+    autoscaler = following.settings_for(subject.base.objects)
+    if autoscaler is None:
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
-    subject = replace(subject, base=followed_by(subject.base, settings))
+    subject = replace(subject, base=followed_by(subject.base, autoscaler))
     words = "" if time.has_clock else "{0:,} of {1:,}"
     reply(question, subject, showing, flags, doing="following the autoscaler", words=words)
 
@@ -78,10 +76,3 @@ def _hint(snapshot: Snapshot) -> str:
         f"its nodes are in {groups}: if the cluster-autoscaler scales them, ask with --autoscaler cluster-autoscaler; "
         "the cluster has no ConfigMap kube-system/cluster-autoscaler-status, which would tell, or the snapshot lacks it"
     )
-
-
-def _seconds(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"--loops {text}: expected seconds with commas between", hint="such as 0,10,610") from None

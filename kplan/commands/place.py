@@ -16,12 +16,13 @@ from kplan.cli.answer import ask, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
 from kplan.cli.asking import SweepFlags, answered, reply
 from kplan.cli.common import GrowingClusterFlags, GrowingFlags
-from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
+from kplan.cli.flags import Fields, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.live_options import SNAPSHOT
 from kplan.cli.options import option, options, repeated, several
 from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import NotFoundError, UsageError
+from kplan.questions.place.question import Place
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
@@ -84,7 +85,7 @@ def place(
         list[str] | None, option("--toleration TAINT", "KEY[=VALUE][:EFFECT] that these pods tolerate; repeatable.")
     ] = None,
     runs: RunsOption = None,
-    rollout: RolloutOption = RolloutMode.AUTO,
+    settings: Annotated[Fields, Place],
     run_cronjobs: RunCronJobsOption = False,
     time: TimelineFlags,
     choice: PodChoiceFlags,
@@ -109,9 +110,7 @@ def place(
         raise UsageError("nothing to place", hint=hint)
     time.check()
     sweeping.check()
-    from kplan.questions.place.question import Place
-
-    question = Place(rollout=rollout.value, timeline=time.clock())
+    question = Place(timeline=time.clock(), **settings)
     showing = showing_for(flags, "place")
     clusters = flags.by_snapshot()
     inputs = (*clusters, *(what or ()), *(manifests.filename or ()), flags.scheduler.scheduler_config)

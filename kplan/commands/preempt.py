@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, formats_of, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.asking import reply
 from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import ManifestFlags, RunCronJobsOption, with_flags
-from kplan.cli.options import flag, several, switch
+from kplan.cli.flags import Fields, ManifestFlags, RunCronJobsOption, with_flags
+from kplan.cli.options import flag, several
+from kplan.questions.preempt.question import Preempt
 
 EXAMPLES = """
 kplan preempt  # for every pending pod that fits nowhere
@@ -24,9 +27,7 @@ def preempt(
         "FILE|NS/POD", "Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere)."
     ),
     *,
-    settle_preemption: bool = switch(
-        "--settle-preemption", "Carry out each preemption and place its pod before the next one is tried."
-    ),
+    settings: Annotated[Fields, Preempt],
     follow: bool | None = flag(
         "--follow/--no-follow",
         "Show where victims go that a controller recreates (default: in tables).",
@@ -48,7 +49,6 @@ def preempt(
     manifests, namespace = manifests.or_pods_of_namespace(what)
     subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
     from kplan.questions.preempt.document import pending_in_turn
-    from kplan.questions.preempt.question import Preempt
     from kplan.report.registry import HUMAN_FORMATS
 
     if not subject.pods:
@@ -56,5 +56,5 @@ def preempt(
         pending = (known[key] for key in pending_in_turn(subject.base))
         subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(flags.output))
-    question = Preempt(settle_preemption=settle_preemption, follow=is_followed, explain=flags.output.explain)
+    question = Preempt(follow=is_followed, explain=flags.output.explain, **settings)
     reply(question, subject, showing, flags, doing="looking for pods to evict")

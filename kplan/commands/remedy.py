@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from msgspec.structs import replace
 
@@ -10,8 +10,9 @@ from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
 from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import with_flags
+from kplan.cli.flags import Fields, with_flags
 from kplan.cli.options import flag, several
+from kplan.questions.remedy.question import Remedy
 
 EXAMPLES = """
 kplan remedy  # what to do so that all pending pods run
@@ -27,12 +28,7 @@ def remedy(
     ),
     *,
     namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
-    only: str = flag(
-        "--only KIND,...",
-        "Take only such actions: uncordon, moves, budgets, quotas, pools, nodes, scale, requests, selectors, "
-        "tolerations, rules, names; changes for the last five.",
-    ),
-    avoid: str = flag("--not KIND,...", "Take no such actions."),
+    settings: Annotated[Fields, Remedy],
     flags: GrowingSavingFlags,
 ) -> None:
     """Find the least that has to be done so that pending pods run.
@@ -43,9 +39,8 @@ def remedy(
     stays pending (--fail-on).
     """
     from kplan.cluster.workload_pods import pods_named
-    from kplan.questions.remedy.question import Remedy
 
-    question = Remedy(only=_words(only), without=_words(avoid))
+    question = Remedy(**settings)
     question.kinds()
     showing = showing_for(flags, "remedy")
     namespace = namespace or flags.cluster.default_namespace()
@@ -56,7 +51,3 @@ def remedy(
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
         question = replace(question, pods=tuple(waiting or named))
     reply(question, subject, showing, flags, doing="looking for what helps", words="{0:,} sets tried")
-
-
-def _words(text: str) -> tuple[Any, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())

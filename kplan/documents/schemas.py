@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -15,6 +14,7 @@ from kplan.api.names import choice_hint
 from kplan.catalogue import REPORTS
 from kplan.documents.base import Head, Report
 from kplan.errors import UsageError
+from kplan.reading.arguments import descriptions
 
 KINDS: Mapping[str, str] = {
     **REPORTS,
@@ -41,7 +41,6 @@ def report_struct(kind: str) -> type[Report]:
 
 SCHEMA_KINDS = tuple(sorted(KINDS))
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ATTRIBUTE = re.compile(r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$", re.MULTILINE)
 
 
 def load_schema(kind: str) -> dict[str, Any]:
@@ -133,20 +132,6 @@ def describe(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
 def summary(struct: type[msgspec.Struct]) -> str:
     """Return the first paragraph of a struct's docstring."""
     return " ".join(inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0].split())
-
-
-def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> its description in the docstrings of a struct and its bases.
-
-    What is said of several fields at once stands for those of which a base says nothing more precise.
-    """
-    described: dict[str, str] = {}
-    for base in reversed(struct.__mro__):
-        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            for names, text in _ATTRIBUTE.findall(inspect.cleandoc(base.__doc__ or "")):
-                about = dict.fromkeys(names.split(", "), " ".join(text.split()))
-                described = described | about if len(about) == 1 else about | described
-    return described
 
 
 def _simplified(value: Any) -> Any:

@@ -20,11 +20,11 @@ from msgspec import inspect
 
 from kplan.api.decode import DecodeError
 from kplan.catalogue import TOOLS
-from kplan.documents.schemas import descriptions, summary
+from kplan.documents.schemas import summary
 from kplan.errors import InputError, Problem
 from kplan.questions.base import Question, question_type
 from kplan.questions.reading import API_VERSION, question_of
-from kplan.reading.arguments import is_file_path
+from kplan.reading.arguments import descriptions, is_file_path
 from kplan.reading.documents import read_documents
 from kplan.reading.files import MANIFESTS, STANDARD_INPUT
 from kplan.reading.items import items_of

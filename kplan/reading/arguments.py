@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -29,6 +29,38 @@ FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
 
 Manifest = FilePath | dict[str, Any]
 """A file, a directory, or an object."""
+
+
+_ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"
+
+
+class Option(NamedTuple):
+    """How the command line sets a field of a question, whose type it annotates; the docstring says what it is for.
+
+    Attributes
+    ----------
+    spelled : its names, and the word for its value, such as ``--max N``; without a name it has that of the field
+    read : turns the text of the option into the value
+    more : only the whole help shows it
+    """
+
+    spelled: str = ""
+    read: Callable[[str], Any] | None = None
+    more: bool = False
+
+
+def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return field -> its description in the docstrings of a struct and its bases.
+
+    What is said of several fields at once stands for those of which a base says nothing more precise.
+    """
+    described: dict[str, str] = {}
+    for base in reversed(struct.__mro__):
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            for names, text in re.findall(_ATTRIBUTE, inspect.cleandoc(base.__doc__ or ""), re.MULTILINE):
+                about = dict.fromkeys(names.split(", "), " ".join(text.split()))
+                described = described | about if len(about) == 1 else about | described
+    return described
 
 
 def is_file_path(kind: msgspec.inspect.Type) -> bool:
@@ -47,6 +79,11 @@ def listed(values: Iterable[T]) -> list[T]:
     if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
         return [cast("T", values)]
     return list(values)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return what commas separate."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 P = ParamSpec("P")

@@ -1,14 +1,18 @@
 """Options declared as the help shows them, and groups of groups of them."""
 
+import re
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from kplan.cli.flags import OutputFlags, SavedOutputFlags, with_flags
+from kplan.cli.flags import Fields, OutputFlags, SavedOutputFlags, with_flags
 from kplan.cli.options import argument, option
+from kplan.reading.arguments import Option
+from tests.cli.commands import refused
 
 
 @pytest.mark.parametrize(
@@ -60,3 +64,66 @@ def test_a_command_gets_a_group_of_groups_from_single_options() -> None:
 def test_without_save_only_the_named_reports_are_written() -> None:
     assert OutputFlags(report=["html=x.html"]).reports() == ["html=x.html"]
     assert SavedOutputFlags().reports() == []
+
+
+class Stir(msgspec.Struct, frozen=True):
+    """How to stir.
+
+    Attributes
+    ----------
+    clockwise : to the right
+    """
+
+    clockwise: Annotated[bool, Option()] = True
+
+
+class Cook(msgspec.Struct, frozen=True):
+    """A meal.
+
+    Attributes
+    ----------
+    dishes : what to cook
+    how : over which heat
+    hours, spice : how long, or how hot
+    minutes : for so many minutes
+    """
+
+    dishes: Annotated[tuple[str, ...], Option("--dish NAME")] = ()
+    how: Annotated[Literal["low", "high"], Option()] = "low"
+    minutes: Annotated[Annotated[int, msgspec.Meta(ge=1, le=90)] | None, Option("N", more=True)] = None
+    spice: Annotated[tuple[int, ...], Option("N:M", read=lambda text: tuple(map(int, text.split(":"))))] = (1,)
+    hours: float = 1.0
+    stirring: Stir = Stir()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], Cook()),
+        (["--dish", "a", "--dish", "b", "--how", "high"], Cook(dishes=("a", "b"), how="high")),
+        (["--minutes", "5", "--spice", "2:3", "--no-clockwise"], Cook(minutes=5, spice=(2, 3), stirring=Stir(False))),
+    ],
+)
+def test_options_are_made_from_the_fields_of_a_question(words: list[str], expected: Cook) -> None:
+    seen: list[Cook] = []
+    program = typer.Typer(rich_markup_mode=None)
+
+    @program.command()
+    @with_flags
+    def cook(*, settings: Annotated[Fields, Cook]) -> None:
+        seen.append(Cook(**settings))
+
+    done = CliRunner().invoke(program, words)
+    assert done.exit_code == 0, done.output
+    assert seen == [expected]
+    assert CliRunner().invoke(program, ["--minutes", "91"]).exit_code == 2
+    assert CliRunner().invoke(program, ["--how", "raw"]).exit_code == 2
+    text = CliRunner().invoke(program, ["--help"]).output
+    assert re.search(r"--dish NAME +What to cook\.", text)
+    assert re.search(r"--clockwise / --no-clockwise +To the right\.", text)
+    assert "--hours" not in text
+
+
+def test_a_cluster_that_is_named_twice_is_refused_by_all_but_place() -> None:
+    for command in ("plan", "check", "drain", "explain"):
+        assert "is about one cluster\nhint: name one; kplan place tells" in refused(command, "-s", "demo", "-s", "demo")

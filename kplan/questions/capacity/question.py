@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.watching import at_rest
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
-from kplan.reading.arguments import FilePath, Manifest, Number, Positive
+from kplan.reading.arguments import FilePath, Manifest, Number, Option, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -55,17 +55,24 @@ class AboutWorkloads(Question, frozen=True):
         return keys
 
 
+def _shares(text: str) -> tuple[int, ...]:
+    parts = text.split(":")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
+    return tuple(map(int, parts))
+
+
 class Counting(AboutWorkloads, frozen=True):
     """A question how many replicas fit.
 
     Attributes
     ----------
     replicas : how many should fit
-    mix : the number of replicas in a row of each workload; one of each if empty
+    mix : ratio in which several workloads are counted (default 1:1)
     """
 
     replicas: Number | None = None
-    mix: tuple[Positive, ...] = ()
+    mix: Annotated[tuple[Positive, ...], Option("N:M...", read=_shares, more=True)] = ()
 
     def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
         """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
@@ -100,13 +107,12 @@ class Capacity(Counting, frozen=True):
     namespace : for objects that name none
     workloads : workloads of the cluster, as KIND/NAMESPACE/NAME
     replicas : how many should fit; if fewer do, the answer names nodes to add
-    limit : stop counting at this number
-    mix : the number of replicas in a row of each workload; one of each if empty
-    preempt : also count room that pods of lower priority use
+    limit : stop counting at N replicas
+    preempt : also count room that preemption would make
     """
 
-    limit: Positive | None = None
-    preempt: bool = False
+    limit: Annotated[Positive | None, Option("--max N", more=True)] = None
+    preempt: Annotated[bool, Option()] = False
 
     def check(self) -> None:
         """Raise ParameterError for parameters that do not go together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -17,7 +17,7 @@ from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.questions.plan.question import Plan
 from kplan.questions.what_if.question import Plain, WhatIf
-from kplan.reading.arguments import FilePath
+from kplan.reading.arguments import FilePath, Option
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -152,11 +152,11 @@ class Checks(Question, frozen=True):
     Attributes
     ----------
     checks : the promises; if empty, the standard ones
-    since : the file of an earlier report to compare with
+    since : compare with an earlier report, saved with -o json
     """
 
     checks: tuple[Check, ...] = ()
-    since: FilePath = ""
+    since: Annotated[FilePath, Option("FILE")] = ""
 
     def earlier(self) -> ChecksReport | None:
         """Return the earlier report; raises KplanError for a file that holds none."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kplan.course.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
+from kplan.documents.clusters import ClustersReport
 from kplan.documents.diff import (
     OF_PODS,
     CapacityDifference,
@@ -322,6 +323,10 @@ def _warnings(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[InputWa
 
 def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
     for side in (before, after):
+        if isinstance(side.report, ClustersReport):
+            message = f"{side.what}: a report about several clusters holds an answer for each of them"
+            hint = "compare one cluster: save kplan place FILE -s CLUSTER -o json for each, or kplan diff --against"
+            raise UsageError(message, hint=hint)
         if side.report.kind not in COMPARED:
             hint = f"it can be {', '.join(COMPARED)}"
             raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)

@@ -18,7 +18,7 @@ from kplan.course.clock import Clock, Seconds
 from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
-from kplan.reading.arguments import Number
+from kplan.reading.arguments import Number, Option
 
 if TYPE_CHECKING:
     from kplan.changes.timed import Timed
@@ -90,6 +90,12 @@ def _verb(parameters: Sequence[str], singular: str, plural: str) -> str:
     return plural if len(parameters) > 1 else singular
 
 
+def _timeout(text: str) -> float:
+    from kplan.cli.timeline import seconds_of
+
+    return seconds_of(text, "--timeout")
+
+
 class Drain(Question, frozen=True):
     """Asks what happens to the pods of these nodes, and which disruption budgets block it.
 
@@ -101,10 +107,10 @@ class Drain(Question, frozen=True):
         like it; ``lost``: the nodes fail at once
     options : the flags of ``kubectl drain``
     timeline : a clock, so that the answer says when everything happens
-    timeout : with a clock, seconds after which a drain is given up; 0 for never
-    surge : replacing: so many more nodes like the first join before, and so many are drained at a time
-    max_unavailable : rolling or replacing: so many (more) nodes are drained at a time
-    profile : upgrade a node pool as this cloud does by default
+    timeout : with a clock: give a drain up after so long, as kubectl does; 0 for never
+    surge : with --replace: N more nodes like the first join before, and so many are drained at a time
+    max_unavailable : with --rolling or --replace: N (more) nodes are drained at a time
+    profile : upgrade a node pool as this cloud does by default; implies --replace
     """
 
     command: ClassVar[Literal["drain"]] = "drain"
@@ -113,10 +119,10 @@ class Drain(Question, frozen=True):
     how: How = "together"
     options: DrainOptions = DrainOptions()
     timeline: Clock | None = None
-    timeout: Seconds | None = None
-    surge: Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None = None
-    max_unavailable: Number | None = None
-    profile: Profile | None = None
+    timeout: Annotated[Seconds | None, Option("DURATION", read=_timeout, more=True)] = None
+    surge: Annotated[Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None, Option("N", more=True)] = None
+    max_unavailable: Annotated[Number | None, Option("N", more=True)] = None
+    profile: Annotated[Profile | None, Option(more=True)] = None
 
     def check(self, also: Sequence[str] = ()) -> None:
         """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together.

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
-from kplan.errors import ParameterError
+from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import AboutPods
+from kplan.reading.arguments import Option
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
     from kplan.documents.nodes_report import NodesReport
+
+
+def _seconds(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--loops {text}: expected seconds with commas between", hint="such as 0,10,610") from None
 
 
 class Nodes(AboutPods, frozen=True):
@@ -23,14 +31,15 @@ class Nodes(AboutPods, frozen=True):
     ----------
     pods, manifests, namespace, replicas, run_cron_jobs : pods that are pending, too, where kube-scheduler works first
     settles : kube-scheduler and the controllers work first, until nothing moves
-    full : include the decision in the autoscaler's own terms
-    loops : seconds at which the cluster-autoscaler looks; None for as long as it waits before it removes a node
+    full : add the whole decision, in the autoscaler's own terms, to JSON and YAML
+    loops : seconds at which the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to
+        remove)
     timeline : a clock: the autoscaler looks again and again, nodes come and go, and pods move meanwhile
     """
 
     settles: bool = False
-    full: bool = False
-    loops: tuple[Seconds, ...] | None = (0.0,)
+    full: Annotated[bool, Option()] = False
+    loops: Annotated[tuple[Seconds, ...] | None, Option("SECONDS,...", read=_seconds)] = (0.0,)
     timeline: Clock | None = None
 
     def check(self) -> None:

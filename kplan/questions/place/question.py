@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import AboutPods, RolloutMode
+from kplan.reading.arguments import Option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +31,14 @@ class Place(AboutPods, frozen=True):
 
     Attributes
     ----------
-    rollout : whether a workload of the cluster rolls out: where its template changes, always, or never
+    rollout : replace the pods of a workload that runs already: if its template changes, always, or never
     settle_preemption : evict the victims of preemption, and try the pod again
     timeline : a clock, so that the answer about manifests says when everything happens
     """
 
     command: ClassVar[Literal["place"]] = "place"
 
-    rollout: RolloutMode = "auto"
+    rollout: Annotated[RolloutMode, Option(more=True)] = "auto"
     settle_preemption: bool = False
     timeline: Clock | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError
 from kplan.questions.base import AboutPods, PodName, Question, RolloutMode
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Positive
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positive
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -28,19 +28,19 @@ class Plan(AboutPods, frozen=True):
     Attributes
     ----------
     pods, manifests, namespace, replicas, run_cron_jobs : as for Place; these pods join the queue
-    rollout : whether a workload of the cluster rolls out: where its template changes, always, or never
-    only_these : leave out the other pending pods of the cluster
-    recreate : controllers create evicted pods again
-    max_rounds : stop after so many rounds over the pods that are left
+    rollout : replace the pods of a workload that runs already: if its template changes, always, or never
+    only_these : only the pods given here, not the other pending pods of the cluster
+    recreate : recreate evicted pods as their controllers do, or not
+    max_rounds : stop after N rounds over the pods that are left
     timeline : a clock, so that the answer says when everything happens
     """
 
     command: ClassVar[Literal["plan"]] = "plan"
 
-    rollout: RolloutMode = "auto"
-    only_these: bool = False
-    recreate: bool = True
-    max_rounds: Positive = DEFAULT_MAX_ROUNDS
+    rollout: Annotated[RolloutMode, Option(more=True)] = "auto"
+    only_these: Annotated[bool, Option("--only-given")] = False
+    recreate: Annotated[bool, Option(more=True)] = True
+    max_rounds: Annotated[Positive, Option("N", more=True)] = DEFAULT_MAX_ROUNDS
     timeline: Clock | None = None
 
     def check(self) -> None:

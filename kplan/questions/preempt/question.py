@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import AboutPods
+from kplan.reading.arguments import Option
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
@@ -23,12 +24,12 @@ class Preempt(AboutPods, frozen=True):
     ----------
     pods, manifests, namespace, replicas, run_cron_jobs : as for Place; without pods and manifests the question is about
         every pending pod that fits nowhere
-    settle_preemption : carry out each preemption before the next pod is tried
+    settle_preemption : carry out each preemption and place its pod before the next one is tried
     follow : tell where the victims go
     explain : tell for every candidate node which of its pods are spared
     """
 
-    settle_preemption: bool = False
+    settle_preemption: Annotated[bool, Option()] = False
     follow: bool = True
     explain: bool = False
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from kplan.changes.sets import Kind
 from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
+from kplan.reading.arguments import Option, words_of
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
@@ -19,13 +20,14 @@ class Remedy(Question, frozen=True):
     Attributes
     ----------
     pods : NAMESPACE/NAME of pending pods; if empty, all of them
-    only : kinds of actions that may be taken, ``changes`` for all of what pods ask for; if empty, all of them
-    without : kinds of actions that may not be taken
+    only : take only such actions: uncordon, moves, budgets, quotas, pools, nodes, scale, requests, selectors,
+        tolerations, rules, names; changes for the last five
+    without : take no such actions
     """
 
     pods: tuple[str, ...] = ()
-    only: tuple[Kind | Literal["changes"], ...] = ()
-    without: tuple[Kind | Literal["changes"], ...] = ()
+    only: Annotated[tuple[Kind | Literal["changes"], ...], Option("KIND,...", read=words_of)] = ()
+    without: Annotated[tuple[Kind | Literal["changes"], ...], Option("--not KIND,...", read=words_of)] = ()
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of actions that may be taken; raises UsageError where none is left."""

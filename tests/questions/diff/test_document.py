@@ -19,6 +19,7 @@ from kplan.planner.planner import Planner
 from kplan.questions.check.question import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.diff.facts import ComparedAnswer
+from kplan.questions.place.clusters import clusters_report
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy.question import Remedy
 from kplan.questions.runbook.question import Runbook
@@ -284,6 +285,10 @@ def test_a_difference_and_answers_to_different_questions_cannot_be_compared() ->
         diff_report(drawn, plain)
     with pytest.raises(UsageError, match=r"d.json: a DiffReport cannot be compared"):
         diff_report(ComparedAnswer("d.json", diff_report(plain, plain)), plain)
+    clusters = ComparedAnswer("c.json", clusters_report([("a", plain.report), ("b", plain.report)]))
+    with pytest.raises(UsageError, match=r"c.json: a report about several clusters holds an answer for each") as caught:
+        diff_report(clusters, clusters)
+    assert "kplan place FILE -s CLUSTER" in caught.value.hint
 
 
 def nodes_of(*, labels: dict[str, str] | None = None, without: Sequence[str] = ()) -> ComparedAnswer:
