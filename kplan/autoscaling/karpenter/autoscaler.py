@@ -207,7 +207,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def _prices(self, prepared: Prepared) -> dict[str, float]:
         own = [state for state in prepared.state.nodes if self.has_prices and state.claim is not None]
-        prices = {state.name: prepared.machines.node_price(state.labels) for state in own}
+        prices = {state.name: prepared.machines(state.labels.get(NODEPOOL)).node_price(state.labels) for state in own}
         return {name: price for name, price in prices.items() if price is not None}
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:

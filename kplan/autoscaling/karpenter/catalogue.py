@@ -76,7 +76,7 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         message = f"{len(content)} instance types, and at most {MOST_TYPES} are read"
         yield Problem(message, json_path="$", hint="leave out those that your node pools exclude")
         return
-    names: set[str] = set()
+    names: set[tuple[str, str]] = set()  # with a node class each, empty for all
     for index, value in enumerate(content):
         path = f"$[{index}]"
         if not isinstance(value, dict):
@@ -86,9 +86,12 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         entry = _entry(value, reader)
         if entry is not None:
             _check(entry, reader)
-            if entry.name in names:
-                reader.wrong("name", f"a second instance type is called {entry.name}", "leave one out")
-            names.add(entry.name)
+            own = {(entry.name, node_class) for node_class in entry.node_classes or ("",)}
+            others = {node_class for name, node_class in names if name == entry.name}
+            if own & names or (others and ("" in others or not entry.node_classes)):
+                hint = "leave one out, or name different nodeClasses"
+                reader.wrong("name", f"a second instance type is called {entry.name}", hint)
+            names |= own
             entries.append(entry)
         yield from reader.problems
 

@@ -136,6 +136,7 @@ class InstanceTypeEntry(KubeStruct, frozen=True):
     overhead: Overhead | None = None
     labels: dict[str, str] = {}
     dynamic_resources: DynamicResources = DynamicResources()
+    node_classes: tuple[str, ...] = ()  #: names of the node classes that have it; none for all
 
 
 class InstanceType(msgspec.Struct, frozen=True):
@@ -258,11 +259,11 @@ class Overlaid(msgspec.Struct, frozen=True):
 def overlay(
     overlays: Iterable[NodeOverlay],
     pools: Sequence[NodePool],
-    types: Sequence[InstanceType],
+    types: Mapping[str, Sequence[InstanceType]],
     vocabulary: Vocabulary,
     restrictions: Restrictions,
 ) -> Overlaid:
-    """Apply overlays, the heaviest first; one that contradicts an equally heavy one is ignored."""
+    """Apply overlays to the types of each pool, the heaviest first; one that contradicts an equal one is not."""
     changes: dict[tuple[str, int], _Changes] = {}
     statuses: dict[str, str] = {}
     for entry in sorted(overlays, key=lambda one: (one.spec.weight or 0, one.metadata.name), reverse=True):
@@ -277,15 +278,11 @@ def overlay(
         statuses[name] = VALID
         for place, offerings in reach.items():
             _note(entry, changes, place, offerings)
-    return Overlaid(
-        {
-            pool.metadata.name: tuple(
-                _changed(entry, changes.get((pool.metadata.name, index))) for index, entry in enumerate(types)
-            )
-            for pool in pools
-        },
-        statuses,
-    )
+    changed = {
+        pool: tuple(_changed(entry, changes.get((pool, index))) for index, entry in enumerate(own))
+        for pool, own in types.items()
+    }
+    return Overlaid(changed, statuses)
 
 
 def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
@@ -298,14 +295,14 @@ def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
 
 
 def _reach(
-    entry: NodeOverlay, pools: Sequence[NodePool], types: Sequence[InstanceType], vocabulary: Vocabulary
+    entry: NodeOverlay, pools: Sequence[NodePool], types: Mapping[str, Sequence[InstanceType]], vocabulary: Vocabulary
 ) -> dict[tuple[str, int], list[int]]:
     wanted = vocabulary.of_expressions(entry.spec.requirements)
     reach: dict[tuple[str, int], list[int]] = {}
     for pool in pools:
         labels = {NODEPOOL: pool.metadata.name}
         own = vocabulary.join(vocabulary.of_labels(labels), vocabulary.of_labels(pool.spec.template.metadata.labels))
-        for index, instance_type in enumerate(types):
+        for index, instance_type in enumerate(types[pool.metadata.name]):
             node = vocabulary.join(own, vocabulary.of_expressions(instance_type.requirements))
             if vocabulary.misfits(node, wanted, allows_well_known=False):
                 continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 
 import msgspec
 
@@ -102,6 +103,7 @@ class Prepared:
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)
+        self._columns: list[tuple[tuple[InstanceType, ...], Columns]] = []
         on_nodes: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.spec.node_name:
@@ -132,22 +134,39 @@ class Prepared:
         """The instance types of each pool, and what became of the overlays."""
         pools = [self.pools[name] for name in sorted(self.pools)]
         if not self.options.is_on("NodeOverlay"):
-            return Overlaid(dict.fromkeys(self.pools, self._types), {})
-        return overlay(self.snapshot.node_overlays, pools, self._types, self.known, self.restrictions)
+            return Overlaid(self._provided, {})
+        return overlay(self.snapshot.node_overlays, pools, self._provided, self.known, self.restrictions)
 
     @cached_property
-    def machines(self) -> Columns:
-        """The instance types as their provider knows them."""
-        return self._columns_of(self._types)
+    def _provided(self) -> dict[str, tuple[InstanceType, ...]]:
+        """Pool -> the instance types that its node class has."""
+        if not any(entry.node_classes for entry in self._entries):
+            return dict.fromkeys(self.pools, self._types)
+        own = {
+            name: [
+                not entry.node_classes or pool.spec.template.spec.node_class_ref.name in entry.node_classes
+                for entry in self._entries
+            ]
+            for name, pool in self.pools.items()
+        }
+        return {name: tuple(compress(self._types, is_there)) for name, is_there in own.items()}
+
+    def machines(self, pool: str | None) -> Columns:
+        """Return the instance types of a pool as their provider knows them; of no known pool, all."""
+        return self._columns_of(self._provided.get(pool or "", self._types))
 
     @cached_property
     def columns(self) -> Mapping[str, Columns]:
-        """The instance types of each pool as columns; pools with the same types share them."""
-        shared, types = self.machines, self.overlaid.types
-        return {name: shared if types[name] == self._types else self._columns_of(types[name]) for name in self.pools}
+        """The instance types of each pool as columns, with overlays."""
+        return {name: self._columns_of(types) for name, types in self.overlaid.types.items()}
 
-    def _columns_of(self, types: Sequence[InstanceType]) -> Columns:
-        return Columns(types, self.known, varies_by_offering=self.release.varies_by_offering)
+    def _columns_of(self, types: tuple[InstanceType, ...]) -> Columns:
+        """Return columns, which pools with the same types share."""
+        known = next((columns for own, columns in self._columns if own is types or own == types), None)
+        if known is None:
+            known = Columns(types, self.known, varies_by_offering=self.release.varies_by_offering)
+            self._columns.append((types, known))
+        return known
 
     @cached_property
     def usable_pools(self) -> list[NodePool]:
@@ -170,7 +189,7 @@ class Prepared:
         return template_of(
             pool,
             self.columns[pool.metadata.name],
-            self.machines,
+            self.machines(pool.metadata.name),
             relaxes_min_values=relaxes_min_values,
             finds_ready=self.release.daemons_find_ready,
         )

@@ -88,6 +88,17 @@ def test_daemons_take_room_on_new_nodes() -> None:
     assert added.instance_type == "m.2xlarge"
 
 
+def test_a_pool_gets_the_instance_types_of_its_node_class() -> None:
+    small, *others = TYPES
+    roomy = {**small, "nodeClasses": ["roomy"], "resources": {"cpu": "16", "memory": "64Gi", "pods": "58"}}
+    plain = {**small, "nodeClasses": ["default"]}
+
+    found = report(node_pool(), pod("one", "1"), pod("two", "12"), types=[roomy, plain, *others])
+
+    assert [(added.instance_type, added.pods) for added in found.adds] == [("m.large", ("default/one",))]
+    assert list(found.unhelped) == ["default/two"]
+
+
 def test_who_cannot_be_helped_is_told_why_by_pool() -> None:
     found = report(node_pool(), pod("huge", "64"), pod("picky", "1", nodeSelector={"example.com/rack": "7"}))
 
