@@ -17,58 +17,6 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"nodeSelectorr": {}}, 'unknown field "spec.nodeSelectorr"'),
-        ({"nodeSelector": {"a": 1}}, "json: cannot unmarshal number into Go struct field PodSpec.spec.nodeSelector of"),
-        ({"containers": {}}, "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1"),
-        (
-            {"hostNetwork": "yes"},
-            "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type b",
-        ),
-        (
-            {"priority": 1.5},
-            "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32",
-        ),
-        (
-            {"priority": 1 << 40},
-            "json: cannot unmarshal number 1099511627776 into Go struct field PodSpec.spec.priority",
-        ),
-        ({"overhead": {"cpu": [1]}}, "quantities must match the regular expression"),
-        (
-            {"tolerations": "all"},
-            "json: cannot unmarshal string into Go struct field PodSpec.spec.tolerations of type []",
-        ),
-        (
-            {"tolerations": [{"effect": 5}]},
-            "number into Go struct field Toleration.spec.tolerations.effect of type v1.TaintEffect",
-        ),
-        (
-            {"volumes": [{"configMap": {"name": 5}}]},
-            "field ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap.LocalObjectReference.name of type string",
-        ),
-        (
-            {"containers": [{"livenessProbe": {"httpGet": {"port": 1.5}}}]},
-            "number 1.5 into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of",
-        ),
-        (
-            {"securityContext": {"supplementalGroups": [True]}},
-            "bool into Go struct field PodSecurityContext.spec.securityContext.supplementalGroups of type int64",
-        ),
-        (
-            {"ephemeralContainers": [{"restartPolicy": []}]},
-            "spec.ephemeralContainers.EphemeralContainerCommon.restartPolicy of type v1.ContainerRestartPolicy",
-        ),
-    ],
-    ids=lambda value: value[:45] if isinstance(value, str) else "",
-)
-def test_what_does_not_decode(spec: dict[str, Any], words: str) -> None:
-    faults = decode_object(pod(**spec), "V1Pod").faults
-
-    assert words in faults[0].message
-
-
 def test_what_is_not_written_is_left_out() -> None:
     spec = {
         "containers": [

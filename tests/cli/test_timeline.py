@@ -1,37 +1,8 @@
 """The clock on the command line."""
 
-import json
-
 import pytest
 
-from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
-from tests.schemas import assert_keeps_to_its_schema
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("plan", "--timeline", "fixtures/web.yaml"),
-        ("place", "--timeline", "fixtures/web.yaml", "--start", "4s", "--until", "10m"),
-        ("drain", "--timeline", "general-a-1", "--timeout", "2m"),
-        ("drain", "--timeline", "general-a-1", "general-b-1", "--profile", "aks"),
-    ],
-)
-def test_the_document_keeps_to_its_schema_and_has_times(args: tuple[str, ...]) -> None:
-    document = json.loads(invoke(*args, "-o", "json").stdout)
-
-    assert_keeps_to_its_schema(document)
-    times = [step["at"] for step in document["steps"]]
-    assert times == sorted(times)
-    assert document["timeline"]["end"] >= max(times)
-    assert document["timeline"]["workloads"]
-
-
-@pytest.mark.parametrize("output", FORMATS)
-def test_every_format_shows_a_change_with_a_clock(output: str) -> None:
-    shown = invoke("drain", "--timeline", "general-a-1", "-o", output).stdout
-    assert ('kplan_failed{kind="PlanReport"} 1' if output == "openmetrics" else "shop/") in shown
 
 
 def test_durations_are_those_that_were_given_and_the_report_says_so() -> None:

@@ -70,14 +70,6 @@ def test_an_image_is_rolled_within_what_may_be_missing(tmp_path: Path) -> None:
     assert (found.exit_code, workload["change"], workload["state"]) == (0, "rollout", "complete")
 
 
-@pytest.mark.parametrize("output", FORMATS)
-def test_every_format_shows_a_change(tmp_path: Path, output: str) -> None:
-    found = place(tmp_path, manifest(INFERENCE, replicas=2), "-o", output)
-
-    assert found.exit_code == 0, found.output
-    assert output in ("name", "short", "github", "sarif", "openmetrics") or "inference" in found.stdout
-
-
 def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_path: Path) -> None:
     found = place(tmp_path, manifest(selector={"matchLabels": {"tier": "web"}}))
 

@@ -7,31 +7,10 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
-from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, printed, refused, written
+from tests.cli.commands import invoke, refused, written
 from tests.course.simulation.clusters import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
-
-
-@pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("short", "openmetrics")])
-def test_every_format_shows_a_drain(output: str) -> None:
-    found = printed("drain", "general-b-2", "-o", output, code=1)
-    assert "shop/checkout-tjlqbm6p8-45l5t" in found
-
-
-@pytest.mark.parametrize("output", [name for name in FORMATS if name != "openmetrics"])
-def test_every_format_shows_drains_of_each_node(output: str) -> None:
-    found = printed("drain", "general-*", "--each", "-o", output, code=1)
-    assert "general-c-1" in found
-
-
-@pytest.mark.parametrize("args", [("general-b-2",), ("--each", "-l", "pool=gpu"), ("--by", "zone"), ("--by", "pool")])
-def test_the_document_keeps_to_its_schema(args: tuple[str, ...]) -> None:
-    document = json.loads(invoke("drain", *args, "-o", "json").stdout)
-
-    assert_keeps_to_its_schema(document)
-    assert document["verdict"]["exitCode"] == 1
 
 
 def test_what_is_blocked_names_the_budget_and_the_way_out() -> None:

@@ -1,8 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.plugins.image_locality import ImageLocality, with_tag
+from kplan.plugins.image_locality import ImageLocality
 from tests.oracle import image_locality as oracle
 
 from .worlds import IMAGE_NAMES, IMAGES, World, few, node, pod, scored
@@ -38,52 +37,6 @@ def test_score_equals_the_oracle(world, incoming):
     assert scores == [oracle.score(incoming, each, world.nodes) for each in world.nodes]
     rows = list(range(len(world.nodes)))[::-2]
     assert scored(make(world), world.cycle(incoming), world.view(rows)) == [scores[row] for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("image", "name"),
-    [
-        ("app", "app:latest"),
-        ("app:1", "app:1"),
-        ("registry.io:5000/app", "registry.io:5000/app:latest"),
-        ("registry.io:5000/app:1", "registry.io:5000/app:1"),
-        ("app@sha256:abc", "app@sha256:abc"),
-    ],
-)
-def test_images_without_a_tag_are_the_latest(image, name):
-    assert with_tag(image) == name
-
-
-@pytest.mark.parametrize(
-    ("sizes", "incoming", "expected"),
-    [
-        pytest.param([523, None], pod(), [24, 0], id="half the nodes have it: 523/2 of 1000 MiB, from 23 up"),
-        pytest.param([523, 523], pod(), [51, 51], id="all nodes have it: (523-23)/(1000-23)"),
-        pytest.param([23, 23], pod(), [0, 0], id="too small to matter"),
-        pytest.param([5000, 5000], pod(), [100, 100], id="as much as may count"),
-        pytest.param(
-            [523, 523],
-            pod(initContainers=[{"image": "app:1"}]),
-            [51, 51],
-            id="twice the image over twice the containers",
-        ),
-        pytest.param(
-            [523, 523],
-            pod(volumes=[{"name": "v", "image": {"reference": "app:1"}}]),
-            [100, 100],
-            id="an image volume adds its size, but no container",
-        ),
-        pytest.param(
-            [100, 900], pod(), [7, 7], id="an image has the size that the first node gives: (100-23)/(1000-23), twice"
-        ),
-    ],
-)
-def test_scores_by_hand(sizes, incoming, expected):
-    world = World(
-        [node(f"n{index}", images=[] if size is None else [(size * MIB, "app:1")]) for index, size in enumerate(sizes)]
-    )
-
-    assert scored(make(world), world.cycle(incoming), world.view()) == expected
 
 
 def test_a_pod_without_containers_scores_all_or_nothing():

@@ -10,7 +10,7 @@ from kplan.framework.results import PluginError
 from kplan.plugins.node_affinity import NodeAffinity
 from tests.oracle import node_affinity as oracle
 
-from .asking import details, filtered
+from .asking import details
 from .worlds import KEYS, VALUES, World, few, node, node_selector_terms, pod, scored
 
 POD = "node(s) didn't match Pod's node affinity/selector"
@@ -94,69 +94,6 @@ SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})
 
 
 @pytest.mark.parametrize(
-    ("affinity", "passes"),
-    [
-        pytest.param(required(label("disk", "In", "hdd", "ssd")), True, id="one of several values"),
-        pytest.param(required(label("disk", "In", "hdd")), False, id="none of the values"),
-        pytest.param(required(label("disk", "NotIn", "hdd")), True, id="any but a value"),
-        pytest.param(required(label("gpu", "NotIn", "a100")), True, id="an absent label is not in any list"),
-        pytest.param(required(label("gpu", "Exists")), False, id="a label that the node lacks"),
-        pytest.param(required(label("gpu", "DoesNotExist")), True, id="a label that the node must lack"),
-        pytest.param(required(label("rank", "Gt", "7")), True, id="12 > 7, as numbers and not as texts"),
-        pytest.param(required(label("rank", "Lt", "12")), False, id="12 is not less than 12"),
-        pytest.param(required(label("disk", "Gt", "1")), False, id="a label that is no number compares with nothing"),
-        pytest.param(required(label("disk", "In", "hdd"), label("zone", "Exists")), True, id="one term is enough"),
-        pytest.param(
-            required(
-                {
-                    "matchExpressions": [
-                        *label("disk", "Exists")["matchExpressions"],
-                        *label("gpu", "Exists")["matchExpressions"],
-                    ]
-                }
-            ),
-            False,
-            id="all of a term is needed",
-        ),
-        pytest.param(required(), False, id="no terms match nothing"),
-        pytest.param(required({}), False, id="an empty term matches nothing"),
-        pytest.param(required({}, label("disk", "Exists")), True, id="nor does it stand in the way of another"),
-        pytest.param(required(label("disk", "Near", "ssd")), False, id="a term that cannot be read matches nothing"),
-        pytest.param(
-            required(label("disk", "Near"), label("disk", "Exists")), True, id="and is ignored beside another"
-        ),
-        pytest.param(required(name("NotIn", "ssd-1")), False, id="any node but this"),
-        pytest.param(required(name("NotIn", "other")), True, id="any node but another"),
-        pytest.param(
-            required({**name("In", "ssd-1"), **label("disk", "In", "hdd")}), False, id="its name, but not its label"
-        ),
-    ],
-)
-def test_required_terms(affinity, passes):
-    world = World([SSD])
-
-    assert filtered(make(world), world.cycle(wants(affinity)), world.view()) == [None if passes else REJECTED]
-
-
-@pytest.mark.parametrize(
-    ("selector", "affinity", "expected"),
-    [
-        pytest.param({"disk": "ssd"}, None, None, id="a selector that holds"),
-        pytest.param({"disk": "ssd", "zone": "b"}, None, REJECTED, id="half a selector"),
-        pytest.param(
-            {"disk": "ssd"}, required(label("zone", "In", "b")), REJECTED, id="selector and affinity are both needed"
-        ),
-        pytest.param({"disk": "hdd"}, required(label("zone", "In", "a")), REJECTED, id="either way"),
-    ],
-)
-def test_node_selectors(selector, affinity, expected):
-    world = World([SSD])
-    incoming = pod(nodeSelector=selector) if affinity is None else wants(affinity, nodeSelector=selector)
-
-    assert filtered(make(world), world.cycle(incoming), world.view()) == [expected]
-
-
-@pytest.mark.parametrize(
     ("terms", "names"),
     [
         pytest.param([name("In", "a")], {"a"}, id="one name"),
@@ -176,15 +113,6 @@ def test_pre_filter_names_the_nodes_where_every_term_does(terms, names):
     result = make(world).pre_filter(world.cycle(wants(required(*terms))))
 
     assert (result and result.nodes) == names
-
-
-def test_terms_that_contradict_themselves_leave_no_node():
-    world = World([SSD])
-    both = {"matchFields": [*name("In", "a")["matchFields"], *name("In", "b")["matchFields"]]}
-
-    status = make(world).pre_filter(world.cycle(wants(required(both)))).status
-
-    assert (status.code, status.message) == (StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
 
 
 @pytest.mark.parametrize(
@@ -212,36 +140,6 @@ def test_the_profile_s_affinity_is_asked_first():
     answers = world.ask(plugin, pod(nodeSelector={"zone": "a"}))
 
     assert answers == [("UnschedulableAndUnresolvable", [ENFORCED]), None, REJECTED]
-
-
-@pytest.mark.parametrize(
-    ("incoming", "added", "expected"),
-    [
-        pytest.param(pod(), None, None, id="no wishes, no score"),
-        pytest.param(wants(required(label("disk", "Exists"))), None, None, id="a requirement is no wish"),
-        pytest.param(
-            wants(preferred((5, label("disk", "Exists")), (7, label("zone", "In", "a")))), None, [12], id="5 + 7"
-        ),
-        pytest.param(
-            wants(preferred((5, label("gpu", "Exists")), (7, label("zone", "In", "a")))), None, [7], id="0 + 7"
-        ),
-        pytest.param(wants(preferred((5, {}))), None, [0], id="an empty wish is fulfilled nowhere"),
-        pytest.param(
-            wants(preferred((0, label("disk", "Near")))), None, [0], id="a wish of no weight is not even read"
-        ),
-        pytest.param(pod(), preferred((3, label("disk", "Exists"))), [3], id="the profile's wish alone"),
-        pytest.param(
-            wants(preferred((5, name("In", "ssd-1")))), preferred((3, label("disk", "Exists"))), [8], id="5 + 3, both"
-        ),
-    ],
-)
-def test_wishes_add_up(incoming, added, expected):
-    world = World([SSD])
-    plugin, cycle = make(world, added), world.cycle(incoming)
-
-    assert scored(plugin, cycle, world.view()) == expected
-    without_pre_score = plugin.score(world.cycle(incoming), world.view()).tolist()
-    assert without_pre_score == (expected or [0]), "the same with PreScore switched off"
 
 
 def test_a_wish_that_cannot_be_read_is_an_error():

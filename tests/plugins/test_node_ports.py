@@ -8,10 +8,8 @@ from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
 
-from .asking import Change, changes, details, filtered
+from .asking import changes, details, filtered
 from .worlds import PORTS, World, few, host_port, node, pod, really_changed
-
-REJECTED = ("Unschedulable", ["node(s) didn't have free ports for the requested pod ports"])
 
 
 def make(handle):
@@ -70,30 +68,6 @@ def test_one_plugin_follows_pods_as_they_come_and_go(data, world, incoming):
 
 
 @pytest.mark.parametrize(
-    ("used", "wanted", "expected"),
-    [
-        pytest.param(host_port(80), host_port(80), REJECTED, id="the same port"),
-        pytest.param(host_port(80), host_port(81), None, id="another number"),
-        pytest.param(host_port(80), host_port(80, "UDP"), None, id="another protocol"),
-        pytest.param(host_port(80, ip="10.0.0.1"), host_port(80, ip="10.0.0.2"), None, id="another address"),
-        pytest.param(host_port(80, ip="10.0.0.1"), host_port(80, ip="10.0.0.1"), REJECTED, id="the same address"),
-        pytest.param(
-            host_port(80, ip="10.0.0.1"), host_port(80), REJECTED, id="all addresses are wanted, one is taken"
-        ),
-        pytest.param(
-            host_port(80), host_port(80, ip="10.0.0.1"), REJECTED, id="all addresses are taken, one is wanted"
-        ),
-        pytest.param(host_port(80, ip="0.0.0.0"), host_port(80), REJECTED, id="no address is 0.0.0.0"),
-        pytest.param(host_port(80, ""), host_port(80, "TCP"), REJECTED, id="no protocol is TCP"),
-    ],
-)
-def test_when_two_ports_are_in_each_other_s_way(used, wanted, expected):
-    world = World([node()], {"node": [pod(ports=[used])]})
-
-    assert filtered(make(world.handle), world.cycle(pod(ports=[wanted])), world.view()) == [expected]
-
-
-@pytest.mark.parametrize(
     ("incoming", "is_skipped"),
     [
         pytest.param(pod(), True, id="no ports"),
@@ -113,22 +87,6 @@ def test_the_filter_is_skipped_without_host_ports(incoming, is_skipped):
     result = make(world.handle).pre_filter(world.cycle(incoming))
 
     assert (result is not None and result.skip) == is_skipped
-
-
-def test_a_port_that_two_pods_share_is_free_once_either_leaves():
-    both = pod(ports=[host_port(80)])
-    world = World([node()], {"node": [both, both]})
-    view = world.changed([Change(0, leaving=[0], coming=[])])
-
-    assert filtered(make(world.handle), world.cycle(both), view) == [None]
-
-
-def test_pods_that_leave_go_before_others_come():
-    web = pod(ports=[host_port(80)])
-    world = World([node()], {"node": [web]})
-    view = world.changed([Change(0, leaving=[0], coming=[web])])
-
-    assert filtered(make(world.handle), world.cycle(web), view) == [REJECTED]
 
 
 def test_details_name_the_ports_and_at_most_five_pods_in_the_way():

@@ -72,44 +72,6 @@ def test_what_is_kept_of_the_cluster_follows_pods_that_come_and_go(world, steps,
 
 
 @pytest.mark.parametrize(
-    ("running", "requests", "expected"),
-    [
-        pytest.param([], {"cpu": "1", "memory": "1Gi"}, 75, id="as even as before: 50 + (50 + 100 - 100)/2"),
-        pytest.param(
-            [], {"cpu": "2", "memory": "1Gi"}, 68, id="shares of 0.5 and 0.25 are 0.125 apart: 100 becomes 87"
-        ),
-        pytest.param(
-            [pod(requests={"cpu": "4"})], {"memory": "4Gi"}, 100, id="from shares of 1 and 0 to 1 and 1: 50 becomes 100"
-        ),
-        pytest.param(
-            [pod(requests={"cpu": "4", "memory": "4Gi"})],
-            {"cpu": "4"},
-            75,
-            id="more than there is counts as all there is",
-        ),
-    ],
-)
-def test_scores_by_hand(running, requests, expected):
-    world = World([node(cpu="4", memory="4Gi")], {"node": running})
-
-    assert scored(make(world.handle), world.cycle(pod(requests=requests)), world.view()) == [expected]
-
-
-def test_more_than_two_resources_go_by_the_standard_deviation():
-    world = World([node(cpu="4", memory="4Gi", **{"example.com/gpu": "4"})])
-    incoming = pod(requests={"cpu": "1", "memory": "2Gi", "example.com/gpu": "3"})
-
-    # Shares of 0.25, 0.5 and 0.75 deviate by 0.204 from their mean: 100 becomes 79.
-    assert scored(make(world.handle, "cpu", "memory", "example.com/gpu"), world.cycle(incoming), world.view()) == [64]
-
-
-def test_resources_that_a_node_lacks_do_not_count():
-    world = World([node("a", cpu="4"), node("b", cpu="4", memory="4Gi")])
-
-    assert scored(make(world.handle), world.cycle(pod(requests={"cpu": "4"})), world.view()) == [75, 50]
-
-
-@pytest.mark.parametrize(
     "requests", [pytest.param({}, id="nothing"), pytest.param({"example.com/gpu": "1"}, id="nothing that counts here")]
 )
 def test_pods_that_ask_for_nothing_are_not_scored(requests):

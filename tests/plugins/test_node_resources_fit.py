@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.decode import convert
-from kplan.config.args import NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategy
+from kplan.config.args import NodeResourcesFitArgs
 from kplan.engine.resource_scoring import Capacities
 from kplan.framework.interface import Scope
 from kplan.plugins import node_resources_fit
@@ -15,7 +15,6 @@ from tests.oracle.scheduler_world import NodeInfo
 from .asking import details, filtered
 from .worlds import World, assert_delta_equals_change, few, node, pod, pods, scored, worlds
 
-UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 
@@ -84,127 +83,6 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     for change, answer in zip(changed, answers, strict=True):
         now = NodeInfo.of(world.nodes[change.row], world.after(change)[0])
         assert answer == oracle.filter_node(incoming, now, (), classes)
-
-
-FULL = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "example.com/gpu": "4", "hugepages-2Mi": "1Gi"}
-BUSY = {"cpu": "3", "memory": "6Gi", "ephemeral-storage": "8Gi", "example.com/gpu": "3", "hugepages-2Mi": "768Mi"}
-
-
-@pytest.mark.parametrize(
-    ("incoming", "expected"),
-    [
-        pytest.param(pod(), None, id="a pod that asks for nothing fits a node that is full but for the number of pods"),
-        pytest.param(pod(requests={"cpu": "1", "memory": "2Gi"}), None, id="exactly what is left fits"),
-        pytest.param(pod(requests={"cpu": "1001m"}), (UNSCHEDULABLE, ["Insufficient cpu"]), id="a milli more does not"),
-        pytest.param(
-            pod(requests={"memory": "2147483649"}), (UNSCHEDULABLE, ["Insufficient memory"]), id="a byte more does not"
-        ),
-        pytest.param(
-            pod(requests={"memory": "2147483647.2"}),
-            None,
-            id="a fraction of a byte counts as the whole byte that is left",
-        ),
-        pytest.param(
-            pod(requests={"example.com/gpu": "2", "hugepages-2Mi": "1Gi", "ephemeral-storage": "3Gi", "cpu": "2"}),
-            (
-                UNSCHEDULABLE,
-                [
-                    "Insufficient cpu",
-                    "Insufficient ephemeral-storage",
-                    "Insufficient example.com/gpu",
-                    "Insufficient hugepages-2Mi",
-                ],
-            ),
-            id="all that is short is named: the three of every node first, the others by name",
-        ),
-        pytest.param(
-            pod(requests={"cpu": "2", "memory": "9Gi"}),
-            (UNRESOLVABLE, ["Insufficient cpu", "Insufficient memory"]),
-            id="one resource that even the empty node lacks makes the node hopeless",
-        ),
-        pytest.param(
-            pod(requests={"example.com/tpu": "1"}),
-            (UNRESOLVABLE, ["Insufficient example.com/tpu"]),
-            id="a resource that the node does not have is hopeless",
-        ),
-        pytest.param(
-            pod(requests={"example.com/tpu": "0"}), None, id="none of a resource that the node does not have fits"
-        ),
-        pytest.param(
-            pod(requests={"tpu": "1"}), None, id="a name that is no resource for the scheduler is not looked at"
-        ),
-        pytest.param(
-            pod(requests={"cpu": "1"}, initContainers=[{"resources": {"requests": {"cpu": "1"}}}]),
-            None,
-            id="an init container is done before the containers start: the larger counts, not the sum",
-        ),
-        pytest.param(
-            pod(
-                requests={"cpu": "600m"},
-                initContainers=[{"restartPolicy": "Always", "resources": {"requests": {"cpu": "600m"}}}],
-            ),
-            (UNSCHEDULABLE, ["Insufficient cpu"]),
-            id="a sidecar keeps running: 600m + 600m > 1",
-        ),
-        pytest.param(
-            pod(requests={"cpu": "900m"}, overhead={"cpu": "101m"}),
-            (UNSCHEDULABLE, ["Insufficient cpu"]),
-            id="overhead comes on top: 900m + 101m > 1",
-        ),
-        pytest.param(
-            pod(requests={"cpu": "3"}, resources={"requests": {"cpu": "1"}}),
-            None,
-            id="what is requested for the whole pod counts instead of its containers",
-        ),
-    ],
-)
-def test_what_fits_beside_a_busy_pod(incoming, expected):
-    world = World([node(**FULL)], {"node": [pod(requests=BUSY)]})
-
-    assert filtered(make(world.handle), world.cycle(incoming), world.view()) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("allowed", "expected"),
-    [
-        pytest.param("3", None, id="room for one more"),
-        pytest.param("2", (UNSCHEDULABLE, ["Too many pods"]), id="as many as may be"),
-        pytest.param("0", (UNSCHEDULABLE, ["Too many pods"]), id="a node for no pods is not hopeless to preemption"),
-    ],
-)
-def test_the_number_of_pods_is_limited(allowed, expected):
-    world = World([node(pods=allowed)], {"node": [pod(), pod()]})
-
-    assert filtered(make(world.handle), world.cycle(pod()), world.view()) == [expected]
-
-
-def test_too_many_pods_is_named_before_what_is_short():
-    world = World([node(pods="0", cpu="1")])
-
-    answers = filtered(make(world.handle), world.cycle(pod(requests={"cpu": "2"})), world.view())
-
-    assert answers == [(UNRESOLVABLE, ["Too many pods", "Insufficient cpu"])]
-
-
-@pytest.mark.parametrize(
-    ("ignored", "expected"),
-    [
-        pytest.param({"ignoredResources": ["example.com/a"]}, ["Insufficient example.com/b"], id="one by name"),
-        pytest.param({"ignoredResourceGroups": ["example.com"]}, None, id="a whole group"),
-        pytest.param(
-            {"ignoredResourceGroups": ["example"]},
-            ["Insufficient example.com/a", "Insufficient example.com/b"],
-            id="a group is the whole prefix, not a part of it",
-        ),
-    ],
-)
-def test_ignored_resources_are_left_to_somebody_else(ignored, expected):
-    world = World([node()])
-    incoming = pod(requests={"example.com/a": "1", "example.com/b": "1"})
-
-    answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
-
-    assert answers == [expected and (UNRESOLVABLE, expected)]
 
 
 @pytest.mark.parametrize("resource", ["example.com/fpga", "deviceclass.resource.kubernetes.io/fpgas"])
@@ -338,82 +216,6 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, s
     everywhere = scored(plugin, world.cycle(incoming), world.view())
 
     assert scored(plugin, world.cycle(incoming), world.view(rows)) == [everywhere[row] for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "resources", "requests", "expected"),
-    [
-        pytest.param(
-            "LeastAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [62, 0], id="(75+50)/2"
-        ),
-        pytest.param(
-            "LeastAllocated", [("cpu", 3), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [68, 0], id="(3*75+50)/4"
-        ),
-        pytest.param(
-            "MostAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [37, 0], id="(25+50)/2"
-        ),
-        pytest.param(
-            "MostAllocated", [("cpu", 1)], {"cpu": "9"}, [100, 0], id="more than there is counts as all there is"
-        ),
-        pytest.param("LeastAllocated", [("cpu", 1)], {"cpu": "9"}, [0, 0], id="nothing is left where it would not fit"),
-        pytest.param(
-            "LeastAllocated",
-            [("cpu", 1), ("example.com/gpu", 9)],
-            {"cpu": "1"},
-            [75, 0],
-            id="an extended resource counts only for pods that ask for it",
-        ),
-        pytest.param(
-            "LeastAllocated",
-            [("cpu", 1), ("example.com/gpu", 9)],
-            {"cpu": "1", "example.com/gpu": "1"},
-            [52, 0],
-            id="and then by its weight: (75+9*50)/10",
-        ),
-        pytest.param("MostAllocated", [("cpu", 1)], {}, [2, 0], id="no CPU request counts as 100m of 4"),
-        pytest.param(
-            "LeastAllocated", [("pods", 1)], {"cpu": "1"}, [0, 0], id="the number of pods is not a resource here"
-        ),
-    ],
-)
-def test_scores_by_hand(strategy, resources, requests, expected):
-    world = World([node("a", cpu="4", memory="4Gi", **{"example.com/gpu": "2"}), node("b")])
-    plugin = NodeResourcesFit(args(strategy, resources), world.handle)
-
-    assert scored(plugin, world.cycle(pod(requests=requests)), world.view()) == expected
-
-
-def test_resources_of_the_whole_pod_count_for_the_node_but_not_for_the_pod_that_comes():
-    whole = pod(requests={"cpu": "1"}, resources={"requests": {"cpu": "2"}})
-    world = World([node("a", cpu="10"), node("b", cpu="10")], {"b": [whole]})
-    plugin = NodeResourcesFit(args("MostAllocated", [("cpu", 1)]), world.handle)
-
-    assert scored(plugin, world.cycle(whole), world.view()) == [10, 30]
-
-
-def test_a_running_pod_with_resources_of_its_own_gets_defaults_only_for_what_nobody_names():
-    whole = pod(requests={"memory": "0"}, resources={"requests": {"cpu": "0"}})
-    whole["spec"]["containers"].append({"name": "silent"})
-    plain = pod(requests={"memory": "0"})
-    plain["spec"]["containers"].append({"name": "silent"})
-    world = World([node("a", memory="2000Mi"), node("b", memory="2000Mi")], {"a": [whole], "b": [plain]})
-    plugin = NodeResourcesFit(args("MostAllocated", [("memory", 1)]), world.handle)
-
-    # The one that comes counts with 200 MiB, and so does the silent container of the plain pod.
-    assert scored(plugin, world.cycle(pod()), world.view()) == [10, 20]
-
-
-def test_requested_to_capacity_ratio_leaves_out_resources_that_score_nothing_and_rounds():
-    world = World([node(cpu="8", memory="8Gi")])
-    line = RequestedToCapacityRatioParam(
-        shape=args(points=[(0, 0), (100, 10)]).scoring_strategy.requested_to_capacity_ratio.shape
-    )
-    strategy = ScoringStrategy(type="RequestedToCapacityRatio", requested_to_capacity_ratio=line)
-    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), world.handle)
-
-    assert scored(plugin, world.cycle(pod(requests={"cpu": "0", "memory": "4Gi"})), world.view()) == [50]
-    # 12.5 % of CPU is cut off to 12, and half of 12 + 25 is rounded up.
-    assert scored(plugin, world.cycle(pod(requests={"cpu": "1", "memory": "2Gi"})), world.view()) == [19]
 
 
 def test_devices_count_where_a_node_does_not_list_their_resource():

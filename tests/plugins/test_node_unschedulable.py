@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,9 +6,6 @@ from tests.oracle import taint_toleration as oracle
 
 from .asking import details, filtered
 from .worlds import World, few, node, pod, tolerations
-
-REJECTED = ("UnschedulableAndUnresolvable", ["node(s) were unschedulable"])
-KEY = "node.kubernetes.io/unschedulable"
 
 
 @few
@@ -23,23 +19,6 @@ def test_filter_equals_the_oracle(cordoned, tolerated):
 
     assert filtered(plugin, cycle, world.view()) == expected
     assert filtered(plugin, cycle, world.view(rows)) == [expected[row] for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("toleration", "expected"),
-    [
-        pytest.param([], REJECTED, id="a cordoned node takes nobody"),
-        pytest.param([{"key": KEY, "operator": "Exists"}], None, id="but who tolerates that"),
-        pytest.param([{"operator": "Exists"}], None, id="or tolerates everything"),
-        pytest.param(
-            [{"key": KEY, "operator": "Exists", "effect": "NoExecute"}], REJECTED, id="not with another effect"
-        ),
-    ],
-)
-def test_cordoned_nodes(toleration, expected):
-    world = World([node(unschedulable=True)])
-
-    assert world.ask(NodeUnschedulable, pod(tolerations=toleration)) == [expected]
 
 
 def test_details_name_what_a_pod_would_have_to_tolerate():

@@ -119,39 +119,6 @@ def test_counts_follow_the_cluster(data, world, incoming, new):
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
 
-def limits_of(count, *running, incoming=("ebs-1",), attachments=()):
-    storage = Storage(
-        volumes=VOLUMES,
-        claims=CLAIMS,
-        classes=CLASSES,
-        csi_nodes=[csi_node("n", ebs=count)],
-        attachments=[attachment(name, "n", name) for name in attachments],
-    )
-    world = VolumeWorld([node("n")], storage, {"n": [pod(f"r{i}", *each) for i, each in enumerate(running)]})
-    (answer,) = world.ask(NodeVolumeLimits, pod("p", *incoming))
-    return answer is None
-
-
-@pytest.mark.parametrize(
-    ("count", "running", "incoming", "attached", "fits"),
-    [
-        pytest.param(2, [["ebs-0"]], ["ebs-1"], [], True, id="one there, one new, two allowed"),
-        pytest.param(1, [["ebs-0"]], ["ebs-1"], [], False, id="one there, one new, one allowed"),
-        pytest.param(2, [["ebs-0"], ["ebs-0-again"]], ["ebs-1"], [], True, id="two pods that share a volume hold one"),
-        pytest.param(1, [["ebs-0"]], ["ebs-0-again"], [], True, id="a volume that is there already takes no more room"),
-        pytest.param(0, [["ebs-0"]], ["ebs-0"], [], True, id="even where there is none to spare"),
-        pytest.param(2, [["ebs-0"]], ["ebs-1", "in-tree"], [], False, id="one there, two new, two allowed"),
-        pytest.param(1, [], ["wanted", "wanted"], [], True, id="a claim named twice is one volume"),
-        pytest.param(1, [["nfs-0"]], ["ebs-1"], [], True, id="volumes of other drivers do not count"),
-        pytest.param(1, [], ["ebs-1"], ["ebs-0"], False, id="an attachment without a pod counts"),
-        pytest.param(2, [["ebs-0"]], ["ebs-1"], ["ebs-0"], True, id="an attachment of a volume in use does not"),
-        pytest.param(2, [], ["ebs-1"], ["host"], True, id="nor one of a volume that is not CSI's"),
-    ],
-)
-def test_what_counts(count, running, incoming, attached, fits):
-    assert limits_of(count, *running, incoming=incoming, attachments=attached) is fits
-
-
 def owned(name, owner):
     made = claim(name, volume="ebs-0")
     made["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": owner, "uid": f"uid-{owner}", "controller": True}]
@@ -241,26 +208,6 @@ def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
 
     assert world.ask(NodeVolumeLimits, incoming) == expected
-
-
-def test_a_volume_that_is_there_by_its_attachment_alone_counts_twice():
-    storage = Storage(
-        volumes=VOLUMES, claims=CLAIMS, csi_nodes=[csi_node("n", ebs=1)], attachments=[attachment("a", "n", "ebs-0")]
-    )
-    world = VolumeWorld([node("n")], storage)
-
-    assert details(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-0")), world.view()) == [
-        {
-            "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
-            "driver": EBS,
-            "limit": "1",
-            "used": "1",
-            "attachedWithoutPod": "1",
-            "new": "1",
-            "short": "1",
-            "volumes": ["h0"],
-        }
-    ]
 
 
 def test_details_call_a_volume_that_does_not_exist_yet_by_its_claim():

@@ -8,7 +8,7 @@ from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
 from kplan.framework.results import PluginError
 from kplan.plugins.pod_topology_spread import plugin as spread_plugin
-from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
+from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
 
@@ -28,9 +28,6 @@ from .neighbours import (
     signed,
     spread_constraints,
 )
-
-SKEWED = ("Unschedulable", [REASON_SKEW])
-UNLABELLED = ("UnschedulableAndUnresolvable", [REASON_LABEL_MISSING])
 
 
 def plugin(world, **args):
@@ -62,112 +59,6 @@ def zones(*counts, more_nodes=()):
 
 def ask(world, incoming, **args):
     return filtered(plugin(world, **args), world.cycle(incoming), world.view())
-
-
-@pytest.mark.parametrize(
-    ("counts", "constraint", "expected"),
-    [
-        pytest.param((1, 0, 0), {}, [SKEWED, None, None], id="only the emptiest zones stay within a skew of one"),
-        pytest.param((1, 0, 0), {"max_skew": 2}, [None, None, None], id="a skew of two lets one more in"),
-        pytest.param((3, 2, 2), {}, [SKEWED, None, None], id="the emptiest zone has two pods, so two count as none"),
-        pytest.param((1, 1), {"minDomains": 3}, [SKEWED, SKEWED], id="too few domains: the minimum counts as zero"),
-        pytest.param((1, 1), {"minDomains": 2}, [None, None], id="as many domains as wanted"),
-        pytest.param((1, 0), {"labels": {"app": "y"}}, [None, None], id="pods that are not meant do not count"),
-    ],
-)
-def test_filter_looks_at_the_skew(counts, constraint, expected):
-    assert ask(zones(*counts), web(spread(**constraint))) == expected
-
-
-def test_pod_that_is_not_meant_itself_adds_nothing():
-    incoming = pod(labels={"app": "other"}, topologySpreadConstraints=[spread()])
-
-    assert ask(zones(1, 0), incoming) == [None, None]
-
-
-def test_node_without_the_label_cannot_be_helped():
-    world = zones(0, 0, more_nodes=[node("n2")])
-
-    assert ask(world, web(spread())) == [None, None, UNLABELLED]
-
-
-def test_the_first_constraint_that_fails_is_reported():
-    world = zones(2, 0, more_nodes=[node("n2")])
-    on_rack = spread("rack")
-
-    assert ask(world, web(spread(), on_rack)) == [UNLABELLED, UNLABELLED, UNLABELLED]
-    world = Neighbourhood([node("n0", "a"), node("n1", "b", rack="r")], {"n0": [app("x")] * 2})
-    # n0 has no rack, so it is no domain of either constraint, and its pods do not count.
-    assert ask(world, web(spread(), on_rack)) == [UNLABELLED, None]
-
-
-def test_selector_that_takes_everything_counts_no_running_pod():
-    assert ask(zones(5, 0), web(spread(labels={}) | {"labelSelector": {}})) == [None, None]
-
-
-def test_terminating_pods_do_not_count():
-    world = Neighbourhood([node("n0", "a"), node("n1", "b")], {"n0": [app("x", terminating=True)]})
-
-    assert ask(world, web(spread())) == [None, None]
-
-
-def test_match_label_keys_narrow_the_selector():
-    world = Neighbourhood(
-        [node("n0", "a"), node("n1", "b")], {"n0": [pod(labels={"app": "x", "hash": "old"})], "n1": []}
-    )
-    constraint = spread(matchLabelKeys=["hash", "no"])
-    incoming = pod(labels={"app": "x", "hash": "new"}, topologySpreadConstraints=[constraint])
-
-    assert ask(world, incoming) == [None, None]
-
-
-def test_inclusion_policies_say_which_nodes_form_domains():
-    taints = [{"key": "only", "effect": "NoSchedule"}]
-    world = Neighbourhood([node("n0", "a"), node("n1", "b", taints=taints)], {"n0": [app("x")]})
-
-    assert ask(world, web(spread())) == [SKEWED, None]
-    assert ask(world, web(spread(nodeTaintsPolicy="Honor"))) == [None, None]
-    assert ask(world, web(spread(), nodeSelector={ZONE: "a"})) == [None, None]
-    assert ask(world, web(spread(nodeAffinityPolicy="Ignore"), nodeSelector={ZONE: "a"})) == [SKEWED, None]
-
-
-def test_each_position_sees_its_own_change_only():
-    world = zones(1, 1, 1)
-    coming = world.coming(app("x"))
-    cycle, asked = world.cycle(web(spread())), plugin(world)
-
-    # Alone, zone 0 without its pod is the emptiest by one, and zone 1 with another pod is two ahead of the others.
-    view = world.view(None, [(0, 0, -1), (1, coming, 1)])
-    assert filtered(asked, cycle, view) == [None, SKEWED, None]
-    assert details(asked, cycle, view, 1)[0]["matchingPods"] == 2
-
-
-def test_the_emptiest_domain_may_be_overtaken_by_its_own_change():
-    world = zones(0, 2, 4)
-    changes = [(0, world.coming(app("x")), 1) for _ in range(2)]
-
-    # Two pods in zone 0 make two the fewest of all, not the none that it had.
-    answers = filtered(plugin(world), world.cycle(web(spread())), world.view(None, changes))
-    assert answers == [None, SKEWED, SKEWED]
-
-
-def test_changes_on_a_node_that_forms_no_domain_do_not_count():
-    world = Neighbourhood([node("n0", "a"), node("n1", "a", rack="r"), node("n2", "b", rack="r")])
-    coming = [world.coming(app("x")) for _ in range(2)]
-    constraint = spread()
-
-    changes = [(position, row, 1) for position in (0, 1) for row in coming]
-    incoming = web(constraint, nodeSelector={"rack": "r"})
-    assert filtered(plugin(world), world.cycle(incoming), world.view(None, changes)) == [None, SKEWED, None]
-
-
-def test_terminating_pods_count_when_they_leave():
-    """Upstream does not count them, but takes them off when preemption evicts them."""
-    world = Neighbourhood([node("n0", "a"), node("n1", "b")], {"n0": [app("x"), app("x"), app("x", terminating=True)]})
-    cycle, asked = world.cycle(web(spread(max_skew=2))), plugin(world)
-
-    assert filtered(asked, cycle, world.view()) == [SKEWED, None]
-    assert filtered(asked, cycle, world.view(None, [(0, 2, -1)])) == [None, None]
 
 
 def test_pod_without_hard_constraints_skips_the_filter():
@@ -233,23 +124,6 @@ def test_details_tell_the_numbers():
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def test_fewer_matching_pods_score_better():
-    world = zones(2, 1, 0)
-
-    raw, final = scored(plugin(world), world.cycle(web(spread(hard=False))), world.view())
-
-    assert raw == [3, 2, 0]
-    assert final == [0, 33, 100]
-
-
-def test_nodes_without_all_labels_score_nothing():
-    world = zones(1, 0, more_nodes=[node("n2")])
-
-    _, final = scored(plugin(world), world.cycle(web(spread(hard=False))), world.view())
-
-    assert final == [0, 100, 0]
-
-
 def test_score_lines_tell_what_was_counted():
     world = zones(2, 1, more_nodes=[node("n2")])
     cycle, asked = world.cycle(web(spread(hard=False))), plugin(world)
@@ -262,56 +136,6 @@ def test_score_lines_tell_what_was_counted():
 # --- defaults ---------------------------------------------------------------------------------------------------------
 
 SERVICE = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}
-
-
-def test_system_defaults_spread_pods_that_a_service_selects():
-    world = Neighbourhood(
-        [node("n0", "a"), node("n1", "b"), node("n2")], {"n0": [app("x")] * 2}, {"services": [SERVICE]}
-    )
-
-    assert scored(plugin(world), world.cycle(app("y")), world.view()) is None
-    raw, final = scored(plugin(world), world.cycle(app("x")), world.view())
-
-    # Hosts: ln(3 + 2) each pod, and 2 for the skew of 3. Zones: ln(3 + 2) with "no zone" as a domain of its own, and 4.
-    assert raw == [12, 6, 2]
-    assert final == [16, 66, 100]
-
-
-def test_system_defaults_take_a_missing_zone_for_an_empty_one():
-    nodes = [node("n0", "a"), node("n1", ""), node("n2"), node("n3")]
-    world = Neighbourhood(nodes, {"n3": [app("x")] * 2}, {"services": [SERVICE]})
-
-    raw, _ = scored(plugin(world), world.cycle(app("x")), world.view())
-
-    # Four hosts weigh ln 6, two zones ln 4: the pods without a zone stand in the way where the zone is empty.
-    assert raw == [2 + 4, 2 + 4 + 3, 2, 2 + 4]
-
-
-@pytest.mark.parametrize(
-    ("kind", "owner", "spec"),
-    [
-        ("replication_controllers", ("v1", "ReplicationController", "c"), {"selector": {"app": "x"}}),
-        ("replica_sets", ("apps/v1", "ReplicaSet", "c"), {"selector": selector(app="x")}),
-        ("stateful_sets", ("apps/v1", "StatefulSet", "c"), {"selector": selector(app="x")}),
-    ],
-)
-def test_system_defaults_spread_pods_of_a_controller(kind, owner, spec):
-    controller = {"metadata": {"name": "c", "namespace": "default"}, "spec": spec}
-    world = Neighbourhood([node("n0", "a"), node("n1", "b")], {"n0": [app("x")]}, {kind: [controller]})
-
-    assert scored(plugin(world), world.cycle(app("x")), world.view()) is None
-    assert scored(plugin(world), world.cycle(app("x", owner=owner)), world.view())[1] == [66, 100]
-    assert scored(plugin(world), world.cycle(app("x", owner=("apps/v1beta1", *owner[1:]))), world.view()) is None
-
-
-def test_default_constraints_of_the_configuration():
-    constraints = (convert(spread() | {"labelSelector": None}, TopologySpreadConstraint),)
-    args = {"default_constraints": constraints, "defaulting_type": "List"}
-    world = Neighbourhood([node("n0", "a"), node("n1", "b")], {"n0": [app("x")]}, {"services": [SERVICE]})
-
-    assert ask(world, app("x"), **args) == [SKEWED, None]
-    assert plugin(world, **args).pre_filter(world.cycle(app("y"))) is SKIP_SHAPE
-    assert plugin(world, defaulting_type="List").pre_filter(world.cycle(app("x"))) is SKIP_SHAPE
 
 
 # --- against the plain rules ------------------------------------------------------------------------------------------

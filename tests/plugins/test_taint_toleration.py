@@ -10,8 +10,6 @@ from tests.oracle import taint_toleration as oracle
 from .asking import details, filtered
 from .worlds import EFFECTS, World, few, node, pod, scored, tolerations
 
-REJECTED = ("UnschedulableAndUnresolvable", ["node(s) had untolerated taint(s)"])
-
 
 def taint(key="dedicated", value="ml", effect="NoSchedule"):
     return {"key": key, "value": value, "effect": effect}
@@ -50,39 +48,6 @@ def test_asking_some_nodes_is_picking_from_the_answers_of_all(world, incoming):
 
     assert filtered(plugin, cycle, world.view(rows)) == [verdicts[row] for row in rows]
     assert scored(plugin, cycle, world.view(rows)) == [scores[row] for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("toleration", "tolerated"),
-    [
-        pytest.param({"key": "dedicated", "value": "ml", "effect": "NoSchedule"}, True, id="said in full"),
-        pytest.param({"key": "dedicated", "value": "ml"}, True, id="of any effect"),
-        pytest.param({"key": "dedicated", "operator": "Exists"}, True, id="of any value"),
-        pytest.param({"operator": "Exists"}, True, id="everything"),
-        pytest.param({"key": "dedicated", "value": "web"}, False, id="another value"),
-        pytest.param({"key": "dedicated"}, False, id="an empty value is a value"),
-        pytest.param({"key": "shared", "operator": "Exists"}, False, id="another key"),
-        pytest.param({"key": "dedicated", "value": "ml", "effect": "NoExecute"}, False, id="another effect"),
-        pytest.param(
-            {"key": "dedicated", "operator": "Gt", "value": "1"}, False, id="comparing needs a gate that is off"
-        ),
-    ],
-)
-def test_what_tolerates_a_taint(toleration, tolerated):
-    world = World([node(taints=[taint()])])
-
-    answers = filtered(make(world), world.cycle(pod(tolerations=[toleration])), world.view())
-
-    assert answers == [None if tolerated else REJECTED]
-
-
-@pytest.mark.parametrize(
-    ("effect", "expected"), [("NoSchedule", REJECTED), ("NoExecute", REJECTED), ("PreferNoSchedule", None)]
-)
-def test_only_hard_taints_reject(effect, expected):
-    world = World([node(taints=[taint(effect=effect)])])
-
-    assert filtered(make(world), world.cycle(pod()), world.view()) == [expected]
 
 
 def test_details_name_every_taint_that_is_not_tolerated():

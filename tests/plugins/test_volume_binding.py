@@ -2,8 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.core import PersistentVolumeClaim
-from kplan.api.decode import convert
 from kplan.framework.interface import SKIP_SHAPE, SUCCESS, PreScoreResult
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
@@ -189,64 +187,6 @@ def offered(name, storage="0", hosts=None, **spec):
     return volume(name, storage, hosts, storageClassName="static", **spec)
 
 
-def binding_of(storage, *names, nodes=("m", "n")):
-    world = VolumeWorld([node(name) for name in nodes], storage)
-    return world.ask(VolumeBinding, pod("p", *names))
-
-
-def test_claims_of_one_pod_get_a_volume_each():
-    storage = stored(
-        volumes=[offered("v", "1"), offered("w", "2", ["n"])], claims=[static(name, "1") for name in ("c", "d", "e")]
-    )
-
-    assert binding_of(storage, "c", "d") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
-    assert binding_of(storage, "c", "d", "e") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])] * 2
-
-
-def test_volumes_that_the_same_nodes_reach_serve_one_claim_after_the_other():
-    storage = stored(
-        volumes=[offered(name, "1", ["n"]) for name in ("u", "v", "w")],
-        claims=[static(name, "1") for name in ("c", "d", "e")],
-    )
-
-    assert binding_of(storage, "c", "d", "e") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
-
-
-def test_a_claim_that_a_pod_names_twice_needs_two_volumes():
-    promised = {"claimRef": {"namespace": "default", "name": "c"}}
-    storage = stored(volumes=[offered("v", **promised), offered("w", hosts=["n"])], claims=[static("c")])
-
-    assert binding_of(storage, "c") == [None, None]
-    assert binding_of(storage, "c", "c") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
-
-
-def test_of_two_promised_volumes_the_first_by_name_decides():
-    promised = {"claimRef": {"namespace": "default", "name": "c"}, "storageClassName": "static"}
-    storage = stored(
-        volumes=[volume("v", "9", ["m"], **promised), volume("w", "1", ["n"], **promised)], claims=[static("c")]
-    )
-
-    assert binding_of(storage, "c") == [None, (UNRESOLVABLE, [REASON_BIND_CONFLICT])]
-
-
-def test_the_first_bound_claim_that_fails_decides():
-    storage = Storage(
-        volumes=[volume("far", hosts=["m"])], claims=[claim("c", volume="far"), claim("d", volume="gone")]
-    )
-
-    assert binding_of(storage, "c", "d") == [
-        (UNRESOLVABLE, [REASON_PV_NOT_EXIST]),
-        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
-    ]
-    assert binding_of(storage, "d", "c") == [(UNRESOLVABLE, [REASON_PV_NOT_EXIST])] * 2
-
-
-def test_bound_and_unbound_claims_both_speak():
-    storage = stored(volumes=[volume("far", hosts=["m"])], claims=[claim("c", volume="far"), static("d")])
-
-    assert binding_of(storage, "d", "c")[1] == (UNRESOLVABLE, [REASON_NODE_CONFLICT, REASON_BIND_CONFLICT])
-
-
 def test_a_reservation_that_is_given_back_leaves_nothing():
     storage = stored(
         volumes=[offered("v0", "1"), offered("v1", "2")],
@@ -325,15 +265,6 @@ def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
     assert world.ask(VolumeBinding, incoming) == [reason]
 
 
-def test_the_claim_of_an_ephemeral_volume_serves_its_pod():
-    world = VolumeWorld([node("m"), node("n")], Storage(volumes=[volume("v", hosts=["n"])], claims=[ephemeral("p")]))
-
-    assert world.ask(VolumeBinding, EPHEMERAL) == [
-        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
-        None,
-    ]
-
-
 def test_an_invalid_selector_errs_where_it_is_looked_at():
     selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}
     storage = stored(
@@ -357,24 +288,6 @@ GCE = "kubernetes.io/gce-pd"
 ZONAL = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}}
 
 
-def test_a_migrated_volume_is_reached_by_the_drivers_zones():
-    storage = Storage(
-        volumes=[volume("v", gcePersistentDisk={"pdName": "d"}, nodeAffinity=ZONAL)],
-        claims=[claim("c", volume="v")],
-        csi_nodes=[csi_node("migrated-in", [GCE]), csi_node("migrated-out", [GCE]), csi_node("plain-in", ["other"])],
-    )
-    driver_zone = {"topology.gke.io/zone": "a"}
-    nodes = [node("migrated-in", **driver_zone), node("migrated-out", zone="a"), node("plain-in", zone="a")]
-    world = VolumeWorld([*nodes, node("unknown-out", **driver_zone)], storage)
-
-    assert world.ask(VolumeBinding, pod("p", "c")) == [
-        None,
-        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
-        None,
-        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
-    ]
-
-
 def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
     disk = volume("v", gcePersistentDisk={"pdName": "d"}, labels={ZONE: "eu__us"})
     storage = Storage(volumes=[disk], claims=[claim("c", volume="v")], csi_nodes=[csi_node("m", [GCE]), csi_node("n")])
@@ -388,17 +301,6 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
         ("Error", [problem]),
         None,
     ]
-
-
-def test_sizes_compare_exactly():
-    storage = stored(volumes=[offered("v", "1023999m"), offered("w", "1024")], claims=[static("c", "1Ki")])
-    world = VolumeWorld([node("n")], storage)
-    wanted = convert(storage.claims[0], PersistentVolumeClaim)
-    available = VolumeBinding(None, world.handle).assumed.of_class("static")
-
-    (index,) = available.match(wanted, []).tolist()
-
-    assert available.volumes[index].metadata.name == "w"
 
 
 def test_pods_without_claims_cost_nothing():

@@ -15,95 +15,7 @@ TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 # --- may the pod preempt ----------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_never_preempts_says_so():
-    found = preempt(node("a"), pod("low", "a", cpu="4"), pod("vip", cpu="4", priority=10, preemptionPolicy="Never"))
-
-    assert found["eligible"] is False
-    assert found["message"] == f"{DEALLOCATE}preemption: not eligible due to preemptionPolicy=Never."
-    assert found["candidates"] == found["rejected"] == {}
-    assert found["nominatedNode"] is None
-
-
-WAITING = f"{DEALLOCATE}preemption: not eligible due to a terminating pod on the nominated node."
-
-
-@pytest.mark.parametrize(
-    ("low", "fits_elsewhere"),
-    [
-        (pod("low", "a", cpu="4", leaving=True), False),
-        ({**pod("low", "a", cpu="4", leaving=True), "status": {"phase": "Running"}}, True),
-        (pod("low", "a", cpu="4", leaving=True, priority=10), True),
-        (pod("low", "a", cpu="4"), True),
-    ],
-    ids=[
-        "its victim is still leaving: it waits",
-        "the leaving pod was not preempted: it looks on",
-        "the leaving pod is as important: it looks on",
-        "nothing leaves: it looks on",
-    ],
-)
-def test_a_pod_waits_for_its_victims_on_the_nominated_node(low, fits_elsewhere):
-    found = preempt(
-        node("a"), node("b"), low, pod("other", "b", cpu="4"), pod("vip", cpu="4", priority=10, nominated="a")
-    )
-
-    assert (found["message"] == WAITING) is not fits_elsewhere
-    assert found["eligible"] is fits_elsewhere
-    assert (found["nominatedNode"] is not None) is fits_elsewhere
-
-
-def test_a_pod_does_not_wait_on_a_nominated_node_that_cannot_help_any_more():
-    found = preempt(
-        node("a", taints=[TAINT]),
-        node("b"),
-        pod("low", "a", cpu="4", leaving=True),
-        pod("other", "b", cpu="4"),
-        pod("vip", cpu="4", priority=10, nominated="a"),
-    )
-
-    assert found["nominatedNode"] == "b"
-
-
 # --- where it does not help -------------------------------------------------------------------------------------------
-
-
-def test_the_message_counts_every_node_once_those_that_cannot_help_included():
-    found = preempt(
-        node("a", taints=[TAINT]),
-        node("b"),
-        node("c"),
-        node("d"),
-        pod("high-b", "b", cpu="4", priority=10),
-        pod("high-c", "c", cpu="3", priority=10),
-        pod("low-c", "c", cpu="1"),
-        pod("high-d", "d", cpu="3", priority=20),
-        pod("low-d", "d", cpu="500m"),
-        pod("vip", cpu="2", priority=10),
-    )
-
-    assert found["message"] == (
-        f"{DEALLOCATE}preemption: 0/4 nodes are available: 1 No preemption victims found for incoming pod, "
-        "1 Preemption is not helpful for scheduling, 2 Insufficient cpu."
-    )
-    assert found["rejected"] == {
-        "b": {
-            "code": "UnschedulableAndUnresolvable",
-            "plugin": None,
-            "reasons": ["No preemption victims found for incoming pod"],
-        },
-        "c": {"code": "Unschedulable", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]},
-        "d": {"code": "Unschedulable", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]},
-    }
-
-
-def test_nowhere_a_node_may_help():
-    found = preempt(node("a", taints=[TAINT]), pod("low", "a"), pod("vip", priority=10))
-
-    assert found["message"] == (
-        f"{DEALLOCATE}preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    )
-    assert found["rejected"] == {}
-    assert found["eligible"] is True
 
 
 def test_preemption_is_not_tried_when_a_plugin_before_it_cannot_tell():
@@ -122,21 +34,6 @@ def test_preemption_is_not_tried_when_a_plugin_before_it_cannot_tell():
         "clearedNominations": [],
         "whyNot": "not-tried",
     }
-
-
-def test_nodes_that_the_pod_does_not_name_cannot_help():
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
-    only_b = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    objects = [node("a"), node("b"), pod("low-a", "a", cpu="4"), pod("high-b", "b", cpu="3", priority=20)]
-
-    stuck = preempt(*objects, pod("low-b", "b"), pod("vip", cpu="2", priority=10, affinity=only_b))
-    helped = preempt(*objects, pod("low-b", "b"), pod("vip", cpu="1", priority=10, affinity=only_b))
-
-    assert stuck["message"] == (
-        f"{DEALLOCATE}preemption: 0/2 nodes are available: 1 Insufficient cpu, "
-        "1 Preemption is not helpful for scheduling."
-    )
-    assert victims(helped, "b") == ["low-b"]
 
 
 @pytest.mark.parametrize(
@@ -161,76 +58,6 @@ def test_a_pod_that_pre_filter_turned_away(turn_away, expected):
 # --- whom it takes ----------------------------------------------------------------------------------------------------
 
 
-def test_only_as_many_leave_as_must_the_most_important_stay():
-    found = preempt(
-        node("a", cpu="4"),
-        pod("zero", "a", priority=0, start=1),
-        pod("five", "a", priority=5, start=1),
-        pod("old", "a", priority=3, start=8),
-        pod("new", "a", priority=3, start=9),
-        pod("vip", cpu="2", priority=10),
-    )
-
-    assert victims(found) == ["new", "zero"]
-
-
-def test_a_small_pod_stays_although_a_more_important_large_one_leaves():
-    found = preempt(
-        node("a", cpu="4"),
-        pod("large", "a", cpu="3", priority=5),
-        pod("small", "a", cpu="1", priority=0),
-        pod("vip", cpu="3", priority=10),
-    )
-
-    assert victims(found) == ["large"]
-
-
-def test_pods_that_have_not_started_leave_before_others_and_the_last_in_line_stays():
-    found = preempt(
-        node("a", cpu="4"),
-        pod("p1", "a"),
-        pod("p2", "a"),
-        pod("p3", "a"),
-        pod("started", "a", start=9),
-        pod("vip", cpu="2", priority=10),
-    )
-
-    assert victims(found) == ["p2", "p1"]
-
-
-def test_thirteen_equal_pods_keep_their_order_as_go_leaves_sorted_lists_alone():
-    found = preempt(
-        node("a", cpu="13"),
-        *[pod(f"p{index:02}", "a", start=9) for index in range(13)],
-        pod("vip", cpu="3", priority=10),
-    )
-
-    assert victims(found) == ["p10", "p11", "p12"]
-
-
-def test_of_two_pods_with_one_host_port_neither_is_brought_back_beside_a_pod_that_wants_it():
-    """The port is forgotten with either of them; brought back, the first takes it again."""
-    found = preempt(
-        node("a"),
-        pod("first", "a", ports=[80], start=1),
-        pod("second", "a", ports=[80], start=2),
-        pod("vip", priority=10, ports=[80]),
-    )
-
-    assert victims(found) == ["first", "second"]
-
-
-def test_a_pod_nominated_to_a_node_takes_room_there_when_it_is_as_important():
-    objects = [node("a"), pod("low", "a", cpu="2"), pod("vip", cpu="3", priority=10)]
-
-    alone = preempt(*objects)
-    crowded = preempt(*objects, pod("promised", cpu="2", priority=10, nominated="a"))
-
-    assert victims(alone) == ["low"]
-    assert crowded["candidates"] == {}
-    assert crowded["rejected"]["a"]["reasons"] == ["Insufficient cpu"]
-
-
 def test_pods_without_uid_are_not_taken_for_one_another():
     objects = [
         node("a"),
@@ -244,34 +71,6 @@ def test_pods_without_uid_are_not_taken_for_one_another():
     assert preempt(*objects)["candidates"] == {}
 
 
-def test_pods_of_lower_priority_lose_their_nomination_to_the_chosen_node_only():
-    found = preempt(
-        node("a"),
-        node("b"),
-        pod("low", "a", cpu="3"),
-        pod("high", "b", cpu="3", priority=5),
-        pod("promised-a", priority=1, nominated="a"),
-        pod("promised-b", priority=1, nominated="b"),
-        pod("equal", priority=10, nominated="a"),
-        pod("vip", cpu="3", priority=10),
-    )
-
-    assert found["nominatedNode"] == "a"
-    assert found["clearedNominations"] == ["default/promised-a"]
-
-
-def test_nobody_loses_a_nomination_when_all_victims_are_leaving_already():
-    found = preempt(
-        node("a"),
-        pod("low", "a", cpu="4", leaving=True),
-        pod("promised", priority=1, nominated="a"),
-        pod("vip", cpu="3", priority=10),
-    )
-
-    assert found["victims"][0]["name"] == "low"
-    assert found["clearedNominations"] == []
-
-
 # --- disruption budgets -----------------------------------------------------------------------------------------------
 
 THREE = [
@@ -280,48 +79,6 @@ THREE = [
     pod("p3", "a", start=3, labels={"app": "db"}),
     pod("p4", "a", start=4),
 ]
-
-
-def expression(operator, *values):
-    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
-
-
-@pytest.mark.parametrize(
-    ("budgets", "expected", "violations"),
-    [
-        ([], ["p3", "p4"], 0),
-        ([budget("b", app("db"))], ["p2", "p4"], 0),
-        ([budget("b", app("db"), 1)], ["p3", "p4"], 0),
-        ([budget("b", app("web"))], ["p3", "p4"], 0),
-        ([budget("b", expression("Exists"))], ["p3", "p4"], 1),
-        ([budget("b", expression("NotIn", "web"))], ["p2", "p4"], 0),
-        ([budget("b", app("db"), disrupted=["p3"])], ["p3", "p4"], 0),
-        ([budget("b", app("db"), namespace="other")], ["p3", "p4"], 0),
-        ([budget("b", {})], ["p3", "p4"], 0),
-        ([budget("b", None)], ["p3", "p4"], 0),
-        ([budget("b", expression("In"))], ["p3", "p4"], 0),
-        ([budget("b", app("db"), 1), budget("c", app("db"))], ["p2", "p4"], 0),
-    ],
-    ids=[
-        "without budgets the two last in line go",
-        "a covered pod is tried first, so it stays and p2 goes",
-        "a budget of one is not violated by one",
-        "covered pods that would have stayed stay",
-        "three covered pods, two fit: the third one violates",
-        "a pod without labels matches no budget, whatever the selector",
-        "a pod on its way out is not counted",
-        "another namespace's budget does not count",
-        "an empty selector matches nothing",
-        "no selector matches nothing",
-        "an invalid selector matches nothing",
-        "of two budgets the one that is used up counts",
-    ],
-)
-def test_victims_that_violate_a_budget_are_brought_back_first(budgets, expected, violations):
-    found = preempt(node("a", cpu="4"), *THREE, *budgets, pod("vip", cpu="2", priority=10))
-
-    assert victims(found) == expected
-    assert found["candidates"]["a"]["pdbViolations"] == violations
 
 
 def test_each_victim_tells_its_violation_and_each_candidate_its_number():

@@ -3,8 +3,7 @@ import pytest
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass
-from kplan.framework.interface import SKIP_SHAPE
-from kplan.plugins.dynamic_resources.plugin import REASON_NO_RESOURCE, REASON_NOT_ALLOCATED, REASON_STALE_CLAIM
+from kplan.plugins.dynamic_resources.plugin import REASON_STALE_CLAIM
 from kplan.plugins.dynamic_resources.requests import extended_claim_spec
 
 from .device_worlds import DeviceWorld, allocation, claim, device, device_class, device_slice, node, pod, request
@@ -64,54 +63,6 @@ def world(*nodes, classes=None, claims=()):
     slices = [device_slice(name, device("a"), device("b"), on=name) for name in nodes if name.startswith("dra")]
     made = [node(name, allocatable={GPU: "4"} if name.startswith("plugin") else None) for name in nodes]
     return DeviceWorld(made, *slices, classes=classes or [device_class("gpu", extended=GPU)], claims=claims)
-
-
-def test_devices_stand_in_where_a_node_does_not_list_the_resource():
-    cluster = world("dra", "none", "plugin")
-
-    assert cluster.rejections(pod(containers=[{GPU: "2"}])) == {"none": REASON_NOT_ALLOCATED}
-    assert cluster.rejections(pod(containers=[{GPU: "3"}])) == {
-        "none": REASON_NOT_ALLOCATED,
-        "dra": REASON_NOT_ALLOCATED,
-    }
-
-
-def test_every_class_can_be_asked_for_by_its_own_name():
-    cluster = world("dra", classes=[device_class("gpu")])
-
-    assert cluster.rejections(pod(containers=[{"deviceclass.resource.kubernetes.io/gpu": "2"}])) == {}
-
-
-def test_a_resource_that_neither_nodes_nor_classes_know():
-    cluster = world("dra", "plugin")
-
-    assert cluster.rejections(pod(containers=[{GPU: "1", "example.com/fpga": "1"}])) == {
-        "dra": REASON_NO_RESOURCE,
-        "plugin": REASON_NO_RESOURCE,
-    }
-
-
-def test_pods_that_ask_for_nothing_behind_a_class_are_skipped():
-    cluster = world("dra")
-
-    assert cluster.plugin.pre_filter(cluster.cycle(pod(containers=[{"example.com/fpga": "1"}]))) == SKIP_SHAPE
-
-
-def test_devices_for_extended_resources_are_gone_for_the_next_pod():
-    cluster = world("dra", "dra2")
-    asks = [{GPU: "2"}]
-
-    assert [cluster.place(pod(f"p{i}", containers=asks)) for i in range(3)] == ["dra", "dra2", None]
-
-
-def test_a_pod_may_have_claims_too():
-    cluster = world("dra", "plugin", claims=[claim("c", request())])
-
-    assert cluster.rejections(pod("p", "c", containers=[{GPU: "1"}])) == {"plugin": REASON_NOT_ALLOCATED}
-    assert cluster.rejections(pod("p", "c", containers=[{GPU: "2"}])) == {
-        "plugin": REASON_NOT_ALLOCATED,
-        "dra": REASON_NOT_ALLOCATED,
-    }
 
 
 def test_a_claim_from_an_earlier_attempt_has_to_go_first():

@@ -13,7 +13,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import SKIP, SKIP_SHAPE, StatusCode
 from kplan.plugins.dynamic_resources import cluster_devices
-from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED, REASON_NOT_AVAILABLE
+from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED
 
 from .device_worlds import (
     DRIVER,
@@ -57,37 +57,6 @@ TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
 
 
 @pytest.mark.parametrize(
-    ("incoming", "text"),
-    [
-        (pod(), ""),
-        (pod("p", "there"), ""),
-        (pod("p", "gone"), 'could not find ResourceClaim "default/gone"'),
-        (pod("p", "going"), 'resourceclaim "going" is being deleted'),
-        (pod(**TEMPLATE), 'pod "default/p": ResourceClaim not created yet'),
-        (pod(**TEMPLATE, statuses=[{"name": "g"}]), ""),
-        (pod(**TEMPLATE, statuses=[{"name": "g", "resourceClaimName": "mine"}]), ""),
-        (
-            pod(**TEMPLATE, statuses=[{"name": "g", "resourceClaimName": "there"}]),
-            "ResourceClaim default/there was not created for Pod default/p (Pod is not owner)",
-        ),
-        (
-            pod(resourceClaims=[{"name": "g"}]),
-            'pod "default/p", spec.resourceClaim "g": none of the supported fields are set',
-        ),
-    ],
-)
-def test_pods_wait_for_their_claims(incoming, text):
-    going = claim("going", request())
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    world = DeviceWorld(["n"], claims=[claim("there", request()), claim("mine", request(), owner="uid-p"), going])
-
-    status = world.plugin.pre_enqueue(world.info(incoming))
-
-    assert status.message == text
-    assert status.is_success == (not text)
-
-
-@pytest.mark.parametrize(
     ("wanted", "code", "text"),
     [
         (request(of="none"), "UNSCHEDULABLE_AND_UNRESOLVABLE", "request r: device class none does not exist"),
@@ -116,22 +85,6 @@ def test_pods_without_claims_are_skipped():
 
 
 # --- node by node -----------------------------------------------------------------------------------------------------
-
-
-def test_claims_that_are_allocated_hold_the_pod_to_their_nodes():
-    bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
-    world = DeviceWorld(["n1", "n2"], gpus("n1", 1), claims=[bound])
-
-    assert world.rejections(pod("p", "bound")) == {"n2": REASON_NOT_AVAILABLE}
-    assert world.place(pod("p", "bound")) == "n1"
-    assert [each.uid for each in world.claim("bound").status.reserved_for] == ["uid-p"]
-
-
-def test_what_cannot_be_allocated_counts_before_what_is_not_available():
-    bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
-    world = DeviceWorld(["n1", "n2"], gpus("n1", 1), claims=[bound, claim("more", request())])
-
-    assert world.rejections(pod("p", "bound", "more")) == {"n1": REASON_NOT_ALLOCATED, "n2": REASON_NOT_ALLOCATED}
 
 
 @pytest.mark.parametrize(
@@ -233,28 +186,6 @@ def score(world, incoming):
     return raw.tolist(), world.plugin.normalize_score(cycle, raw).tolist()
 
 
-def test_nodes_with_earlier_alternatives_score_higher():
-    prefers = first_of("r", request("big", 1, f"{SIZE} > 1"), request("two", 2), request("one"))
-    world = DeviceWorld(
-        ["n1", "n2", "n3"],
-        gpus("n1", 1),
-        gpus("n2", 1, 2),
-        gpus("n3", 1, 1),
-        claims=[claim("c", prefers, request("s")), claim("d", prefers), claim("plain", request())],
-    )
-
-    assert score(world, pod("p", "d")) == ([6, 8, 7], [75, 100, 87])
-    assert score(world, pod("p", "plain")) == ([0, 0, 0], [0, 0, 0])
-    assert world.plugin.constant_score(_pre_filtered(world, pod("p", "plain"))) is None
-    assert world.plugin.constant_score(_pre_filtered(world, pod())) == 0
-
-
-def _pre_filtered(world, incoming):
-    cycle = world.cycle(incoming)
-    world.plugin.pre_filter(cycle)
-    return cycle
-
-
 def test_allocated_alternatives_count_where_something_else_is_allocated():
     prefers = first_of("r", request("two", 2), request("one"))
     given = allocation(("n1", "gpu-0"))
@@ -278,49 +209,6 @@ def test_score_details_name_the_alternative():
 # --- the chosen node --------------------------------------------------------------------------------------------------
 
 
-def test_the_next_pod_gets_other_devices_or_none():
-    claims = [claim(f"c{i}", request(count=2)) for i in range(3)]
-    world = DeviceWorld(["n1", "n2"], gpus("n1", 1, 1, 1), gpus("n2", 1, 1), claims=claims)
-
-    assert [world.place(pod(f"p{i}", f"c{i}")) for i in range(3)] == ["n1", "n2", None]
-    assert world.devices_of("c0") == ["n1/gpu-0", "n1/gpu-1"]
-
-
-def test_a_claim_is_shared_on_the_node_where_it_was_allocated():
-    world = DeviceWorld(["n1", "n2"], gpus("n2", 1), claims=[claim("c", request())])
-
-    assert [world.place(pod(f"p{i}", "c")) for i in range(2)] == ["n2", "n2"]
-    assert world.rejections(pod("p2", "c")) == {"n1": REASON_NOT_AVAILABLE}
-
-
-def test_unreserve_gives_everything_back():
-    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
-    before = world.claim("c")
-    cycle = world.cycle(pod("p", "c"))
-    world.statuses(cycle)
-    world.plugin.reserve(cycle, 0)
-    during = world.rejections(pod("q", "d"))
-    world.plugin.unreserve(cycle, 0)
-
-    assert during == {"n": REASON_NOT_ALLOCATED}
-    assert world.claim("c") == before
-    assert world.rejections(pod("q", "d")) == {}
-
-
-def test_devices_of_a_pod_that_leaves_are_free_again():
-    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
-    cycle = world.cycle(pod("p", "c"))
-    world.statuses(cycle)
-    world.plugin.reserve(cycle, 0)
-    world.cluster.bind(cycle.pod_id, 0)
-    held = world.rejections(pod("q", "d"))
-    world.cluster.unbind(cycle.pod_id)
-
-    assert held == {"n": REASON_NOT_ALLOCATED}
-    assert world.rejections(pod("q", "d")) == {}
-    assert world.claim("c").status.allocation is None
-
-
 def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
     mine = claim("mine", request(), owner="uid-p", reservedFor=[{"resource": "pods", "name": "p", "uid": "uid-p"}])
     world = DeviceWorld(["n"], gpus("n", 1), claims=[mine])
@@ -333,17 +221,6 @@ def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
 
     assert before == "ResourceClaim default/mine was not created for Pod default/again (Pod is not owner)"
     assert world.place(successor) == "n"
-
-
-def test_profiles_share_what_they_hand_out():
-    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
-    other = type(world.plugin)(None, world.handle)
-    world.place(pod("p", "c"))
-
-    cycle = world.cycle(pod("q", "d"))
-    other.pre_filter(cycle)
-
-    assert other.filter(cycle, NodeView(world.cluster)).bits.all()
 
 
 SHAPES = [

@@ -1,6 +1,6 @@
 import pytest
 
-from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS, REASON_NOT_ALLOCATED
+from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS
 
 from .device_worlds import DeviceWorld, claim, counters_slice, device, device_slice, node, pod, request
 
@@ -94,19 +94,6 @@ def test_pools_that_contradict_themselves(slices):
     world = DeviceWorld(["n1"], *slices, claims=[claim("c", request())])
 
     assert world.rejections(pod("p", "c")) == {"n1": REASON_INVALID_POOLS}
-
-
-def test_devices_of_other_nodes_use_up_shared_counters():
-    parts = [device(f"d{i}", uses={"gpu": {"memory": "2"}}) for i in (1, 2)]
-    world = DeviceWorld(
-        ["n1", "n2"],
-        counters_slice("c", {"gpu": {"memory": "3"}}, allNodes=True, count=3),
-        *(device_slice(f"s{i}", each, on=f"n{i}", pool="pool", count=3) for i, each in enumerate(parts, 1)),
-        claims=[claim("c1", request()), claim("c2", request())],
-    )
-
-    assert world.place(pod("p1", "c1")) == "n1"
-    assert world.rejections(pod("p2", "c2")) == {"n1": REASON_NOT_ALLOCATED, "n2": REASON_NOT_ALLOCATED}
 
 
 def test_a_selector_that_cannot_be_used_is_an_error():

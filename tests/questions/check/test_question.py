@@ -278,13 +278,6 @@ def test_the_command_fails_where_a_check_fails_and_compares_with_an_earlier_repo
     assert invoke("check", "--snapshot", "demo", "--fail-on", "pending").exit_code == 2
 
 
-@pytest.mark.parametrize("form", ["table", "wide", "markdown", "html", "junit", "github", "sarif", "name", "yaml"])
-def test_a_report_of_checks_has_every_format(form: str) -> None:
-    printed = invoke("check", "--snapshot", "demo", "-o", form)
-    assert printed.exit_code == 1, printed.stderr
-    assert "every node drains alone" in printed.stdout
-
-
 def test_a_report_of_something_else_cannot_be_compared(tmp_path: Path) -> None:
     saved = written(tmp_path / "plan.json", invoke("plan", "--snapshot", "demo", "-o", "json").stdout)
     assert "is no report of kplan check" in refused("check", "--snapshot", "demo", "--since", saved)
