@@ -2,20 +2,24 @@
 
 The quick way is one msgspec call. Only if that fails, the value is compared with its type field by field, which
 collects every problem with its JSON path, and reads ``null`` as the API machinery does: as an absent field, or as the
-zero value in maps and lists.
+zero value in maps and lists. Configuration is always read that way: it refuses unknown fields, and what is right in a
+document with problems is checked further.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from kplan.api.time import DURATION, parse_duration
 from kplan.errors import Problem
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -109,18 +113,40 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
     try:
         return msgspec.convert(value, target)
     except (msgspec.ValidationError, RecursionError):
-        problems = _Problems(shows_values=shows_values)
+        reading = _Reading(shows_values=shows_values)
         try:
-            cleaned = _clean(value, _type_info(target), "$", problems)
+            cleaned = _clean(value, _type_info(target), "$", reading)
         except RecursionError:
             raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
-        if problems.recorded:
-            raise DecodeError(tuple(problems.recorded[:MAX_PROBLEMS])) from None
+        if reading.problems:
+            raise DecodeError(tuple(reading.problems[:MAX_PROBLEMS])) from None
         try:
             return msgspec.convert(cleaned, target)
         except msgspec.ValidationError as error:
             path = str(error).partition(" - at `")[2].rstrip("`")
             raise DecodeError((Problem("not the kind of value that belongs here", json_path=path or "$"),)) from None
+
+
+def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[S, list[Problem]]:
+    """Decode an object from builtins as far as it is right, with every problem and its JSON path.
+
+    What does not match its type gets its default, or else the zero value.
+
+    Parameters
+    ----------
+    target : a struct all of whose fields have a default
+    refuse : returns the problem of a field that may not be in a struct
+    """
+    reading = _Reading(refuse=refuse)
+    cleaned = _clean(value, _type_info(target), "$", reading)
+    return msgspec.convert({} if cleaned is _WRONG else cleaned, target), reading.problems
+
+
+Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
+"""Called with a struct, the name of one of the fields that an object has, and the path of the field."""
+
+_WRONG: Final = object()
+"""In place of a value that does not match its type."""
 
 
 class _Kinds(NamedTuple):
@@ -130,73 +156,88 @@ class _Kinds(NamedTuple):
     others: tuple[inspect.Type, ...]
 
 
-class _Problems:
-    """Collects values that do not match their types."""
+class _Reading:
+    """Collects values that do not match their types, and refused fields."""
 
-    def __init__(self, *, shows_values: bool) -> None:
-        self.recorded: list[Problem] = []
+    def __init__(self, *, shows_values: bool = True, refuse: Refuse = lambda *_: None) -> None:
+        self.problems: list[Problem] = []
+        self.refuse = refuse
         self._shows_values = shows_values
 
     def note(self, value: Any, kinds: _Kinds, path: str) -> None:
         tagged = [kind for kind in kinds.others if isinstance(kind, inspect.StructType) and kind.tag_field is not None]
         if isinstance(value, dict) and tagged:
             tags = ", ".join(str(kind.tag) for kind in tagged)
-            self.recorded.append(Problem(f"expected one of {tags}", json_path=f"{path}.{tagged[0].tag_field}"))
+            self.problems.append(Problem(f"expected one of {tags}", json_path=f"{path}.{tagged[0].tag_field}"))
             return
         expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
         got = f", got {describe(value)}" if self._shows_values else ""
         hint = _hint(value, kinds) if self._shows_values else ""
         is_bare = self._shows_values and _wants_text(kinds) and isinstance(value, bool | int | float)
-        self.recorded.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint, wants_quotes=is_bare))
+        self.problems.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint, wants_quotes=is_bare))
 
 
-def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) -> Any:
-    """Return a value with nulls as absent or zero; record problems of values that do not match their types."""
+def _clean(value: Any, type_info: inspect.Type, path: str, reading: _Reading) -> Any:
+    """Return a value with nulls as absent or zero; `_WRONG`, with a problem, for one that does not match its type."""
     kinds = _alternatives(type_info)
     if value is None and kinds.allows_none:
         return None
     for kind in kinds.others:
         if isinstance(kind, inspect.StructType) and isinstance(value, dict) and _is_tagged(value, kind):
-            return _clean_struct(value, kind, path, problems)
+            return _clean_struct(value, kind, path, reading)
         if isinstance(kind, inspect.DictType) and isinstance(value, dict):
             return {
-                str(key): _clean(
-                    _zero(kind.value_type) if item is None else item, kind.value_type, f"{path}[{key!r}]", problems
-                )
-                for key, item in value.items()
+                str(key): _clean_item(item, kind.value_type, f"{path}[{key!r}]", reading) for key, item in value.items()
             }
         if isinstance(kind, inspect.VarTupleType | inspect.ListType) and isinstance(value, list | tuple):
-            return [
-                _clean(_zero(kind.item_type) if item is None else item, kind.item_type, f"{path}[{index}]", problems)
-                for index, item in enumerate(value)
-            ]
+            return [_clean_item(item, kind.item_type, f"{path}[{index}]", reading) for index, item in enumerate(value)]
         if _is_scalar(value, kind):
-            # The API machinery accepts 3.0 as an integer; msgspec does so only in JSON text.
-            return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
-    problems.note(value, kinds, path)
-    return value
-
-
-def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, problems: _Problems) -> dict[str, Any]:
-    cleaned = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
-    for field in kind.fields:
-        item = value.get(field.encode_name)
-        if item is not None:
-            cleaned[field.encode_name] = _clean(item, field.type, f"{path}.{field.encode_name}", problems)
-        elif field.encode_name in value and _alternatives(field.type).allows_none:
-            cleaned[field.encode_name] = None
-        elif field.required:
-            problems.recorded.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
-    return cleaned
+            return _scalar(value, kind)
+    reading.note(value, kinds, path)
+    return _WRONG
 
 
 def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
     return kind.tag_field is None or value.get(kind.tag_field) == kind.tag
 
 
+def _scalar(value: Any, kind: inspect.Type) -> Any:
+    if isinstance(kind, inspect.Metadata):
+        return parse_duration(value)
+    # The API machinery accepts 3.0 as an integer; msgspec does so only in JSON text.
+    return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
+
+
+def _clean_item(item: Any, type_info: inspect.Type, path: str, reading: _Reading) -> Any:
+    """Return an item of a list or map, where Go turns null into the zero value."""
+    cleaned = _clean(_zero(type_info) if item is None else item, type_info, path, reading)
+    return _zero(type_info) if cleaned is _WRONG else cleaned
+
+
+def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, reading: _Reading) -> dict[str, Any]:
+    cleaned = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
+    refusals = [reading.refuse(kind.cls, name, f"{path}.{name}") for name in value]
+    refused = {name for name, refusal in zip(value, refusals, strict=True) if refusal is not None}
+    reading.problems += [refusal for refusal in refusals if refusal is not None]
+    for field in kind.fields:
+        name = field.encode_name
+        item = None if name in refused else value.get(name)
+        if item is not None:
+            item = _clean(item, field.type, f"{path}.{name}", reading)
+            if item is not _WRONG:
+                cleaned[name] = item
+        elif name in value and _alternatives(field.type).allows_none:
+            cleaned[name] = None
+        elif field.required:
+            reading.problems.append(Problem("is missing", json_path=f"{path}.{name}"))
+    return cleaned
+
+
 def _alternatives(type_info: inspect.Type) -> _Kinds:
     types = type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
-    types = tuple(kind.type if isinstance(kind, inspect.Metadata) else kind for kind in types)
+    types = tuple(
+        kind.type if isinstance(kind, inspect.Metadata) and kind.extra != DURATION else kind for kind in types
+    )
     others = tuple(kind for kind in types if not isinstance(kind, inspect.NoneType))
     return _Kinds(any(isinstance(kind, inspect.NoneType) for kind in types), others)
 
@@ -213,7 +254,17 @@ def _is_scalar(value: Any, kind: inspect.Type) -> bool:
         return is_whole and _is_within(value, kind)
     if isinstance(kind, inspect.FloatType):
         return isinstance(value, int | float) and _is_within(value, kind)
-    return isinstance(kind, inspect.StrType) and isinstance(value, str)
+    return isinstance(value, str) and _is_text_of(value, kind)
+
+
+def _is_text_of(text: str, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.Metadata):
+        return parse_duration(text) is not None
+    if isinstance(kind, inspect.BytesType):
+        with suppress(ValueError):
+            base64.b64decode(text, validate=True)
+            return True
+    return isinstance(kind, inspect.StrType)
 
 
 def _is_within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
@@ -231,7 +282,7 @@ def _zero(type_info: inspect.Type) -> Any:
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
         return []
     is_quantity = isinstance(type_info, inspect.UnionType)
-    return ("0" if is_quantity else "") if isinstance(kind, inspect.StrType) else 0
+    return ("0" if is_quantity else "") if isinstance(kind, inspect.StrType | inspect.BytesType) else 0
 
 
 _NAMES: dict[type[inspect.Type], str] = {
@@ -243,6 +294,8 @@ _NAMES: dict[type[inspect.Type], str] = {
     inspect.IntType: "an integer",
     inspect.FloatType: "a number",
     inspect.BoolType: "true or false",
+    inspect.BytesType: "base64 text",
+    inspect.Metadata: "a duration",
     inspect.CustomType: "a function",  # the only type of parameters of the Python API that no document has
 }
 
@@ -282,12 +335,16 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+_FEW_FIELDS = 8  # so many are named in a hint
+
 _HOW_TO_WRITE: tuple[tuple[type[inspect.Type], str], ...] = (
     (inspect.VarTupleType, "write a list: a dash before each item in YAML, [ ] around them in JSON"),
     (inspect.StructType, "write its fields below it, indented, in YAML, or { } around them in JSON"),
     (inspect.DictType, "write its entries below it, indented, in YAML, or { } around them in JSON"),
     (inspect.IntType, "write a whole number, without quotes"),
     (inspect.BoolType, "write true or false, without quotes"),
+    (inspect.BytesType, "encode the PEM file: base64 -w0 FILE"),
+    (inspect.Metadata, "write a number with its unit: 500ms, 30s, 1m30s, 2h"),
 )
 
 
@@ -305,4 +362,11 @@ def _hint(value: Any, kinds: _Kinds) -> str:
     wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
     if wants_list and isinstance(value, dict):
         return "start the item with a dash in YAML, or put [ ] around it in JSON"
+    if isinstance(value, int | float) and any(isinstance(kind, inspect.Metadata) for kind in kinds.others):
+        return f'write a number with its unit, as text: "{describe(value)}s"'
+    names = [
+        field.encode_name for kind in kinds.others if isinstance(kind, inspect.StructType) for field in kind.fields
+    ]
+    if 0 < len(names) <= _FEW_FIELDS:
+        return f"write an object with the fields {', '.join(names)}"
     return next((hint for kind, hint in _HOW_TO_WRITE if any(isinstance(other, kind) for other in kinds.others)), "")

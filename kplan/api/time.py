@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final, NewType
+from typing import Annotated, Final, NewType
+
+import msgspec
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
@@ -53,8 +55,12 @@ def from_micros(micros: int) -> str:
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
 
 
-#: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
 Nanoseconds = NewType("Nanoseconds", int)
+"""A Go duration."""
+
+DURATION: Final = {"format": "duration"}
+Duration = Annotated[Nanoseconds, msgspec.Meta(extra=DURATION)]
+"""A field that is a Go duration: ``1m30s`` in a file."""
 
 SECOND: Final = 1_000_000_000
 

@@ -57,7 +57,7 @@ class SweepFlags:
         if self.workers is not None and self.dask:
             raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
         if self.dask:
-            from kplan.sweeps.dask import check_address
+            from kplan.sweeps import check_address
 
             with _quiet():
                 check_address(self.dask)

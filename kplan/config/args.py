@@ -11,8 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems, label_value_problems
-from kplan.api.time import SECOND, Nanoseconds, format_duration
+from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.problems import Problems, child, index
 from kplan.config.releases import Release
 
@@ -22,12 +23,12 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Base of all structs of the configuration: frozen, by keyword, camel case in JSON."""
+    """Base of all structs of the configuration: frozen, by keyword, camel case in JSON, a default for every field."""
 
 
 def filled(struct: S) -> S:
     """Return a struct with its defaults in place of empty texts and lists, and of zeros."""
-    fields = [field for field in msgspec.structs.fields(struct) if not field.required and field.type is not bool]
+    fields = [field for field in msgspec.structs.fields(struct) if field.type is not bool]
     return replace(struct, **{field.name: field.default for field in fields if not getattr(struct, field.name)})
 
 
@@ -38,8 +39,8 @@ class PluginArgs(ConfigStruct, frozen=True, kw_only=True):
 class ResourceSpec(ConfigStruct, frozen=True, kw_only=True):
     """A resource to score by, with its weight among the others."""
 
-    name: str
-    weight: int = 1
+    name: str = ""
+    weight: Int64 = 1
 
 
 #: The resources that score when none are named: CPU and memory with equal weights.
@@ -49,8 +50,8 @@ DEFAULT_RESOURCES: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"
 class UtilizationShapePoint(ConfigStruct, frozen=True, kw_only=True):
     """One point of a piecewise linear score: at `utilization` (0 to 100) the `score` (0 to 10)."""
 
-    utilization: int
-    score: int
+    utilization: Int64 = 0
+    score: Int64 = 0
 
 
 class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, kw_only=True):
 class ScoringStrategy(ConfigStruct, frozen=True, kw_only=True):
     """How NodeResourcesFit scores: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
 
-    type: str
+    type: str = ""
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
@@ -84,7 +85,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True)
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of InterPodAffinity; the weight is that of required affinity of running pods in scores."""
 
-    hard_pod_affinity_weight: int = 1
+    hard_pod_affinity_weight: Int64 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
@@ -108,22 +109,22 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DefaultPreemption: how many candidates a sampled dry run looks for at least."""
 
-    min_candidate_nodes_percentage: int = 10
-    min_candidate_nodes_absolute: int = 100
+    min_candidate_nodes_percentage: Int64 = 10
+    min_candidate_nodes_absolute: Int64 = 100
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of VolumeBinding; with the gate StorageCapacityScoring there is a `shape`, and without it None."""
 
-    bind_timeout_seconds: int = 600
+    bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DynamicResources; a filter timeout of 0 means no limit, None that its feature is off."""
 
-    filter_timeout: Nanoseconds | None = Nanoseconds(10 * SECOND)
-    binding_timeout: Nanoseconds | None = Nanoseconds(600 * SECOND)
+    filter_timeout: Duration | None = Nanoseconds(10 * SECOND)
+    binding_timeout: Duration | None = Nanoseconds(600 * SECOND)
 
 
 STORAGE_SCORING_GATE: Final = "StorageCapacityScoring"

@@ -24,12 +24,22 @@ from kplan.api.decode import DecodeError
 from kplan.api.names import label_key_problems
 from kplan.api.time import format_duration
 from kplan.config.args import NodeResourcesFitArgs, PluginArgs, args_type, default_args, filled
-from kplan.config.model import Extender, PluginRef, Profile, SchedulerConfiguration, plain
+from kplan.config.model import (
+    EXTENSION_POINTS,
+    POINT_NAMES,
+    Extender,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginRef,
+    Profile,
+    SchedulerConfiguration,
+    decode,
+    plain,
+)
 from kplan.config.problems import API_VERSION, KIND, Problems, check_type_meta, child, go_value, index
 from kplan.config.profiles import Warn, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
-from kplan.config.wire import EXTENSION_POINTS, POINT_NAMES, KubeSchedulerConfiguration, LeaderElection, decode
 from kplan.errors import ConfigError, Problem, UsageError
 from kplan.facts import Document, InputWarning
 from kplan.reading.documents import read_documents
@@ -190,7 +200,7 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
     if others:
         text = f"only the first document is read, as by kube-scheduler; {others} more in the file"
         warn("IgnoredConfiguration", source, text)
-    wire = decode(value, KubeSchedulerConfiguration, "", problems, type_meta=True)
+    wire = decode(value, KubeSchedulerConfiguration, "", problems)
     validate_configuration(wire, problems)
     profiles = build_profiles(wire.profiles, problems, warn)
     profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)

@@ -1,19 +1,30 @@
-"""The effective scheduler configuration: defaults filled in, `multiPoint` expanded, arguments typed."""
+"""A KubeSchedulerConfiguration v1 as in a file, and as kube-scheduler runs it.
+
+In a file: with the defaults of what is not set. A field whose default depends on other fields is None where it is not
+set. As it runs: defaults filled in, `multiPoint` expanded, arguments typed.
+
+Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go.
+"""
 
 from __future__ import annotations
 
+import itertools
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from kplan.api.meta import KubeStruct
-from kplan.api.time import SECOND, Nanoseconds, format_duration
+from kplan.api.decode import convert_what_is_right
+from kplan.api.meta import Int32, Int64, KubeStruct
+from kplan.api.names import nearest_texts
+from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
-from kplan.config.releases import Release, reference
+from kplan.config.problems import Problems, go_value
+from kplan.config.releases import Release, reference, releases
+from kplan.errors import Problem
 from kplan.visible import without_account
 
 if TYPE_CHECKING:
@@ -46,7 +57,7 @@ class Profile(msgspec.Struct, frozen=True):
 class ManagedResource(ConfigStruct, frozen=True, kw_only=True):
     """An extended resource that an extender manages; NodeResourcesFit skips it if it is ignored by the scheduler."""
 
-    name: str
+    name: str = ""
     ignored_by_scheduler: bool = False
 
 
@@ -70,15 +81,15 @@ class ExtenderTLSConfig(ConfigStruct, frozen=True, kw_only=True):
 class Extender(ConfigStruct, frozen=True, kw_only=True):
     """A scheduler extender; it does not serve a call whose verb is empty."""
 
-    url_prefix: str
+    url_prefix: str = ""
     filter_verb: str = ""
     preempt_verb: str = ""
     prioritize_verb: str = ""
-    weight: int = 0
+    weight: Int64 = 0
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout: Nanoseconds = Nanoseconds(5 * SECOND)
+    http_timeout: Duration = Nanoseconds(5 * SECOND)
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
@@ -131,7 +142,7 @@ def plain(value: object) -> object:
             if field.name == "url_prefix":
                 held = without_account(held)
             document[field.encode_name] = (
-                format_duration(held) if Nanoseconds in (field.type, *typing.get_args(field.type)) else plain(held)
+                format_duration(held) if Duration in (field.type, *typing.get_args(field.type)) else plain(held)
             )
         return document
     if isinstance(value, tuple):
@@ -141,3 +152,190 @@ def plain(value: object) -> object:
 
         return base64.b64encode(value).decode()
     return value
+
+
+#: The extension points of a pod's scheduling cycle, in the order in which they run.
+EXTENSION_POINTS: Final = (
+    "pre_enqueue",
+    "queue_sort",
+    "pre_filter",
+    "filter",
+    "post_filter",
+    "pre_score",
+    "score",
+    "reserve",
+    "permit",
+    "pre_bind",
+    "bind",
+    "post_bind",
+)
+
+#: Extension points of whole pod groups. They run only with the gate TopologyAwareWorkloadScheduling, off by default.
+PLACEMENT_POINTS: Final = ("placement_generate", "placement_score")
+
+#: Extension point -> the Go type of its plugins, as in kube-scheduler's start-up errors.
+UPSTREAM_POINT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {point: f"{point.title().replace('_', '')}Plugin" for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS)}
+)
+
+
+def in_tree_since(plugin: str) -> str:
+    """Return the oldest known minor that has the plugin in-tree; empty where none has.
+
+    Configuration must not import plugins: the releases list them, and a test of the plugins compares the two.
+    """
+    return next((release.minor for release in releases() if plugin in release.implements), "")
+
+
+class Plugin(ConfigStruct, frozen=True, kw_only=True):
+    """A plugin by name; a weight of 0 means no weight."""
+
+    name: str = ""
+    weight: Int32 | None = None
+
+
+class PluginSet(ConfigStruct, frozen=True, kw_only=True):
+    """The plugins to add to and remove from the defaults of one extension point."""
+
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[Plugin, ...] = ()
+
+
+class Plugins(ConfigStruct, frozen=True, kw_only=True):
+    """The plugin sets of a profile, one per extension point and `multiPoint` for all at once."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    multi_point: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
+
+
+#: Extension point -> its name in a file.
+POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
+
+
+class PluginConfig(ConfigStruct, frozen=True, kw_only=True):
+    """Arguments of one plugin, as plain values."""
+
+    name: str = ""
+    args: Any = None
+
+
+class KubeSchedulerProfile(ConfigStruct, frozen=True, kw_only=True):
+    """One profile."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: Plugins | None = None
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
+    """Settings of leader election; an empty or zero value gets its default."""
+
+    leader_elect: bool = True
+    lease_duration: Duration = Nanoseconds(15 * SECOND)
+    renew_deadline: Duration = Nanoseconds(10 * SECOND)
+    retry_period: Duration = Nanoseconds(2 * SECOND)
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnection(ConfigStruct, frozen=True, kw_only=True):
+    """How the scheduler reaches the API server; an empty or zero value gets its default."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: Int32 = 100
+
+
+class KubeSchedulerConfiguration(ConfigStruct, frozen=True, kw_only=True):
+    """The whole document, without `apiVersion` and `kind`."""
+
+    parallelism: Int32 = 16
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = True
+    enable_contention_profiling: bool | None = None
+    percentage_of_nodes_to_score: Int32 = 0
+    pod_initial_backoff_seconds: Int64 = 1
+    pod_max_backoff_seconds: Int64 = 10
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: Fields that people often write in the wrong place, and where they belong.
+_ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
+    ("KubeSchedulerConfiguration", "plugins"): "plugins belong to a profile: write them as profiles[0].plugins",
+    ("KubeSchedulerConfiguration", "pluginConfig"): "arguments belong to a profile: write profiles[0].pluginConfig",
+    ("KubeSchedulerConfiguration", "schedulerName"): "the name belongs to a profile: write profiles[0].schedulerName",
+    ("KubeSchedulerConfiguration", "healthzBindAddress"): "gone since v1beta3: remove it and use --secure-port",
+    ("KubeSchedulerConfiguration", "metricsBindAddress"): "gone since v1beta3: remove it and use --secure-port",
+    ("KubeSchedulerConfiguration", "algorithmSource"): "gone since v1: describe the plugins under profiles",
+    ("KubeSchedulerConfiguration", "featureGates"): "feature gates are a flag of kube-scheduler: --feature-gates",
+    ("KubeSchedulerProfile", "enabled"): "write it below an extension point: plugins.score.enabled",
+    ("KubeSchedulerProfile", "disabled"): "write it below an extension point: plugins.score.disabled",
+    ("Plugins", "enabled"): "write it below an extension point: score.enabled, or multiPoint.enabled for all of them",
+    ("Plugins", "disabled"): "write it below an extension point: score.disabled, or multiPoint.disabled for all",
+    ("Plugin", "args"): "arguments go under the profile's pluginConfig",
+}
+
+
+def closest(name: str, known: Sequence[str]) -> str:
+    same = (candidate for candidate in known if candidate.lower() == name.lower())
+    return next(itertools.chain(same, nearest_texts(name, known, 1, 0.7)), "")
+
+
+def decode(value: object, cls: type[S], path: str, problems: Problems) -> S:
+    """Decode an object of the document into a struct, beside whose fields `apiVersion` and `kind` may stand.
+
+    The rules are those of Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted,
+    `null` means absent. Fields that do not decode get their default, and a problem each.
+
+    Parameters
+    ----------
+    value : the object, as plain values
+    path : where it stands
+    """
+    release = problems.release
+
+    def refuse(struct: type[msgspec.Struct], name: str, at: str) -> Problem | None:
+        fields = struct.__struct_encode_fields__
+        known = [field for field in fields if (struct.__name__, field) not in release.absent_fields]
+        if name in known or at in ("$.apiVersion", "$.kind"):
+            return None
+        place = _place(path, at)
+        if (struct.__name__, name) in release.absent_fields:
+            hint = f"remove it: Kubernetes {release.minor} does not have this field yet"
+        elif suggestion := closest(name, known):
+            hint = f"did you mean {suggestion}?"
+        else:
+            hint = f"remove it; fields here are {', '.join(known)}"
+        hint = _ELSEWHERE.get((struct.__name__, name), hint)
+        return Problem(f"unknown field {go_value(place)}", json_path=at, hint=hint)
+
+    decoded, wrong = convert_what_is_right(value, cls, refuse)
+    for problem in wrong:
+        problems.unreadable(_place(path, problem.json_path), problem.message, problem.hint)
+    return decoded
+
+
+def _place(path: str, at: str) -> str:
+    return (path + at.removeprefix("$")).removeprefix(".")

@@ -17,20 +17,21 @@ from kplan.config.args import (
     defaulted,
     validate_args,
 )
-from kplan.config.model import PluginRef, Profile
-from kplan.config.problems import API_GROUP, API_VERSION, Problems, child, go_value, index
-from kplan.config.releases import Release
-from kplan.config.wire import (
+from kplan.config.model import (
     EXTENSION_POINTS,
     PLACEMENT_POINTS,
     POINT_NAMES,
     UPSTREAM_POINT_NAMES,
     KubeSchedulerProfile,
+    PluginRef,
     Plugins,
+    Profile,
     closest,
     decode,
     in_tree_since,
 )
+from kplan.config.problems import API_GROUP, API_VERSION, Problems, child, go_value, index
+from kplan.config.releases import Release
 
 MULTI_POINT: Final = "multi_point"
 _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
@@ -455,7 +456,7 @@ def decode_args(name: str, value: object, path: str, problems: Problems) -> Plug
             got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
-    decoded = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
+    decoded = decode({} if value is None else value, ARGS_TYPES[name], path, problems)
     args = defaulted(decoded, problems.release)
     if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
         _refuse_disabled_timeouts(args, value, path, problems)
@@ -470,7 +471,6 @@ def _refuse_disabled_timeouts(
         ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),
         ("bindingTimeout", args.binding_timeout, "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"),
     ):
-        is_known = (type(args).__name__, field) not in problems.release.absent_fields
-        if timeout is None and value.get(field) is not None and is_known:
+        if timeout is None and value.get(field) is not None:
             hint = "remove it, or turn the gate on"
             problems.forbidden(child(path, field), f"{gates} feature gate is disabled", hint)

@@ -29,10 +29,9 @@ from kplan.catalogue import TOOLS, VIEWS
 from kplan.cluster.base import Base
 from kplan.course.watching import at_rest
 from kplan.errors import KplanError, UsageError
-from kplan.mcp.arguments import type_of
-from kplan.mcp.tools import Answer, call, refusal
+from kplan.mcp.tools import Answer, call, refusal, type_of
 from kplan.report.registry import view_of
-from kplan.sweeps.processes import end_without_a_word, start_method
+from kplan.sweeps import end_without_a_word, start_method
 
 MOST_AT_ONCE = 16
 """Calls that are answered at the same time; others wait for their turn."""

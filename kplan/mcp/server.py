@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kplan.errors import UsageError
-from kplan.mcp.arguments import tools
+from kplan.mcp.tools import tools
 from kplan.version import __version__
 from kplan.visible import shown
 

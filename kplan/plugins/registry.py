@@ -21,8 +21,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from kplan.config.model import Profile
-from kplan.config.wire import EXTENSION_POINTS
+from kplan.config.model import EXTENSION_POINTS, Profile
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.errors import KplanError, UsageError

@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.api.quantity import count, listing
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
+from kplan.config.model import POINT_NAMES
 from kplan.config.releases import nearest
-from kplan.config.wire import POINT_NAMES
 from kplan.course.simulation.durations import EACH, Duration, learn
 from kplan.documents.change import LearnedDurations, PodDuration
 from kplan.documents.files import (

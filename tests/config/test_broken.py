@@ -55,27 +55,27 @@ BROKEN: dict[str, tuple[str, *tuple[tuple[str, str, str], ...]]] = {
     ),
     "a number in quotes": (
         "parallelism: '16'",
-        ("parallelism", 'expected a whole number, got the text "16"', "write 16 without quotes"),
+        ("parallelism", 'expected an integer, got "16"', "without quotes"),
     ),
     "text without quotes that is a truth value": (
         "profiles: [{schedulerName: on}]",
-        ("profiles[0].schedulerName", "expected text, got true", 'write it in quotes: "true"'),
+        ("profiles[0].schedulerName", "expected a string, got true", 'put quotes around it: "true"'),
     ),
     "an object where a list belongs": (
         "profiles: {schedulerName: default-scheduler}",
-        ("profiles", "expected a list, got an object", "begins with '- '"),
+        ("profiles", "expected a list, got an object", "with a dash in YAML"),
     ),
     "plugin names without name": (
         "profiles: [{plugins: {score: {disabled: [ImageLocality]}}}]",
         (
             "profiles[0].plugins.score.disabled[0]",
-            'expected an object, got the text "ImageLocality"',
+            'expected an object, got "ImageLocality"',
             "an object with the fields name, weight",
         ),
     ),
     "a weight that 32 bits do not hold": (
         "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: 3000000000}]}}}]",
-        ("profiles[0].plugins.score.enabled[0].weight", "does not fit into 32 bits", "at most 2147483647"),
+        ("profiles[0].plugins.score.enabled[0].weight", "from -2147483648 to 2147483647", "a whole number"),
     ),
     "a percentage above a hundred, global and of a profile": (
         "percentageOfNodesToScore: 101\nprofiles: [{percentageOfNodesToScore: -1}]",
@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[str, *tuple[tuple[str, str, str], ...]]] = {
     ),
     "a duration without unit": (
         "leaderElection: {retryPeriod: 2}",
-        ("leaderElection.retryPeriod", "expected a duration, got the number 2", '"2s"'),
+        ("leaderElection.retryPeriod", "expected a duration, got 2", '"2s"'),
     ),
     "negative burst": (
         "clientConnection: {burst: -1}",
@@ -268,7 +268,7 @@ BROKEN: dict[str, tuple[str, *tuple[tuple[str, str, str], ...]]] = {
             "Invalid value: 101: not in valid range [0, 100]",
             "from 0 to 100",
         ),
-        ("profiles[0].pluginConfig[1].args.bindTimeoutSeconds", "expected a whole number", "a whole number"),
+        ("profiles[0].pluginConfig[1].args.bindTimeoutSeconds", "expected an integer", "a whole number"),
         ("extenders[0].weight", "Invalid value: 0: must have a positive weight applied to it", "weight: 1"),
     ),
     "two extenders that bind": (

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kplan.config import default_configuration, load_scheduler_config
 from kplan.config.loading import Difference, differences, to_document
+from kplan.config.model import POINT_NAMES
 from kplan.config.releases import newest
-from kplan.config.wire import POINT_NAMES
 
 DEFAULT_PLUGINS = newest().default_plugins
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

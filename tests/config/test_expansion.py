@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kplan.config.model import EXTENSION_POINTS, PLACEMENT_POINTS
 from kplan.config.problems import Problems
 from kplan.config.profiles import Entry, PointSet, default_sets, expand, merge
 from kplan.config.releases import newest
-from kplan.config.wire import EXTENSION_POINTS, PLACEMENT_POINTS
 
 POINTS = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
 DEFAULT_PLUGINS = newest().default_plugins

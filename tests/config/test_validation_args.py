@@ -307,7 +307,10 @@ ROWS: dict[str, dict[str, tuple[dict[str, Any], list[tuple[str, str]]]]] = {
             {"bindingTimeout": "0s"},
             [("bindingTimeout", 'Invalid value: "0s": must be at least 1 second')],
         ),
-        "a duration that is none": ({"bindingTimeout": "soon"}, [("bindingTimeout", '"soon" is not a duration')]),
+        "a duration that is none": (
+            {"bindingTimeout": "soon"},
+            [("bindingTimeout", 'expected a duration, got "soon"')],
+        ),
     },
 }
 

@@ -2,8 +2,8 @@
 
 from kplan.config import default_configuration
 from kplan.config.args import ARGS_TYPES
+from kplan.config.model import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
 from kplan.config.releases import newest
-from kplan.config.wire import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
 
 DEFAULT_PLUGINS = newest().default_plugins
 IMPLEMENTS = newest().implements

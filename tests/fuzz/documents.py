@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import inspect
 
 from kplan.catalogue import QUESTIONS
-from kplan.config.wire import KubeSchedulerConfiguration
+from kplan.config.model import KubeSchedulerConfiguration
 from kplan.questions.base import question_type
 from tests.fuzz.objects import NAMES, NUMBERS, TEXTS, WRONG, Maker
 

@@ -13,8 +13,7 @@ from msgspec import inspect
 import kplan
 from kplan.catalogue import TOOLS
 from kplan.errors import InputError
-from kplan.mcp.arguments import is_manifest, question_of_call, tools, type_of
-from kplan.mcp.tools import call
+from kplan.mcp.tools import call, is_manifest, question_of_call, tools, type_of
 from kplan.reading.arguments import is_file_path
 from tests.objects import head
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import mcp
 
-from kplan.mcp.arguments import tools
+from kplan.mcp.tools import tools
 from tests.cli.commands import invoke
 from tests.mcp.raw import Server, environment
 from tests.mcp.test_tools import EVIL, HIDDEN, HUGE, texts_in

@@ -106,7 +106,7 @@ def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: py
 
 
 def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.sweeps.dask._CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("kplan.sweeps._CONNECT_SECONDS", 0.2)
     planner = Planner(kplan.load_snapshot("demo"))
 
     with pytest.raises(UsageError, match="no Dask cluster at"):
@@ -121,7 +121,7 @@ def test_what_is_no_address_is_refused_whatever_is_asked(command: tuple[str, ...
 
 @pytest.mark.parametrize("command", [("plan", "--runs", "9"), ("check",), ("drain", "--each")])
 def test_an_address_where_nothing_answers_is_refused(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.sweeps.dask._CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("kplan.sweeps._CONNECT_SECONDS", 0.2)
     assert "no Dask cluster at tcp://[::1]:9: " in refused(*command, "--dask", "tcp://[::1]:9")
 
 
@@ -129,7 +129,7 @@ def test_a_cluster_that_is_lost_on_the_way_is_told(address: str, monkeypatch: py
     def lost(*_: object) -> None:
         raise OSError("Timed out trying to connect")
 
-    monkeypatch.setattr("kplan.sweeps.dask._ask", lost)
+    monkeypatch.setattr("kplan.sweeps._ask_workers", lost)
     planner = Planner(kplan.load_snapshot("demo"))
 
     with pytest.raises(KplanError, match=f"the Dask cluster at {address} is gone: Timed out") as told:

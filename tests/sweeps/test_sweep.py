@@ -13,7 +13,7 @@ import pytest
 import kplan
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
-from kplan.sweeps.processes import in_parts
+from kplan.sweeps import in_parts
 from tests.cli.commands import invoke
 
 
@@ -164,9 +164,9 @@ def report(*args: str) -> Any:
 def test_questions_that_take_long_are_left_to_processes(
     planner: Planner, questions: list[Any], expected: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kplan.sweeps.asking._TRIAL_SECONDS", 0)
-    monkeypatch.setattr("kplan.sweeps.asking._MIN_SECONDS_LEFT", 0)
-    monkeypatch.setattr("kplan.sweeps.asking._cores", lambda: 2)
+    monkeypatch.setattr("kplan.sweeps._TRIAL_SECONDS", 0)
+    monkeypatch.setattr("kplan.sweeps._MIN_SECONDS_LEFT", 0)
+    monkeypatch.setattr("kplan.sweeps._cores", lambda: 2)
 
     answers = kplan.sweep(planner, [*questions, who_answers], workers=None)
 

@@ -1,4 +1,4 @@
-"""The Kubernetes minors whose scheduler kplan follows: one module for each, such as `v1_36`, found by its name.
+"""The Kubernetes minors whose scheduler kplan follows, and which of them a version is.
 
 Where a docstring in kplan says "Upstream: FILE", it means the sources at the tag of the reference release,
 `reference().source`.
@@ -6,13 +6,11 @@ Where a docstring in kplan says "Upstream: FILE", it means the sources at the ta
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Mapping
-from functools import lru_cache
-from importlib import import_module
 from typing import Final
 
+from kplan.config.releases import minors
 from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts, parse_gates, with_gates
 from kplan.errors import UsageError
 
@@ -40,15 +38,11 @@ __all__ = [
 AUTO: Final = "auto"
 """The release of the snapshot's server."""
 
-_MODULE: Final = re.compile(r"v1_(\d{1,3})")
 _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 
 
-@lru_cache(maxsize=1)
 def releases() -> tuple[Release, ...]:
-    names = [module.name for module in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(module.name)]
-    modules: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
-    return tuple(sorted(modules, key=lambda release: release.number))
+    return minors.RELEASES
 
 
 def known_minors() -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The data that differs between Kubernetes minors.
 
-A module of this package describes one minor by its differences from the next newer one, with `Release.but`. Code that
-depends on the minor reads the release, so that a new minor is a new module and nothing else.
+A minor is described by its differences from a neighbour, with `Release.but`. Code that depends on the minor reads the
+release, so that a new minor is an entry in `kplan.config.releases.minors` and nothing else.
 """
 
 from __future__ import annotations

@@ -1,44 +1,29 @@
-"""A minor of Kubernetes that is described by how it differs from another is one file."""
-
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+"""A minor of Kubernetes is described by how it differs from another."""
 
 import pytest
 
 import kplan
 from kplan.config import releases
 from kplan.config.loading import default_configuration
+from kplan.config.releases import Gate, minors
 from tests.course.test_queue_plan import node, pod
 
-MODULE = '''
-"""Kubernetes 1.38, by how it differs from 1.36."""
-
-from kplan.config.releases import v1_36
-from kplan.config.releases.model import Gate
-
-RELEASE = v1_36.RELEASE.but(
+V1_38 = minors.V1_36.but(
     minor="1.38",
     source="v1.38.0",
     gates={"DRAExtendedResource": Gate(is_on=False, stage="Beta")},
     texts={"untolerated_taint": "node(s) had the taint {key} that nobody tolerates"},
     rules={"rejects_too_large_for_good": False},
 )
-'''
 
 
 @pytest.fixture
-def _with_1_38(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "v1_38.py").write_text(MODULE)
-    monkeypatch.setattr(releases, "__path__", [*releases.__path__, str(tmp_path)])
-    releases.releases.cache_clear()
-    yield
-    releases.releases.cache_clear()
-    sys.modules.pop("kplan.config.releases.v1_38", None)
+def _with_1_38(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minors, "RELEASES", (*minors.RELEASES, V1_38))
 
 
 @pytest.mark.usefixtures("_with_1_38")
-def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> None:
+def test_a_minor_has_a_gate_a_text_and_a_rule_of_its_own() -> None:
     tainted = node("tainted")
     tainted["spec"]["taints"] = [{"key": "moon", "value": "full", "effect": "NoSchedule"}]
     snapshot = kplan.load_snapshot([tainted, node("small", "1"), pod("large", "8", priority=5)])
@@ -57,5 +42,5 @@ def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> Non
     assert placement.rejections["small"].code == "UnschedulableAndUnresolvable"
 
 
-def test_without_the_file_there_is_no_such_minor() -> None:
+def test_without_its_entry_there_is_no_such_minor() -> None:
     assert "1.38" not in releases.known_minors()
