@@ -132,8 +132,8 @@ _kplan() {
         *" --max-unavailable") return ;;
         *" --profile") _kplan_words gke eks aks; return ;;
         *" --loops") return ;;
-        *" --only") _kplan_list; _kplan_words wait uncordon moves budgets quotas pools nodes scale requests selectors tolerations rules names changes; return ;;
-        *" --not") _kplan_list; _kplan_words wait uncordon moves budgets quotas pools nodes scale requests selectors tolerations rules names changes; return ;;
+        *" --only") _kplan_list; _kplan_words wait uncordon moves budgets quotas pools nodes scale requests selectors tolerations rules names priority changes; return ;;
+        *" --not") _kplan_list; _kplan_words wait uncordon moves budgets quotas pools nodes scale requests selectors tolerations rules names priority changes; return ;;
         *" --exclude-nodes") _kplan_list; _kplan_names nodes; return ;;
         *" --mix") return ;;
         *" --max") return ;;

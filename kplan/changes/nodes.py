@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import count, listing
+from kplan.changes import remedy as r
 from kplan.changes.base import (
     MOST_NAMED,
     MOST_NODES,
@@ -64,7 +65,7 @@ class Uncordon(OfNodes, frozen=True, tag="uncordon"):
 
     @property
     def weight(self) -> int:
-        return len(self.nodes)
+        return r.WEIGHTS[r.Uncordon] * len(self.nodes)
 
     def begin(self, stage: Stage) -> None:
         stage.uncordon(self.nodes)
@@ -272,7 +273,7 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
 
     @property
     def weight(self) -> int:
-        return 5 * self.nodes
+        return r.WEIGHTS[r.AddNodes] * self.nodes
 
     def begin(self, stage: Stage) -> None:
         stage.add_nodes(self.nodes, self.like)
@@ -334,7 +335,7 @@ class Move(ChangeBase, frozen=True, tag="move"):
 
     @property
     def weight(self) -> int:
-        return 2 * len(self.pods)
+        return r.WEIGHTS[r.MovePod] * len(self.pods)
 
     @property
     def needs(self) -> Sequence[str]:

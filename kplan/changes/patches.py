@@ -16,7 +16,9 @@ Deleted = frozenset[tuple[str, str]]
 _SPREADS = "topologySpreadConstraints"
 
 
-def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, Any]:
+def patch_of(  # noqa: C901 - one case a field, in one place
+    old: Pod, new: Pod, template: Pod | PodTemplateSpec
+) -> dict[str, Any]:
     """Return the patch of a template's ``spec`` that changes its pods as one pod was changed.
 
     Parameters
@@ -44,6 +46,8 @@ def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, A
         ]
     if after.scheduler_name != before.scheduler_name:
         patch["schedulerName"] = after.scheduler_name
+    if after.priority_class_name != before.priority_class_name:  # the API server sets the number anew
+        patch |= {"priorityClassName": after.priority_class_name, "priority": None}
     claims = [
         {"name": new.name, "persistentVolumeClaim": {"claimName": new.persistent_volume_claim.claim_name}}
         for former, new in zip(before.volumes, after.volumes, strict=True)

@@ -5,7 +5,7 @@ Quantities are strings in Kubernetes form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -289,12 +289,14 @@ class MovedPod(Document, frozen=True, kw_only=True):
     ----------
     goes_to : where it fits as well
     budgets : NAMESPACE/NAME of the disruption budgets that count it; all of them allow its disruption
+    of_others : KIND NAMESPACE/NAME of its workload, where that is not the one that waits; empty otherwise
     """
 
     pod: str
     node: str
     goes_to: str
     budgets: tuple[str, ...] = ()
+    of_others: str = ""
 
 
 class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
@@ -482,6 +484,33 @@ Remedy = (
     | DropTopology
 )
 """Every remedy; the tag ``kind`` tells them apart in JSON."""
+
+WEIGHTS: Mapping[type[RemedyBase], int] = {
+    Await: 0,
+    CorrectName: 1,
+    SearchNamespace: 1,
+    AddMembers: 1,
+    CreateObject: 1,
+    RemoveGates: 1,
+    HonorPolicy: 1,
+    Uncordon: 1,
+    RepairNode: 1,
+    MovePod: 2,
+    AddNodes: 5,
+    TolerateTaint: 6,
+    RelaxRule: 6,
+    CorrectSelector: 6,
+    DropTopology: 6,
+    LowerReplicas: 8,
+    RaisePriority: 8,
+    LowerRequest: 9,
+    LowerMinCount: 10,
+}
+"""How much each disturbs, which is the order in which an expert tries them: of equal ones, as they are offered.
+
+What is under way comes first, then mistakes, nodes that are there, the place of pods that run elsewhere as well, new
+nodes, what the pod asks for, fewer replicas, the place of others for good, and last with how much less it could do.
+"""
 
 NODE_STATES = {
     "node.kubernetes.io/not-ready": "not ready",

@@ -36,11 +36,12 @@ Kind = Literal[
     "tolerations",
     "rules",
     "names",
+    "priority",
 ]
 """What may be done: wait for nodes that are being set up, uncordon nodes, move running pods, let disruption budgets
 allow more for that, raise quotas that keep replicas away, let an autoscaler add more, add nodes by hand, scale
 workloads down, and change what pods say: requests, conditions on node labels, tolerations, rules about other pods,
-and names that are misspelt."""
+names that are misspelt, and their priority class."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANGES = "changes"
@@ -65,6 +66,7 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.HonorPolicy: "rules",
     r.SearchNamespace: "rules",
     r.CorrectName: "names",
+    r.RaisePriority: "priority",
 }
 
 # What pods say changes before nodes come, so that no pod takes a new node that it does not need then.
@@ -94,11 +96,13 @@ def is_patched(remedy: r.RemedyBase) -> bool:
 def disturbance(changes: Iterable[Change]) -> int:
     """Return how much changes disturb, summed; only the order of these numbers matters.
 
-    To wait for a node that is being set up counts nothing, a misspelt name or label 1, a node that is uncordoned 1, a
-    pod that is moved 2, a quota that allows more 4, a pool or group that may grow 4, a new node 5, a budget that
-    allows more 6, a condition on where pods run that is relaxed 6, a lower request 9: what changes pods, with 1 more
-    for every running pod that is replaced. A workload that runs fewer replicas counts 8, with 2 more for each of them
-    that runs and 6 for each that waits: to give up a pod is never less than to add a node for it.
+    The numbers are in the order in which an expert tries things, `kplan.changes.remedy.WEIGHTS`: to wait for a node
+    that is being set up counts nothing, a misspelt name or label 1, a node that is uncordoned 1, a pod that is
+    moved 2, a quota that allows more 4, a pool or group that may grow 4, a new node 5, a budget that allows more 6,
+    a condition on where pods run that is relaxed 6, a higher priority class 8, a lower request 9: what changes
+    pods, with 1 more for every running pod that is replaced. A workload that runs fewer replicas counts 8, with 2
+    more for each of them that runs and 6 for each that waits: to give up a pod is never less than to add a node for
+    it.
     """
     return sum(change.weight for change in changes)
 
@@ -114,8 +118,9 @@ LEAST: Mapping[Kind, int] = {
     "nodes": 5,
     "budgets": 6,
     "tolerations": 6,
-    "rules": 6,
+    "rules": 1,
     "scale": 8,
+    "priority": 8,
     "requests": 9,
 }
 """How much a change of a kind disturbs at least."""

@@ -22,7 +22,7 @@ from kplan.changes.base import (
     pod_of,
     target_of,
 )
-from kplan.changes.remedy import CorrectName, CorrectSelector, LowerRequest, Remedy, remedy_change
+from kplan.changes.remedy import WEIGHTS, CorrectName, CorrectSelector, LowerReplicas, Remedy, remedy_change
 from kplan.errors import UsageError
 from kplan.facts import Count
 from kplan.reading.arguments import FilePath, Manifest
@@ -142,7 +142,7 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     def weight(self) -> int:
         """A workload that changes counts 8, with 2 for each replica that stops, and 6 for each that is given up."""
         fewer = 0 if self.old is UNSET else self.old - self.replicas
-        return 8 + 2 * self.stops + 6 * max(fewer - self.stops, 0)
+        return WEIGHTS[LowerReplicas] + 2 * self.stops + 6 * max(fewer - self.stops, 0)
 
     def begin(self, stage: Stage) -> None:
         if self.autoscaler:
@@ -202,12 +202,9 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
 
     @property
     def weight(self) -> int:
-        """What is misspelt counts 1, a rule that is relaxed 6, a lower request 9, and each pod that is replaced 1."""
-        if isinstance(self.remedy, CorrectName) or (
-            isinstance(self.remedy, CorrectSelector) and self.remedy.change.to is not None
-        ):
-            return 1 + self.replaces
-        return (9 if isinstance(self.remedy, LowerRequest) else 6) + self.replaces
+        """As its remedy (`kplan.changes.remedy.WEIGHTS`), and 1 for each pod that is replaced."""
+        is_misspelt = isinstance(self.remedy, CorrectSelector) and self.remedy.change.to is not None
+        return WEIGHTS[CorrectName if is_misspelt else type(self.remedy)] + self.replaces
 
     def begin(self, stage: Stage) -> None:
         stage.patch(self.object, self.spec)

@@ -52,12 +52,13 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
     from kplan.diagnosis.gather import gather
     from kplan.diagnosis.sentence import sentence
     from kplan.remedies.fields import field_of
-    from kplan.remedies.ways import remedies
+    from kplan.remedies.ways import offers_for_pod, remedies_of
 
     causes = gather(session, result)
     # What helps one pod of a group is no help for the group, whose remedies are tried as a whole.
     is_member = key is not None and session.config.release.is_on(WORKLOAD_GATE)
-    helpful = remedies(session, result, causes, replicas) if may_try and not is_member else ()
+    may_try = may_try and not is_member
+    helpful = remedies_of(offers_for_pod(session, result, causes, replicas)) if may_try else ()
     pod = session.cluster.pods.infos[result.pod].pod
     return Diagnosis(sentence(causes), helpful, field_of(causes, helpful, pod, session.listers))
 

@@ -1,10 +1,9 @@
-"""Remedies that change what surrounds a pod: uncordon or add nodes, move another pod, give the pod more priority."""
+"""Ways out that change what surrounds a pod: wait, open, repair or add nodes, move other pods, more priority."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from shlex import quote
 from typing import Literal
 
@@ -19,298 +18,345 @@ from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
-from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
+from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import NodeTable
-from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
-from kplan.remedies.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.remedies.case import Case, Offers, least
+from kplan.remedies.node_shapes import NodeShape, node_shapes
 from kplan.remedies.replicas import workload_of
-from kplan.remedies.trials import NearMisses, Trials
+from kplan.remedies.room import Rows, making_room, movable
+from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, opened
 from kplan.rules.nodes import ends_soon, moment_of_snapshot, starting_taints
-from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import PODS
 
-_FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
-_PODS, _PORTS = "InterPodAffinity", "NodePorts"
-_NODE_LOCAL = frozenset(
-    {_FIT, _TAINTS, _CORDON, _PORTS, "NodeAffinity", "NodeName", "NodeVolumeLimits", "NodeDeclaredFeatures"}
+_FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
+    "NodeResourcesFit",
+    "TaintToleration",
+    "NodeUnschedulable",
+    "InterPodAffinity",
+    "NodePorts",
 )
-"""Plugins whose verdict on a node does not depend on other nodes."""
-
 _MOST_TRIED = 3
+_MOST_LOOKED_AT = 200
+"""So many nodes with taints are looked at one by one."""
 _MOST_REPAIRED = 10
 _MOST_LEAVING = 100
-_MOST_PER_NODE = 50
-"""At most this many pods are tried on a new node."""
-
-_MOST_POSITIONS = 50
-_MOST_PODS_FOR_ALL = 3000
-"""In a cluster of more pods, new nodes are tried only for pods whose rules do not depend on other nodes."""
+_MOST_MOVED = 6
+_MOST_NEW_NODES = 256
 _SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 
 
-def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
-    """Uncordon a node that is rejected for nothing else."""
-    possible = set(misses.rows[misses.only(_CORDON, _TAINTS)].tolist())
-    cordoned = [row for row in cordoned_rows(trials.live) if row in possible]
-    for row in cordoned[:_MOST_TRIED]:
-        name = trials.live.cluster.nodes.names[row]
-        remedy = r.Uncordon(change=r.NodeChange(node=name), then=name)
-        if _helps(trials, remedy, row, {UNSCHEDULABLE_TAINT.key}):
-            yield remedy
-            return
-
-
-def await_nodes(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
-    """Wait for a node that is rejected only for what it has while it is set up."""
-    table, snapshot = trials.live.cluster.nodes, trials.live.listers.snapshot
-    compares = trials.live.config.release.is_on(COMPARISON_GATE)
+def waits(case: Case, misses: NearMisses) -> Offers:
+    """Wait for a node that is rejected only for what it has while it is set up, or for pods that end."""
+    table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
     moment: int | None = None
-    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_REPAIRED]:
-        taints = {taint.key for taint in untolerated(trials.pod, table.nodes[row], compares=compares)}
+    for row, keys in _ill(case, misses):
         moment = moment_of_snapshot(snapshot) if moment is None else moment
         starting = starting_taints(table.nodes[row], snapshot, moment)
-        if not taints or not taints <= starting:
-            continue
-        name = table.names[row]
-        awaited = r.Awaited(what="node", name=name, because=tuple(sorted(taints)))
-        remedy = r.Await(change=awaited, command=f"kubectl get node {quote(name)} -w", then=name)
-        if _helps(trials, remedy, row, starting):
-            yield remedy
-            return
+        if keys <= starting:
+            awaited = r.Awaited(what="node", name=table.names[row], because=tuple(sorted(keys)))
+            remedy = r.Await(change=awaited, command=f"kubectl get node {quote(table.names[row])} -w", then=None)
+            offers = list(case.tried(remedy, Trial(nodes=opened(case.live, [row], starting))))
+            yield from offers
+            if offers:
+                break
+    yield from _await_pods(case, misses)
 
 
-def await_pods(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+def _await_pods(case: Case, misses: NearMisses) -> Offers:
     """Wait for pods that are being deleted, where nodes have room without them; not for those that hang."""
-    cluster, infos = trials.live.cluster, trials.live.cluster.pods.infos
-    rows = misses.rows[misses.only(_FIT, _PORTS)]
+    cluster, infos = case.live.cluster, case.live.cluster.pods.infos
+    rows = misses.rows[misses.only(_FIT, _PORTS, _PODS)]
     leaving = [other for row in rows.tolist() for other in cluster.pods_on[row] if infos[other].is_terminating]
     if not leaving:
         return
-    moment = moment_of_snapshot(trials.live.listers.snapshot)
+    moment = moment_of_snapshot(case.live.listers.snapshot)
     leaving = [other for other in leaving if ends_soon(infos[other].pod, moment)][:_MOST_LEAVING]
-
-    def without() -> Session:
-        session = trials.fork()
-        for other in leaving:
-            session.evict(other)
-        return session
-
-    node = trials.node_for(trials.pod, without()) if leaving else None
-    mine = [other for other in leaving if node == cluster.nodes.names[cluster.node_of[other]]]
-    if node is None or not mine:
-        return
-    names = [infos[other].key for other in mine]
-    namespace, _, name = names[0].partition("/")
-    command = f"kubectl wait --for=delete pod/{quote(name)} -n {quote(namespace)}"
-    awaited = r.Awaited(what="pod", name=listing(names, most=_MOST_TRIED), because=(node,))
-    remedy = r.Await(change=awaited, command=command, then=node)
-    trials.tried[remedy] = lambda: (trials.pod, without())
-    yield remedy
+    end = case.trials.end(Trial(ended=tuple(leaving))) if leaving else End()
+    mine = [other for other in leaving if end.node in ("", cluster.nodes.names[cluster.node_of[other]])]
+    if mine:
+        names = [infos[other].key for other in mine]
+        namespace, _, name = names[0].partition("/")
+        command = f"kubectl wait --for=delete pod/{quote(name)} -n {quote(namespace)}"
+        on = cluster.nodes.names[cluster.node_of[mine[0]]]
+        awaited = r.Awaited(what="pod", name=listing(names, most=_MOST_TRIED), because=(on,))
+        yield from case.ended(r.Await(change=awaited, command=command, then=None), end)
 
 
-def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
-    """Repair a node that is rejected only for taints that state what is wrong with it."""
-    table = trials.live.cluster.nodes
-    compares = trials.live.config.release.is_on(COMPARISON_GATE)
-    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_REPAIRED]:
-        taints = {taint.key for taint in untolerated(trials.pod, table.nodes[row], compares=compares)}
-        if UNSCHEDULABLE_TAINT.key in taints or not all(key.startswith(SYSTEM_TAINTS) for key in taints):
-            continue
-        name = table.names[row]
-        remedy = r.RepairNode(change=r.NodeRepair(node=name, taints=tuple(sorted(taints))), then=name)
-        if _helps(trials, remedy, row, taints):
-            yield remedy
+def _ill(case: Case, misses: NearMisses) -> Iterator[tuple[int, set[str]]]:
+    """Yield the nodes that are rejected only for their taints, each with the keys of those."""
+    table, compares = case.live.cluster.nodes, case.live.config.release.is_on(COMPARISON_GATE)
+    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_LOOKED_AT]:
+        keys = {taint.key for taint in untolerated(case.pod, table.nodes[row], compares=compares)}
+        if keys:
+            yield row, keys
+
+
+def uncordon(case: Case, misses: NearMisses | None) -> Offers:
+    """Uncordon as few nodes as let all run; where no number does, the first that lets one."""
+    rows, live = cordoned_rows(case.live), case.live
+    if misses is not None and case.trials.key is None:
+        possible = set(misses.rows[misses.only(_CORDON, _TAINTS)].tolist())
+        rows = tuple(row for row in rows if row in possible)
+
+    def trial(some: Rows) -> Trial:
+        return Trial(nodes=opened(live, some, {UNSCHEDULABLE_TAINT.key}))
+
+    number = least(len(rows), lambda n: case.trials.all_run(trial(rows[:n])))
+    needed = rows[:number]
+    for row in needed if number > 1 else ():
+        fewer = tuple(other for other in needed if other != row)
+        if fewer and case.trials.all_run(trial(fewer)):
+            needed = fewer
+    for some in [needed] if needed else [(row,) for row in rows[:_MOST_TRIED] if case.trials.of > 1]:
+        first, *others = (r.NodeChange(node=live.cluster.nodes.names[row]) for row in some)
+        offers = list(case.tried(r.Uncordon(change=first, also=tuple(others) or UNSET, then=None), trial(some)))
+        yield from offers
+        if offers:
             return
 
 
-def repair_devices(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
-    """Repair the device plugin of a node that has resources of which none is allocatable."""
-    table = trials.live.cluster.nodes
-    for resource, amount in trials.info.requests.items():
-        if amount <= 0 or "/" not in resource:
-            continue
-        rows = misses.rows[misses.only(_FIT)]
-        for row in rows[table.allocatable(resource)[rows] == 0].tolist()[:_MOST_REPAIRED]:
-            node = table.nodes[row]
-            capacity = node.status.capacity.get(resource)
-            if capacity is None or value(capacity) < amount:
-                continue
-            whole = replace(node.status, allocatable={**node.status.allocatable, resource: capacity})
-            repaired = NodeTable([*table.nodes[:row], replace(node, status=whole), *table.nodes[row + 1 :]])
-            name = table.names[row]
-            if trials.node_for(trials.pod, trials.fork(nodes=repaired)) == name:
-                broken = r.NodeRepair(node=name, taints=(), resource=resource, capacity=str(capacity))
-                remedy = r.RepairNode(change=broken, then=name)
-                trials.tried[remedy] = partial(_with_nodes, trials, repaired)
-                yield remedy
-                return
-
-
-def _with_nodes(trials: Trials, nodes: NodeTable) -> tuple[Pod, Session]:
-    return trials.pod, trials.fork(nodes=nodes)
-
-
-def _helps(trials: Trials, remedy: r.Uncordon | r.RepairNode | r.Await, row: int, taints: Collection[str]) -> bool:
-    """Return whether the pod gets a node without these taints, and remember the remedy then."""
-    is_helpful = trials.node_for(trials.pod, trials.without_taints(row, taints)) == remedy.then
-    if is_helpful:
-        trials.tried[remedy] = lambda: (trials.pod, trials.without_taints(row, taints))
-    return is_helpful
-
-
-def cordoned_rows(session: Session) -> tuple[int, ...]:
+def cordoned_rows(session: Session) -> Rows:
     """Return the nodes that may be uncordoned; those that the question cordons stay so: that is what it asks."""
     table, snapshot = session.cluster.nodes, session.listers.snapshot
     on_purpose = {change.what for change in snapshot.changes if change.change == "cordon"} | session.cordoned
     return tuple(row for row, name in enumerate(table.names) if table.unschedulable[row] and name not in on_purpose)
 
 
-def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
-    """Add nodes like one of the cluster, as many as the pending replicas need."""
-    for addition, name, helps in _additions(trials, trials.pod, pending, alone=misses.rejecting <= _NODE_LOCAL):
-        yield r.AddNodes(change=addition, then=name, helps=helps)
+def repair(case: Case, misses: NearMisses) -> Offers:
+    """Repair a node that is rejected only for taints that state what is wrong with it, or its device plugin."""
+    table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
+    moment = moment_of_snapshot(snapshot) if len(misses.only(_TAINTS)) else 0
+    for row, keys in _ill(case, misses):
+        is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(key.startswith(SYSTEM_TAINTS) for key in keys)
+        if is_ill and not keys <= starting_taints(table.nodes[row], snapshot, moment):
+            remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
+            offers = list(case.tried(remedy, Trial(nodes=opened(case.live, [row], keys))))
+            yield from offers
+            if offers:
+                break
+    for resource, amount in case.info.requests.items():
+        if amount > 0 and "/" in resource:
+            yield from _repair_devices(case, misses, resource, amount)
 
 
-def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange, pending: int) -> Iterator[r.Remedy]:
-    """Relax a rule of the pod and also add a node like one of the cluster."""
-    for addition, name, helps in _additions(trials, relaxed, pending, alone=False):
-        yield r.RelaxRule(change=change, with_nodes=addition, then=name, helps=helps)
-
-
-def _additions(
-    trials: Trials, pod: Pod, pending: int, *, alone: bool
-) -> Iterator[tuple[r.NodeAddition, str, r.Helped | UnsetType]]:
-    """Yield nodes to add so that a pod runs, at most once, with the pod's new node and the replicas that it helps."""
-    if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
-        return
-    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
-        name = _added(trials, shape, pod, alone=alone)
-        if name is not None:
-            number, helped = _enough_nodes(trials, shape, pod, pending, alone=alone) if pending > 1 else (1, 1)
-            helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
-            devices: Literal[True] | UnsetType = True if pod.spec.resource_claims else UNSET
-            yield r.NodeAddition(nodes=number, like=shape.like.metadata.name, devices=devices), name, helps
-            return
-
-
-def _added(trials: Trials, shape: NodeShape, pod: Pod, *, alone: bool) -> str | None:
-    """Return the name of a new node of a shape when the pod goes to that node."""
-    nodes, daemons = added_nodes(shape, 1, trials.live.listers.snapshot)
-    name = nodes[0].metadata.name
-    return name if trials.node_for(pod, trials.with_nodes(nodes, daemons, alone=alone)) == name else None
-
-
-def _enough_nodes(trials: Trials, shape: NodeShape, pod: Pod, pending: int, *, alone: bool) -> tuple[int, int]:
-    """Return how many new nodes the pending replicas need, and how many of the replicas run then."""
-    snapshot = trials.live.listers.snapshot
-
-    def placed(number: int, pods: int) -> int:
-        return trials.placed(pod, pods, trials.with_nodes(*added_nodes(shape, number, snapshot), alone=alone))
-
-    per_node = placed(1, min(pending, _MOST_PER_NODE))
-    number = -(-pending // per_node) if per_node else 1
-    if number == 1 or pending > trials.left_to_place:
-        return 1, per_node
-    helped = placed(number, pending)
-    return (number, helped) if helped > per_node else (1, per_node)
-
-
-def move(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
-    """Move another pod that fits elsewhere, so that this one gets its node."""
-    cluster = trials.live.cluster
-    budgets = trials.budgets
-    for other in islice(dict.fromkeys(obstructing(trials, misses)), 2 * _MOST_TRIED):
-        if budgets.forbids(cluster.pods, other):
+def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Offers:
+    table = case.live.cluster.nodes
+    rows = misses.rows[misses.only(_FIT)]
+    for row in rows[table.allocatable(resource)[rows] == 0].tolist()[:_MOST_REPAIRED]:
+        node = table.nodes[row]
+        capacity = node.status.capacity.get(resource)
+        if capacity is None or value(capacity) < amount:
             continue
-        row = cluster.node_of[other]
-        nodes = trials.moved(other)
-        if nodes is not None:
-            node, goes_to = nodes
-            info = cluster.pods.infos[other]
-            change = r.MovedPod(
-                pod=info.key,
-                node=cluster.nodes.names[row],
-                goes_to=goes_to,
-                budgets=tuple(budgets.covering(cluster.pods, other)),
-            )
-            yield r.MovePod(change=change, then=node)
+        whole = replace(node.status, allocatable={**node.status.allocatable, resource: capacity})
+        repaired = NodeTable([*table.nodes[:row], replace(node, status=whole), *table.nodes[row + 1 :]])
+        broken = r.NodeRepair(node=table.names[row], taints=(), resource=resource, capacity=str(capacity))
+        offers = list(case.tried(r.RepairNode(change=broken, then=None), Trial(nodes=repaired)))
+        yield from offers
+        if offers:
             return
 
 
-def obstructing(trials: Trials, misses: NearMisses) -> Iterator[int]:
-    """Yield running pods that alone make a node reject the pod; of those that use resources the smallest first."""
-    cluster = trials.live.cluster
-    for position, missing in misses.by_single_reason(_FIT):
-        row = int(misses.rows[position])
-        for detail in misses.details_at(_FIT, position):
-            if isinstance(detail, InsufficientResource):
-                resource = detail.resource
-                large = [
-                    other
-                    for other in _movable(trials, cluster.pods_on[row])
-                    if resource == PODS or cluster.pods.infos[other].requests.get(resource, 0) >= missing
-                ]
-                yield from sorted(large, key=lambda o: cluster.pods.infos[o].requests.get(resource, 0))
-    for plugin in (_PORTS, _PODS):
-        for position in misses.only(plugin)[:_MOST_POSITIONS].tolist():
-            for detail in misses.details_at(plugin, position):
-                if isinstance(detail, TakenHostPort | ForeignAntiAffinity):
-                    rows = (trials.live.find(key) for key in detail.pods)
-                    yield from _movable(trials, [other for other in rows if other is not None])
+def add(case: Case) -> Offers:
+    """Add nodes like one of the cluster, as few as let all run."""
+    for addition, end in _additions(case, NO_CHANGE):
+        yield from case.ended(r.AddNodes(change=addition, then=None), end)
 
 
-def _movable(trials: Trials, pods: Iterable[int]) -> Iterator[int]:
-    """Yield the pods that a controller recreates, and that may run on other nodes."""
-    for other in pods:
-        pod = trials.live.cluster.pods.infos[other].pod
-        owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind not in (DAEMON_SET, "Node") and other != trials.row:
-            yield other
+def relax_and_add(case: Case, relaxed: Pod, change: r.RuleChange) -> Offers:
+    """Relax a rule of the pod and also add nodes like one of the cluster."""
+    for addition, end in _additions(case, case.edit(relaxed)):
+        remedy = r.RelaxRule(change=change, with_nodes=addition, then=None)
+        for offer in case.ended(remedy, end, r.WEIGHTS[r.RelaxRule] + 1):
+            yield replace(offer, pod=relaxed)
 
 
-def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
-    """Give a pod that evicts no other pod the lowest priority class with which it does."""
-    post_filter = result.post_filter
-    spec = trials.pod.spec
-    if spec.preemption_policy == "Never" or (post_filter is not None and post_filter.nominated_row is not None):
+def _additions(case: Case, trial: Trial) -> Iterator[tuple[r.NodeAddition, End]]:
+    """Yield the fewest nodes to add with which most run, at most once, with how the trial of it ends."""
+    best: tuple[int, str, End] | None = None
+    for shape in node_shapes(case.live.listers.snapshot)[:_MOST_TRIED]:
+        number, end = _enough_nodes(case, trial, shape)
+        rank = (-end.runs, number)
+        if end.runs > case.trials.rests and (best is None or rank < (-best[2].runs, best[0])):
+            best = number, shape.like.metadata.name, end
+        if best is not None and case.trials.of == 1:
+            break
+    if best is not None:
+        devices: Literal[True] | UnsetType = True if case.pod.spec.resource_claims else UNSET
+        yield r.NodeAddition(nodes=best[0], like=best[1], devices=devices), best[2]
+
+
+def _enough_nodes(case: Case, trial: Trial, shape: NodeShape) -> tuple[int, End]:
+    """Return the least number of nodes of a shape with which all run, or with which most do."""
+    trials = case.trials
+    most = min(trials.of, _MOST_NEW_NODES)
+    ends: dict[int, End] = {}
+
+    def end(number: int) -> End:
+        if number not in ends:
+            ends[number] = trials.end(replace(trial, like=shape, number=number))
+        return ends[number]
+
+    def is_enough(number: int) -> bool:
+        return end(number).runs == trials.of
+
+    one = end(1)
+    # Most often each further node takes as many pods as the first.
+    takes = one.fit - trials.fits
+    guess = -(-(trials.of - trials.fits) // takes) if takes > 0 else 0
+    if is_enough(1) or most < 2 or (not guess and trials.key is None) or trials.of > trials.left:
+        return 1, one
+    if trials.key is None:
+        if guess > most or trials.of > trials.left_to_place:
+            return 1, one
+        return (guess, end(guess)) if end(guess).runs > one.runs else (1, one)
+    number = 0
+    if 1 < guess <= most and is_enough(guess):
+        number = guess if not is_enough(guess - 1) else 1 + least(guess - 1, lambda n: is_enough(n + 1))
+    number = number or least(most, is_enough)
+    return (number, end(number)) if number else (1, one)
+
+
+def move(case: Case) -> Offers:
+    """Move running pods out of the way that fit elsewhere once the others run, as few as possible."""
+    budgets, cluster = case.trials.budgets, case.live.cluster
+    leaving, end = _leaving(case) if case.trials.key is not None else _leaving_at_once(case)
+    if not leaving:
         return
-    owner = controller_of(trials.pod.metadata)
-    is_daemon = owner is not None and owner.kind == DAEMON_SET
-    for priority_class in higher_classes(trials.live, trials.info.priority, is_daemon=is_daemon)[:_MOST_TRIED]:
-        name, priority = priority_class.metadata.name, priority_class.value
-        raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
-        preemption = trials.victims_of(raised)
-        if preemption is not None:
-            node, rows, budgets = preemption
-            if not _is_gain(trials, raised, node, rows, is_daemon=is_daemon):
-                return
-            victims = tuple(trials.live.cluster.pods.infos[row].key for row in rows)
-            change = r.PriorityChange(
-                old=trials.info.priority, to=priority, priority_class=name, evicts=victims, budgets=budgets
-            )
-            yield r.RaisePriority(change=change, then=node)
-            return
+    moved = [
+        r.MovedPod(
+            pod=cluster.pods.infos[row].key,
+            node=cluster.nodes.names[cluster.node_of[row]],
+            goes_to=node,
+            budgets=tuple(budgets.covering(cluster.pods, row)),
+            of_others=owner_of(case, row),
+        )
+        for row, node in zip(leaving, end.goes_to, strict=True)
+    ]
+    yield from case.ended(r.MovePod(change=moved[0], also=tuple(moved[1:]) or UNSET, then=None), end)
 
 
-def _is_gain(trials: Trials, raised: Pod, node: str, victims: Sequence[int], *, is_daemon: bool) -> bool:
-    """Return whether an eviction does more than move the trouble: to a sibling, whose class rises too, or another team.
+def owner_of(case: Case, row: int) -> str:
+    """Return whose a pod is that is not of the waiting pod's workload; empty for a sibling."""
+    info = case.live.cluster.pods.infos[row]
+    kind, namespace, name = owner = workload_of(case.live, info)
+    return "" if owner == workload_of(case.live, case.info) else f"{kind} {namespace}/{name}"
 
-    A daemon is to run on every node, so whoever makes room for it runs elsewhere, or not at all.
+
+def _leaving_at_once(case: Case) -> tuple[Rows, End]:
+    """Return pods of one node without which most of the pods run; none where no such pods are known."""
+    best: tuple[Rows, End] = (), End()
+    cluster = case.live.cluster
+    waiting = [] if case.result is None else [(case.row, case.result)]
+    for group in making_room(case.live, waiting, partial(movable, case.live))[: 2 * _MOST_TRIED]:
+        if not any(case.trials.budgets.violating_units(cluster.pods, [[row] for row in group])):
+            end = case.trials.end(Trial(leaving=group))
+            if end.runs > best[1].runs:
+                best = group, end
+            if end.runs == case.trials.of:
+                break
+    return best
+
+
+def _leaving(case: Case) -> tuple[Rows, End]:
+    """Return the pods that are in the way of a group, one after the other, as few as possible."""
+    leaving: Rows = ()
+    while len(leaving) < _MOST_MOVED:
+        others = _next_in_the_way(case, leaving)
+        if not others:
+            return (), End()
+        leaving += others
+        if case.trials.all_run(Trial(leaving=leaving)):
+            break
+    else:
+        return (), End()
+    for other in leaving:
+        fewer = tuple(row for row in leaving if row != other)
+        if fewer and case.trials.all_run(Trial(leaving=fewer)):
+            leaving = fewer
+    return leaving, case.trials.end(Trial(leaving=leaving))
+
+
+def _next_in_the_way(case: Case, leaving: Rows) -> Rows:
+    """Return the next running pods without which a node has room for a member that fits nowhere."""
+    budgets, pods = case.trials.budgets, case.live.cluster.pods
+    fixed = {*leaving, *case.trials.pending}  # in its cycle, members are on nodes already
+    for session, result in case.trials.misfits(Trial(leaving=leaving)):
+
+        def may_go(rows: Iterable[int], session: Session = session) -> list[int]:
+            return [row for row in movable(session, rows) if row not in fixed]
+
+        for group in making_room(session, [(result.pod, result)], may_go):
+            if not any(budgets.violating_units(pods, [[row] for row in (*leaving, *group)])):
+                return group
+    return ()
+
+
+def priority(case: Case) -> Offers:
+    """Give pods that evict no other pod the lowest priority class with which they do, within the budgets.
+
+    Not where that only moves the trouble: to a sibling, whose class rises too, to pods of another namespace that find
+    no other place, or to a workload that waits already. A daemon is to run on every node, so whoever makes room for it
+    runs elsewhere, or not at all.
     """
-    infos = trials.live.cluster.pods.infos
-    mine = workload_of(trials.live, trials.info)
-    if any(workload_of(trials.live, infos[victim]) == mine for victim in victims):
+    trials, spec = case.trials, case.pod.spec
+    owner = controller_of(case.pod.metadata)
+    post_filter = None if case.result is None else case.result.post_filter
+    is_nominated = post_filter is not None and post_filter.nominated_row is not None
+    if trials.key is None and (spec.preemption_policy == "Never" or is_nominated):
+        return
+    group, infos = trials.group, trials.live.cluster.pods.infos
+    is_daemon = owner is not None and owner.kind == DAEMON_SET
+    old = max((infos[row].priority for row in trials.pending), default=0)
+    above = old if group is None else max(old, group.spec.priority or 0)
+    for priority_class in higher_classes(case.live, above, is_daemon=is_daemon)[:_MOST_TRIED]:
+        name, to = priority_class.metadata.name, priority_class.value
+
+        raised = _raised(name, to, is_group=group is not None)
+        spec_of_group = None if group is None else replace(group.spec, priority=to, priority_class_name=name)
+        changed = None if group is None or spec_of_group is None else replace(group, spec=spec_of_group)
+        end = trials.end(Trial(edit=raised, group=changed, preempts=True))
+        budgets, pods = trials.budgets, trials.live.cluster.pods
+        if not end.victims or any(budgets.violating_units(pods, [[victim] for victim in end.victims])):
+            continue
+        if group is None and not _is_gain(case, raised, end.victims, is_daemon=is_daemon):
+            return
+        covering = dict.fromkeys(budget for victim in end.victims for budget in budgets.covering(pods, victim))
+        change = r.PriorityChange(
+            old=old,
+            to=to,
+            priority_class=name,
+            evicts=tuple(infos[victim].key for victim in end.victims),
+            budgets=tuple(covering),
+            group=UNSET if group is None else group.metadata.key,
+        )
+        for offer in case.ended(r.RaisePriority(change=change, then=None), end):
+            yield replace(offer, pod=raised(case.pod))
+        return
+
+
+def _raised(name: str, to: int, *, is_group: bool) -> Callable[[Pod], Pod]:
+    def raised(pod: Pod) -> Pod:
+        policy = None if is_group else pod.spec.preemption_policy
+        return replace(pod, spec=replace(pod.spec, priority=to, priority_class_name=name, preemption_policy=policy))
+
+    return raised
+
+
+def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int], *, is_daemon: bool) -> bool:
+    live, infos, node_of = case.live, case.live.cluster.pods.infos, case.live.cluster.node_of
+    mine = workload_of(live, case.info)
+    theirs = {workload_of(live, infos[victim]) for victim in victims}
+    if mine in theirs:
         return False
-    others = [victim for victim in victims if infos[victim].namespace != trials.info.namespace]
-    if is_daemon or not others:
+    is_at_home = all(infos[victim].namespace == case.info.namespace for victim in victims)
+    in_trouble = any(
+        node_of[row] == NOWHERE and info.namespace == case.info.namespace and workload_of(live, info) in theirs
+        for row, info in enumerate(infos)
+    )
+    if is_daemon or (is_at_home and not in_trouble):
         return True
-    session = trials.fork()
-    for victim in victims:
-        session.evict(victim)
-    session.bind(session.add_pod(PodInfo(raised)), session.cluster.nodes.row_of[node])
-    return all(trials.finds_place(session, victim) for victim in others)
+    return bool(case.trials.end(Trial(edit=raised, leaving=tuple(victims))).runs)
 
 
 def higher_classes(session: Session, priority: int, *, is_daemon: bool = False) -> list[PriorityClass]:

@@ -1,201 +1,291 @@
-"""Schedule a pod again with something changed, each time in a fork of the session."""
+"""Schedule waiting pods again with something changed: a pod with its replicas, or a whole pod group.
+
+Every trial is made in a fork of the session, so that nothing that is tried is left behind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod
-from kplan.changes import remedy as r
-from kplan.cluster.incoming import with_objects
+from kplan.api.core import Pod
+from kplan.api.scheduling import PodGroup
 from kplan.engine.arrays import Int64Array, RowArray
-from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.details import Detail
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.listers import WORKLOAD_GATE, Listers, group_of
-from kplan.framework.results import Outcome
+from kplan.framework.group_cycle import (
+    GroupResult,
+    error_of_several_schedulers,
+    live_decisions,
+    reserve_again,
+    schedule_group,
+    try_group,
+)
+from kplan.framework.listers import PREEMPTION_GATE, WORKLOAD_GATE, Key, group_of
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
-from kplan.preemption.default_preemption import preemptors
+from kplan.preemption.default_preemption import preemptors, units_of
 from kplan.preemption.dry_run import Budgets
+from kplan.remedies.node_shapes import NodeShape, added_nodes
 from kplan.rules.pod_info import PodInfo
 
-MOST_TRIALS = 32
-"""At most this many decisions about one pod."""
+MOST_TRIALS, MOST_PLACED = 48, 160
+"""At most so many trials of one pod, and so many decisions about its replicas in all of them."""
 
-MOST_PLACED = 160
-"""At most this many decisions about its replicas, over all remedies."""
+MOST_DECISIONS = 4000
+"""At most this many decisions about the members of a group, over all trials."""
+
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
-R = TypeVar("R", bound=r.RemedyBase)
+class Trial(msgspec.Struct, frozen=True, eq=False):
+    """What a trial changes; nothing by default."""
+
+    edit: Callable[[Pod], Pod] | None = None  #: of the pending pods in `edited`
+    edited: frozenset[int] | None = None  #: rows of pods; None for all
+    group: PodGroup | None = None  #: what the group is instead
+    like: NodeShape | None = None  #: nodes that are added
+    number: int = 0  #: how many of these
+    nodes: NodeTable | None = None  #: the nodes as they are instead
+    leaving: tuple[int, ...] = ()  #: running pods that run elsewhere afterwards
+    ended: tuple[int, ...] = ()  #: running pods that are gone
+    objects: tuple[msgspec.Struct, ...] = ()  #: claims that are replaced, or added
+    more: int = 0  #: further members like the last one
+    preempts: bool = False  #: the pods may evict others
+
+
+NO_CHANGE = Trial()
+
+
+class End(msgspec.Struct, frozen=True):
+    """How a trial has ended."""
+
+    runs: int = 0  #: how many of the pending pods run
+    fit: int = 0  #: how many of them find a node, whether or not their group runs then
+    node: str = ""  #: of the first pod, where it is no member of a group
+    victims: tuple[int, ...] = ()  #: pods that are evicted for it
+    goes_to: tuple[str, ...] = ()  #: the new nodes of the pods that left, in their order
+    is_known: bool = True  #: not more pods run than `runs`, for certain
+
+
+NOBODY = End()
 
 
 class Trials:
-    """Tries a pod that has no node again.
+    """Tries pods again that wait.
 
     Parameters
     ----------
-    live : the session in which the pod has no node; it is only forked
-    row : the pod
+    live : the session after which they wait; it is only forked
+    pending : rows of the members of a group without a node, or the row of a pod
+    key : of the group; None for a pod
+    of : how many pods like that one wait, in all
+    most : how many decisions about members may be made
     """
 
-    def __init__(self, live: Session, row: int) -> None:
-        self.live = live
-        self.row = row
-        self.info = live.cluster.pods.infos[row]
-        self.left = MOST_TRIALS
-        self.left_to_place = MOST_PLACED
-        #: remedy -> the changed pod and a fresh session, so that the remedy can be tried with all replicas
-        self.tried: dict[r.RemedyBase, Callable[[], tuple[Pod, Session]]] = {}
+    def __init__(
+        self, live: Session, pending: Sequence[int], key: Key | None = None, *, of: int = 1, most: int = MOST_DECISIONS
+    ) -> None:
+        infos = live.cluster.pods.infos
+        self.live, self.key, self.left_to_place = live, key, MOST_PLACED
+        self.left = MOST_TRIALS if key is None else most
+        self.pending = sorted(
+            (row for row in pending if key is None or not (row in live.refused or infos[row].is_terminating)),
+            key=lambda row: -infos[row].priority,
+        )
+        self.of = of if key is None else len(self.pending)
+        self.rests = self.fits = 0  #: how many pods run, and find a node, without a change
 
     @property
-    def pod(self) -> Pod:
-        """The pod without any change."""
-        return self.info.pod
-
-    def fork(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
-        session = self.live.fork(listers, nodes)
-        session.nominator.drop(self.row)
-        for plugin in preemptors(session):
-            plugin.budgets = self.budgets
-        return session
+    def group(self) -> PodGroup | None:
+        """The group without any change."""
+        return None if self.key is None else self.live.pod_groups.groups.get(self.key)
 
     @cached_property
     def budgets(self) -> Budgets:
         """The disruption budgets, with what they allow now."""
-        return budgets_of(self.live)
+        known = (plugin.budgets for plugin in preemptors(self.live))
+        return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
 
-    @cached_property
-    def _unchanged(self) -> Session:
-        return self.fork()
+    def all_run(self, trial: Trial) -> bool:
+        return self.end(trial).runs == self.of
 
-    def node_for(self, pod: Pod, session: Session | None = None) -> str | None:
-        """Return the node that a pod gets; None for none, and after the last trial that is allowed."""
-        trial = self._unchanged if session is None else session
-        result = self._decide(trial, pod, looks_for_victims=False)
-        return None if result is None or result.row is None else trial.cluster.nodes.names[result.row]
+    def end(self, trial: Trial) -> End:
+        """Return how a trial ends; as if nobody ran after the last decision that is allowed."""
+        if trial.more > self.left or self.left <= 0:
+            return NOBODY
+        return self._end_of_pods(trial) if self.key is None else self._end_of_group(self.key, trial)
 
-    def victims_of(self, pod: Pod) -> tuple[str, tuple[int, ...], tuple[str, ...]] | None:
-        """Return the node that preemption nominates for a pod, its victims, and the budgets that count one of them.
-
-        None where it helps on no node, or only against a budget.
-        """
-        result = self._decide(self._unchanged, pod, looks_for_victims=True)
-        post_filter = None if result is None else result.post_filter
-        if post_filter is None or post_filter.nominated_row is None:
-            return None
-        findings, cluster = post_filter.findings, self._unchanged.cluster
-        if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
-            return None
-        budgets = self.budgets
-        covering = {name: None for victim in post_filter.victims for name in budgets.covering(cluster.pods, victim)}
-        return cluster.nodes.names[post_filter.nominated_row], tuple(post_filter.victims), tuple(covering)
-
-    def finds_place(self, session: Session, row: int) -> bool:
-        """Return whether a pod that has left its node finds another one, and let it run there."""
-        pod = session.cluster.pods.infos[row].pod
-        again = session.add_pod(PodInfo(replace(pod, spec=replace(pod.spec, node_name=""))))
+    def _end_of_pods(self, trial: Trial) -> End:
         self.left -= 1
-        result = schedule_pod(session, again, looks_for_victims=False)
-        if result.row is None or self.left < 0:
-            return False
-        session.bind(again, result.row)
-        return True
+        session, (row, *_) = self._fork(trial)
+        first = _schedule(session, row, looks_for_victims=trial.preempts)
+        node_row, victims = first.row, tuple[int, ...]()
+        if trial.preempts:
+            post_filter = first.post_filter
+            findings = None if post_filter is None else post_filter.findings
+            if post_filter is None or post_filter.nominated_row is None:
+                return NOBODY
+            if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
+                return NOBODY
+            node_row, victims = post_filter.nominated_row, tuple(post_filter.victims)
+            for victim in victims:
+                session.evict(victim)
+        if node_row is None:
+            return NOBODY
+        session.bind(row, node_row)
+        goes_to = self.places_of(session, trial.leaving)
+        if goes_to is None:
+            return End(fit=1)
+        further = 0 if trial.preempts else min(self.of - 1, self.left_to_place)
+        placed = self._place(session, session.cluster.pods.infos[row].pod, further)
+        is_known = placed < further or further == self.of - 1
+        name = session.cluster.nodes.names[node_row]
+        return End(1 + placed, 1 + placed, name, victims, goes_to, is_known)
 
-    def _decide(self, session: Session, pod: Pod, *, looks_for_victims: bool) -> CycleResult | None:
-        if self.left <= 0:
-            return None
-        self.left -= 1
-        result = _schedule(session, session.add_pod(PodInfo(pod)), looks_for_victims=looks_for_victims)
-        if result.row is not None and result.framework is not None and result.cycle is not None:
-            result.framework.run_unreserve(result.cycle, result.row)
-        return result
-
-    def placed(self, pod: Pod, number: int, session: Session) -> int:
-        """Place a number of copies of a pod in a session of their own, and return how many get a node.
-
-        Returns 0 when this takes more decisions than are allowed.
-        """
-        allowed = min(number, self.left_to_place)
-        for done in range(allowed):
+    def _place(self, session: Session, pod: Pod, number: int) -> int:
+        """Place copies of a pod until one finds no node, and return how many do."""
+        for done in range(number):
             self.left_to_place -= 1
             metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{done}", uid=f"{pod.metadata.uid}-{done}")
-            row = session.add_pod(PodInfo(replace(pod, metadata=metadata)))
+            row = session.add_pod(PodInfo(replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""))))
             result = schedule_pod(session, row, looks_for_victims=False)
             if result.row is None:
                 return done
             session.bind(row, result.row)
-        return number if allowed == number else 0
+        return number
 
-    def offered(self, make: Callable[..., R], pod: Pod, **fields: Any) -> R | None:
-        """Return the remedy that changes the pod so, tried with it; None where the pod gets no node even then.
+    def places_of(self, session: Session, rows: Iterable[int]) -> tuple[str, ...] | None:
+        """Return where pods go that have left their nodes, one after the other; None unless all find one."""
+        goes_to = []
+        for row in rows:
+            pod = session.cluster.pods.infos[row].pod
+            again = session.add_pod(PodInfo(replace(pod, spec=replace(pod.spec, node_name=""))))
+            self.left -= self.key is not None
+            result = schedule_pod(session, again, looks_for_victims=False)
+            if result.row is None:
+                return None
+            session.bind(again, result.row)
+            goes_to.append(session.cluster.nodes.names[result.row])
+        return tuple(goes_to)
 
-        Parameters
-        ----------
-        make : the kind of remedy
-        pod : the changed pod
-        fields : of the remedy, besides the node
-        """
-        node = self.node_for(pod)
-        return None if node is None else self.by_change(make(then=node, **fields), pod)
+    def _end_of_group(self, key: Key, trial: Trial) -> End:
+        session, rows = self._fork(trial)
+        pods = _in_turn(session, rows)
+        units = self._units(session, key) if trial.preempts else 0
+        self.left -= len(pods) * (1 + units)
+        if not pods or self.left < 0:
+            return NOBODY
+        group = schedule_group(session, key, pods) if trial.preempts else _without_victims(session, key, pods)
+        fit = sum(member.fits for member in group.members)
+        if not (group.status.is_success or group.waits):
+            return End(fit=fit)
+        victims = tuple(dict.fromkeys(group.victims))
+        if group.waits:
+            for victim in victims:
+                session.evict(victim)
+            session.pod_groups.remove(victims)
+            group = _without_victims(session, key, pods)
+        for member in group.members if trial.leaving else ():
+            if member.row is not None and reserve_again(member).is_success:
+                session.bind(member.pod, member.row)
+        goes_to = self.places_of(session, trial.leaving)
+        if not group.status.is_success or goes_to is None:
+            return End(fit=fit)
+        return End(sum(member.row is not None for member in group.members), fit, "", victims, goes_to)
 
-    def by_change(self, remedy: R, pod: Pod) -> R:
-        """Return the remedy, and remember its changed pod in `tried`."""
-        self.tried[remedy] = lambda: (pod, self.fork())
-        return remedy
+    def misfits(self, trial: Trial = NO_CHANGE) -> Iterator[tuple[Session, CycleResult]]:
+        """Yield the decision about the first pod of each kind that fits nowhere, live, with a session to fork."""
+        session, rows = self._fork(trial)
+        if self.key is None:
+            self.left -= 1
+            result = _schedule(session, rows[0], looks_for_victims=False)
+            if result.row is None:
+                yield session, result
+            return
+        pods = _in_turn(session, rows)
+        self.left -= 2 * len(pods)
+        if not pods or self.left < 0:
+            return
+        kinds: set[bytes] = set()
+        for result in live_decisions(session, _without_victims(session, self.key, pods), pods):
+            kind = kind_of(session.cluster.pods.infos[result.pod].pod)
+            if result.row is None and not result.held_back and result.filter is not None and kind not in kinds:
+                kinds.add(kind)
+                yield session, result
 
-    def with_object(self, obj: msgspec.Struct) -> str | None:
-        """Return the node that the pod gets when an object is replaced by this one, or added."""
-        listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
-        return self.node_for(self.pod, self.fork(listers))
+    def decisions(self) -> Iterator[tuple[Session, CycleResult]]:
+        """Yield the decisions about all members that are tried, live, each with its session: nothing is changed."""
+        session, rows = self._fork(NO_CHANGE)
+        pods = _in_turn(session, rows)
+        if pods and self.key is not None:
+            group = try_group(session, self.key, pods, looks_for_victims=True)
+            yield from ((session, result) for result in live_decisions(session, group, pods))
 
-    def without_taints(self, row: int, keys: Collection[str]) -> Session:
-        return self.fork(nodes=without_taints(self.live, [row], keys))
+    def _units(self, session: Session, key: Key) -> int:
+        """Return how often the group is tried while its victims are looked for, at most."""
+        if not session.config.release.is_on(PREEMPTION_GATE):
+            return 1
+        group = session.pod_groups.groups.get(key)
+        priority = 0 if group is None else group.spec.priority or 0
+        return sum(unit.priority < priority for unit in units_of(session.cluster, session.pod_groups.groups)) + 1
 
-    def moved(self, other: int) -> tuple[str, str] | None:
-        """Return the node of the pod without another pod, then the node of that one; None unless both get one."""
-        session = self.fork()
-        session.evict(other)
-        self.left -= 1
-        if self.left < 0:
-            return None
-        mine = schedule_pod(session, self.row, looks_for_victims=False)
-        if mine.outcome is not Outcome.SCHEDULED or mine.row is None:
-            return None
-        session.bind(self.row, mine.row)
-        names = session.cluster.nodes.names
-        other_pod = session.cluster.pods.infos[other].pod
-        evicted = replace(other_pod, spec=replace(other_pod.spec, node_name=""))
-        goes_to = self.node_for(evicted, session)
-        return None if goes_to is None else (names[mine.row], goes_to)
-
-    def with_nodes(self, nodes: Sequence[Node], pods: Iterable[Pod], *, alone: bool) -> Session:
-        """Return a session with new nodes and the daemon pods that run on them.
-
-        Parameters
-        ----------
-        alone : leave out all other nodes; only where no rule of the pod depends on them
-        """
+    def _fork(self, trial: Trial) -> tuple[Session, list[int]]:
+        """Return a fork of the session with a change, and the rows of the pending pods in it."""
         live = self.live
-        infos = [PodInfo(pod) for pod in pods]
-        if alone:
-            cluster = Cluster.build(NodeTable(nodes), infos)
-        else:
-            known = live.cluster
-            cluster = Cluster.build(NodeTable([*known.nodes.nodes, *nodes]), [*known.pods.infos, *infos])
-            _as_placed(cluster, known)
-        return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
+        listers = None
+        objects = [*live.reserved_objects(), *trial.objects]
+        if objects or live.listers.device_claims or trial.like is not None:
+            listers = live.listers.fork()
+            listers.device_claims = list(live.listers.device_claims)
+            if objects or listers.device_claims:
+                listers.store(objects)
+        session = live.fork(listers, trial.nodes)
+        if trial.like is not None and trial.number:
+            nodes, daemons = added_nodes(trial.like, trial.number, live.listers.snapshot)
+            session.grow(nodes)
+            for pod in daemons:
+                session.cluster.bind(session.add_pod(PodInfo(pod)), session.cluster.nodes.row_of[pod.spec.node_name])
+        for plugin in preemptors(session):
+            plugin.budgets = self.budgets
+        for row in (*trial.leaving, *trial.ended):
+            session.evict(row)
+        if self.key is not None:
+            groups = session.pod_groups
+            groups.groups |= live.pod_groups.groups
+            known = live.pod_groups.members(self.key)
+            groups.remove([row for row in groups.members(self.key) if row not in set(known)])
+            groups.remove(trial.leaving)
+            if trial.group is not None:
+                groups.groups[self.key] = trial.group
+        return session, self._changed(session, trial)
+
+    def _changed(self, session: Session, trial: Trial) -> list[int]:
+        """Put the changed pods into a session, in place of those that they were; return the rows of all."""
+        infos, rows = session.cluster.pods.infos, list[int]()
+        for row in self.pending:
+            session.nominator.drop(row)
+            if trial.edit is None or (trial.edited is not None and row not in trial.edited):
+                rows.append(row)
+                continue
+            if self.key is not None:
+                session.pod_groups.remove([row])
+            rows.append(session.add_pod(PodInfo(trial.edit(infos[row].pod))))
+        for number in range(trial.more if rows else 0):
+            pod = infos[rows[-1]].pod
+            metadata = replace(pod.metadata, name=f"{pod.metadata.name}-more-{number}", uid=f"more-{number}")
+            rows.append(session.add_pod(PodInfo(replace(pod, metadata=metadata))))
+        return rows
 
 
-def without_taints(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
+def opened(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
     """Return the nodes of a session, some without the taints with these keys; without that of a cordon, open."""
     nodes = [*session.cluster.nodes.nodes]
     for row in rows:
@@ -206,27 +296,30 @@ def without_taints(session: Session, rows: Iterable[int], keys: Collection[str])
     return NodeTable(nodes)
 
 
-def budgets_of(session: Session) -> Budgets:
-    """Return the disruption budgets, with what they allow now."""
-    known = (plugin.budgets for plugin in preemptors(session))
-    return next(known, None) or Budgets(session.listers.pod_disruption_budgets)
+def kind_of(pod: Pod) -> bytes:
+    """Return what members of one kind share: all that they ask for, save what each may have of its own."""
+    return _encoder.encode(replace(pod.spec, volumes=(), resource_claims=(), node_name=""))
+
+
+def _in_turn(session: Session, rows: Sequence[int]) -> list[int]:
+    """Return the members that the scheduler tries: those that nothing keeps out of the queue."""
+    infos, pods = session.cluster.pods.infos, []
+    for row in rows:
+        framework = session.framework_for(infos[row])
+        if framework is not None and framework.run_pre_enqueue(infos[row]).is_success:
+            pods.append(row)
+    names = [infos[row].pod.spec.scheduler_name for row in pods]
+    return [] if names and error_of_several_schedulers(names) else pods
+
+
+def _without_victims(session: Session, key: Key, pods: Sequence[int]) -> GroupResult:
+    return try_group(session, key, pods, looks_for_victims=False)
 
 
 def _schedule(session: Session, row: int, *, looks_for_victims: bool) -> CycleResult:
     """Schedule a pod; one of a group as in its group's cycle, in which it does not wait for the others."""
     is_member = session.config.release.is_on(WORKLOAD_GATE) and group_of(session.cluster.pods.infos[row]) is not None
     return schedule_pod(session, row, looks_for_victims=looks_for_victims, is_member=is_member)
-
-
-def _as_placed(cluster: Cluster, known: Cluster) -> None:
-    """Move pods to where another cluster has them, when they have been bound or evicted since the snapshot."""
-    for pod, row in enumerate(known.node_of):
-        wanted = NOWHERE if row == NOWHERE else cluster.nodes.row_of[known.nodes.names[row]]
-        if cluster.node_of[pod] != wanted:
-            if cluster.node_of[pod] != NOWHERE:
-                cluster.unbind(pod)
-            if wanted != NOWHERE:
-                cluster.bind(pod, wanted)
 
 
 class NearMisses:

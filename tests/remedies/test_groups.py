@@ -8,8 +8,7 @@ from msgspec import UNSET
 from kplan.api.core import Pod
 from kplan.changes import remedy as r
 from kplan.documents.placement import GroupPlan
-from kplan.remedies import group_trials
-from kplan.remedies.ways import SIZES
+from kplan.remedies import trials
 from kplan.rules.pod_info import PodInfo
 from tests.course.test_queue_plan import node, pod
 from tests.objects import head
@@ -130,10 +129,10 @@ def test_no_more_pods_are_made_than_decisions_are_allowed(monkeypatch: pytest.Mo
     def counted(pod: Pod) -> PodInfo:
         nonlocal made
         made += 1
-        assert made <= group_trials.MOST_DECISIONS
+        assert made <= trials.MOST_DECISIONS
         return PodInfo(pod)
 
-    monkeypatch.setattr(group_trials, "PodInfo", counted)
+    monkeypatch.setattr(trials, "PodInfo", counted)
     offered = remedies(node("a", cpu="2"), group("gang", 2**31 - 1), member("x", "1"))
 
     assert set(offered) == {"lower-min-count"}
@@ -190,4 +189,4 @@ def test_a_gang_that_looks_for_pods_in_the_wrong_namespace_is_first_told_the_rig
 def test_every_change_has_a_size() -> None:
     of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget, r.AllowUnavailable}
 
-    assert {*SIZES} == {*r.RemedyBase.__subclasses__()} - of_rollouts_and_drains
+    assert {*r.WEIGHTS} == {*r.RemedyBase.__subclasses__()} - of_rollouts_and_drains

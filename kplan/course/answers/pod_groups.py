@@ -94,9 +94,9 @@ def _remedies(session: Session, key: Key, pending: Sequence[int], most: int) -> 
     if not most:
         return ()
     # Most questions have no groups that wait, so the modules for it are loaded only here.
-    from kplan.remedies.groups import group_remedies
+    from kplan.remedies.ways import offers_for_group, remedies_of
 
-    return group_remedies(session, key, pending, most)
+    return remedies_of(offers_for_group(session, key, pending, most))
 
 
 def member_placement(
@@ -110,10 +110,10 @@ def member_placement(
     replicas : pods like it that wait with it
     origin : the manifest of the pod
     """
-    from kplan.remedies.group_trials import GroupTrials
+    from kplan.remedies.trials import Trials
 
     key = group_of(session.cluster.pods.infos[pod])
-    decisions = iter(()) if key is None else GroupTrials(session, key, pending).decisions()
+    decisions = iter(()) if key is None else Trials(session, pending, key).decisions()
     live = next(((forked, result) for forked, result in decisions if result.pod == pod), None)
     if live is not None:
         # The decision is live as long as somebody holds the iterator.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -31,20 +29,19 @@ from kplan.course.simulation.disruption import VIOLATED, BudgetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState
+from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import SYSTEM_TAINTS
-from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
 from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
-from kplan.remedies import variants
-from kplan.remedies.groups import group_remedies
+from kplan.remedies.case import Offer, as_one_like
 from kplan.remedies.node_shapes import NodeShape, node_shapes
-from kplan.remedies.trials import NearMisses
+from kplan.remedies.replicas import owned_replicas
+from kplan.remedies.room import making_room
 from kplan.remedies.variants import tolerating
-from kplan.remedies.ways import changed_pods, corrected_claims
+from kplan.remedies.ways import offers_for_group, offers_for_pod
 from kplan.rules.nodes import moment_of_snapshot, starting_taints
-from kplan.rules.resources import PODS
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
 
@@ -55,9 +52,11 @@ _MOST_WAITING = 4
 _MOST_CORDONED = 30
 _MOST_SHAPES = 6
 
+R = TypeVar("R", bound=r.RemedyBase)
+
 
 class Candidates:
-    """What may be done after some actions.
+    """What may be done after some actions: what `explain` names for the pods that wait, in its order, and more beside.
 
     Parameters
     ----------
@@ -73,8 +72,8 @@ class Candidates:
         self._decided: list[tuple[int, CycleResult]] = []
 
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
-        """Return groups of actions, one of which is added; those that need no trial first."""
-        groups: list[Changes] = list(self._of_groups(kinds))
+        """Return groups of actions, one of which is added."""
+        groups = [acts for acts in self.offered() if set(map(kind_of, acts)).issubset(kinds)]
         if "wait" in kinds:
             groups += ((act,) for act in self._awaited())
         if "uncordon" in kinds:
@@ -88,9 +87,22 @@ class Candidates:
         if "nodes" in kinds:
             groups += ((act,) for act in self._nodes())
         if "scale" in kinds:
-            groups += dict.fromkeys(self._fewer())
-        groups += ((act,) for act in self._patches() if kind_of(act) in kinds)
-        return groups
+            groups += self._fewer()
+        if "tolerations" in kinds:
+            groups += ((act,) for act in self._tolerating())
+        return list(dict.fromkeys(groups))
+
+    def offered(self) -> Iterator[Changes]:
+        """Yield what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
+        session = self._simulation.session
+        if not self._acts and self._simulation.groups.is_on:
+            yield from self._of_groups()
+        for row, result in self._waiting():
+            replicas = owned_replicas(session, row)
+            causes = gather(session, result)
+            for offer in offers_for_pod(session, result, causes, replicas, only_pod=bool(self._acts)):
+                if acts := tuple(self._acts_of(offer, [row])):
+                    yield acts
 
     def moves(self) -> list[Changes]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""
@@ -101,16 +113,20 @@ class Candidates:
         for pod in free:
             own = pod.key if infos[pod.row].pod.spec.volumes else ""
             alike.setdefault((pod.node, infos[pod.row].shape, own), pod)
-        groups = [moved(self._simulation, group) for group in self._room.groups(free)]
+        groups = [moved(self._simulation, group) for group in self._making_room(free)]
         if len(alike) <= MOST_SINGLE_MOVES:
             groups += [moved(self._simulation, [pod]) for pod in alike.values()]
         else:
             self.is_complete = False
         return list(dict.fromkeys(groups))
 
-    @cached_property
-    def _room(self) -> MakingRoom:
-        return MakingRoom(self._simulation, self._waiting())
+    def _making_room(self, pods: Iterable[ObservedPod]) -> list[list[ObservedPod]]:
+        """Return groups of some pods without which there is room for a waiting pod."""
+        rows = {pod.row: pod for pod in pods}
+        groups = making_room(
+            self._simulation.session, self._waiting(), lambda on_node: [row for row in on_node if row in rows]
+        )
+        return [[rows[row] for row in group] for group in groups]
 
     @cached_property
     def _others(self) -> list[ObservedPod]:
@@ -123,7 +139,7 @@ class Candidates:
         loosened = {pod.key: loosened_budget(self._simulation, self._played.base, pod) for pod in self._others}
         disruptions = self._simulation.disruptions
         pods = [pod for pod in self._others if loosened[pod.key] is not None or not disruptions.refusal(pod)]
-        for group in self._room.groups(pods):
+        for group in self._making_room(pods):
             budgets = tuple(dict.fromkeys(act for pod in group if (act := loosened[pod.key]) is not None))
             if budgets:
                 yield (*budgets, *moved(self._simulation, group))
@@ -143,6 +159,52 @@ class Candidates:
                 self._decided.append((row, result))
             self.is_complete &= len(rows) <= _MOST_WAITING
         return self._decided
+
+    def _acts_of(self, offer: Offer, rows: Sequence[int]) -> Iterator[Change]:
+        """Yield what carries a remedy out; nothing for one that no action does.
+
+        Parameters
+        ----------
+        rows : of the pods that the remedy is for
+        """
+        remedy, simulation = offer.remedy, self._simulation
+        match remedy:
+            case r.Await(change=change) if change.what == "node":
+                yield AwaitNodes((change.name,), change.because)
+            case r.Uncordon(change=change):
+                yield from (Uncordon((one.node,)) for one in (change, *(remedy.also or ())))
+            case r.AddNodes(change=change):
+                yield from self._added(change)
+            case r.MovePod(change=change):
+                keys = {one.pod for one in (change, *(remedy.also or ()))}
+                yield from moved(simulation, [pod for pod in simulation.pods.values() if pod.key in keys])
+            case r.LowerReplicas(change=change):
+                act = fewer(
+                    simulation,
+                    self._played.base.objects,
+                    simulation.workload_of(simulation.pods[rows[0]]),
+                    change.old - change.to,
+                    stops=0,
+                )
+                yield from () if act is None else (act,)
+            case r.CorrectName(change=change) if change.of.startswith("PersistentVolumeClaim "):
+                text = msgspec.json.encode({"storageClassName": change.to}).decode()
+                yield Patch(change.of.replace(" ", "/", 1), text, _plain(remedy))
+            case r.RelaxRule(with_nodes=r.NodeAddition() as addition) if offer.pod is not None:
+                nodes = tuple(self._added(addition))
+                if nodes:
+                    yield from self._patches(rows, replace(remedy, with_nodes=UNSET), offer.pod)
+                    yield from nodes
+            case _ if offer.pod is not None and is_patched(remedy):
+                yield from self._patches(rows, remedy, offer.pod)
+            case _:
+                return
+
+    def _added(self, addition: r.NodeAddition) -> Iterator[Change]:
+        followed, objects = self._played.base.followed, self._played.base.objects
+        is_managed = followed is not None and followed.manages(objects.node_by_name[addition.like])
+        if self._by_hand or not is_managed:
+            yield AddNodes(addition.nodes, addition.like, bool(addition.devices))
 
     def _awaited(self) -> Iterator[Change]:
         """Yield the nodes that are being set up."""
@@ -205,35 +267,42 @@ class Candidates:
                 yield (act,)
         changed = {act.workload for act in self._acts if isinstance(act, Scale)} | set(self._goal.wanted)
         running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
-        for group in self._room.groups(running):
+        for group in self._making_room(running):
             numbers = Counter(self._simulation.workload_of(pod) for pod in group)
             acts = [fewer(self._simulation, objects, name, number, stops=number) for name, number in numbers.items()]
             if changed.isdisjoint(numbers) and None not in acts:
                 yield tuple(act for act in acts if act is not None)
 
-    def _of_groups(self, kinds: Collection[Kind]) -> Iterator[Changes]:
-        """Yield what the pods of a group that waits need together, before anything else is done."""
-        if self._acts or not self._simulation.groups.is_on:
-            return
-        waiting = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
-        grows = not self._by_hand and self._played.base.followed is not None
-        for acts in acts_for_groups(self._simulation, waiting, self._patch_of):
-            is_left_to_others = grows and any(isinstance(act, AddNodes) for act in acts)
-            if not is_left_to_others and {kind_of(act) for act in acts} <= set(kinds):
-                yield acts
+    def _of_groups(self) -> Iterator[Changes]:
+        """Yield what the pods of a group that waits need together; each set of actions lets the whole group run."""
+        simulation = self._simulation
+        wanted = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
+        waiting: dict[Key, list[int]] = {}
+        for row, pod in simulation.pods.items():
+            key = None if pod.node else simulation.groups.key_of(row)
+            if key is not None:
+                waiting.setdefault(key, []).append(row)
+        for key, rows in waiting.items():
+            if any(simulation.pods[row].key in wanted for row in rows):
+                for offer in offers_for_group(simulation.session, key, rows, share_of(len(waiting))):
+                    helps = offer.remedy.helps
+                    acts = tuple(self._acts_of(offer, rows)) if not helps or helps.pods == helps.of else ()
+                    if acts:
+                        yield acts
 
-    def _patches(self) -> Iterator[Patch]:
-        for row, result in self._waiting():
-            pod = self._simulation.session.cluster.pods.infos[row].pod
-            for remedy, changed in (*changed_pods(self._simulation.session, result), *self._tolerating(pod)):
-                patch = self._patch_of(row, remedy, changed) if is_patched(remedy) else None
-                if patch is not None:
-                    yield patch
-            for claim, correction in corrected_claims(self._simulation.session, result):
-                text = msgspec.json.encode({"storageClassName": correction.change.to}).decode()
-                yield Patch(f"PersistentVolumeClaim/{claim}", text, correction)
+    def _patches(self, rows: Sequence[int], remedy: r.Remedy, changed: Pod) -> Iterator[Patch]:
+        """Yield a patch for the workload of each pod that changes."""
+        infos, targets = self._simulation.session.cluster.pods.infos, set()
+        for row in rows:
+            if remedy.members and infos[row].key not in remedy.members:
+                continue
+            pod = changed if len(rows) == 1 else as_one_like(changed)(infos[row].pod)
+            patch = self._patch_of(row, _plain(remedy), pod)
+            if patch is not None and patch.object not in targets:
+                targets.add(patch.object)
+                yield patch
 
-    def _patch_of(self, row: int, remedy: r.RemedyBase, changed: Pod) -> Patch | None:
+    def _patch_of(self, row: int, remedy: r.Remedy, changed: Pod) -> Patch | None:
         """Return the patch of a waiting pod's workload with which the pod is as `changed`; None where there is none."""
         infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(row)
         target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
@@ -246,18 +315,21 @@ class Candidates:
         patch = patch_of(infos[row].pod, changed, obj if isinstance(obj, Pod) else obj.spec.template)
         text = msgspec.json.encode(patch).decode()
         restarts = tuple(sorted(pod.key for pod in waiting_of_set(self._simulation, target)))
-        return Patch(target, text, remedy, self._running_of(row), restarts) if patch else None  # type: ignore[arg-type] # as is_patched says
+        return Patch(target, text, remedy, self._running_of(row), restarts) if patch else None
 
-    def _tolerating(self, pod: Pod) -> Iterator[tuple[r.RemedyBase, Pod]]:
+    def _tolerating(self) -> Iterator[Patch]:
         """Yield tolerations of the taints with which an autoscaler's new nodes come."""
-        for taints in self._playing.pool_taints:
-            missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
-            if missing and not any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
-                texts = tuple(
-                    f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in missing
-                )
-                remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
-                yield remedy, tolerating(pod, missing)
+        for row, _ in self._waiting():
+            pod = self._simulation.session.cluster.pods.infos[row].pod
+            for taints in self._playing.pool_taints:
+                missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
+                if missing and not any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
+                    texts = tuple(
+                        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in missing
+                    )
+                    remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
+                    patch = self._patch_of(row, remedy, tolerating(pod, missing))
+                    yield from () if patch is None else (patch,)
 
     def _running_of(self, row: int) -> int:
         """Return how many running pods belong to the workload of a waiting pod; none are replaced with a bare pod."""
@@ -268,95 +340,9 @@ class Candidates:
         return sum(bool(pod.node) and self._simulation.workload_of(pod) == workload for pod in pods.values())
 
 
-PatchOf = Callable[[int, r.Remedy, Pod], Patch | None]
-"""Returns the patch of the workload of a pod with which it becomes a changed pod; None for none."""
-
-
-def acts_for_groups(simulation: Simulation, pods: set[str], patch_of: PatchOf) -> Iterator[Changes]:
-    """Yield sets of actions after each of which a whole group runs, for the groups of some pods.
-
-    Parameters
-    ----------
-    pods : NAMESPACE/NAME of pods that wait
-    """
-    waiting: dict[Key, list[int]] = {}
-    for row, pod in simulation.pods.items():
-        key = None if pod.node else simulation.groups.key_of(row)
-        if key is not None:
-            waiting.setdefault(key, []).append(row)
-    infos = simulation.session.cluster.pods.infos
-    for key, rows in waiting.items():
-        if any(infos[row].key in pods for row in rows):
-            for remedy in group_remedies(simulation.session, key, rows, share_of(len(waiting))):
-                acts = tuple(_acts(simulation, rows, remedy, patch_of))
-                if acts and (not remedy.helps or remedy.helps.pods == remedy.helps.of):
-                    yield acts
-
-
-def _acts(simulation: Simulation, rows: list[int], remedy: r.Remedy, patch_of: PatchOf) -> Iterator[Change]:
-    match remedy:
-        case r.AddNodes(change=change):
-            yield AddNodes(change.nodes, change.like, bool(change.devices))
-        case r.Uncordon(change=change):
-            yield from (Uncordon((one.node,)) for one in (change, *(remedy.also or ())))
-        case r.MovePod(change=change):
-            keys = {one.pod for one in (change, *(remedy.also or ()))}
-            yield from moved(simulation, [pod for pod in simulation.pods.values() if pod.key in keys])
-        case r.LowerRequest():
-            yield from _patches(simulation, rows, remedy, patch_of)
-        case _:
-            return  # other changes are tried pod by pod, and carried out with the whole group
-
-
-def _patches(simulation: Simulation, rows: list[int], remedy: r.LowerRequest, patch_of: PatchOf) -> Iterator[Patch]:
-    """Yield a patch for each workload of the members that change."""
-    infos, targets = simulation.session.cluster.pods.infos, set()
-    for row in rows:
-        pod, change = infos[row].pod, remedy.change
-        if remedy.members and infos[row].key not in remedy.members:
-            continue
-        requester = variants.requester_named(pod, change.container)
-        if requester is None:
-            continue
-        lower = variants.with_request(pod, requester, change.resource, change.to)
-        patch = patch_of(row, replace(remedy, members=UNSET, helps=UNSET), lower)
-        if patch is not None and patch.object not in targets:
-            targets.add(patch.object)
-            yield patch
-
-
-_MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 40, 10, 4, 24
-
-
-class MakingRoom:
-    """Finds pods that take the room of waiting ones.
-
-    Parameters
-    ----------
-    waiting : rows of pods that wait, each with the scheduler's decision
-    """
-
-    def __init__(self, simulation: Simulation, waiting: Sequence[tuple[int, CycleResult]]) -> None:
-        self._simulation, self._waiting = simulation, waiting
-
-    def groups(self, pods: Iterable[ObservedPod]) -> list[tuple[ObservedPod, ...]]:
-        """Return groups of pods of one node whose room, with what is free there, is enough for a waiting pod."""
-        on: dict[str, list[ObservedPod]] = {}
-        nodes = self._simulation.session.cluster.nodes
-        for pod in pods:
-            if pod.node in nodes.row_of:  # a snapshot may name nodes that it does not hold
-                on.setdefault(pod.node, []).append(pod)
-        names, occupied = nodes.names, [nodes.row_of[name] for name in on]
-        ranked: list[tuple[int, float, tuple[ObservedPod, ...]]] = []
-        for row, result in self._waiting:
-            if result.filter is None or result.filter.pre_filter_status is not None:
-                continue
-            misses = NearMisses(result.filter)
-            rows = misses.rows[misses.only("NodeResourcesFit")]
-            for node, missing in _closest(self._simulation, row, rows[np.isin(rows, occupied)]):
-                ranked += _enough(self._simulation, missing, on[names[node]])
-        ranked.sort(key=lambda entry: (entry[0], entry[1], [pod.key for pod in entry[2]]))
-        return [group for _, _, group in ranked[:_MOST_GROUPS]]
+def _plain(remedy: R) -> R:
+    """Return a remedy as part of an action, which says itself for whom it is, and what it achieves."""
+    return replace(remedy, members=UNSET, helps=UNSET)
 
 
 def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Changes:
@@ -428,44 +414,3 @@ def object_of(snapshot: Snapshot, workload: str) -> Any:
     kind = POD_MAKERS.get(ref.kind)
     objects = () if kind is None or kind.name == "CronJob" else getattr(snapshot, kind.attribute)
     return next((obj for obj in objects if obj.metadata.key == ref.path), None)
-
-
-def _closest(simulation: Simulation, row: int, rows: RowArray) -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield the nodes that lack least for a pod, each with what is missing there, by resource."""
-    cluster = simulation.session.cluster
-    nodes = cluster.nodes
-    missing: dict[str, Int64Array] = {}
-    lacks = np.zeros(len(rows))
-    for resource, amount in {**cluster.pods.infos[row].requests, PODS: 1}.items():
-        if amount:
-            total = nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
-            used = cluster.pod_count if resource == PODS else cluster.requested(resource)
-            missing[resource] = np.maximum(amount + used[rows] - total[rows], 0)
-            lacks = np.maximum(lacks, missing[resource] / amount)
-    for position in np.argsort(lacks, kind="stable")[:_MOST_NODES].tolist():
-        lacking = {name: int(column[position]) for name, column in missing.items() if column[position]}
-        if lacking:
-            yield int(rows[position]), lacking
-
-
-def _enough(
-    simulation: Simulation, missing: Mapping[str, int], pods: Sequence[ObservedPod]
-) -> Iterator[tuple[int, float, tuple[ObservedPod, ...]]]:
-    """Yield the smallest groups of pods of a node without which a pod has enough of every resource there."""
-    infos = simulation.session.cluster.pods.infos
-    frees = {pod.key: {name: _freed(infos[pod.row].requests, name) for name in missing} for pod in pods}
-    sizes = {key: sum(freed[name] / missing[name] for name in missing) for key, freed in frees.items()}
-    useful = sorted((pod for pod in pods if sizes[pod.key]), key=lambda pod: (-min(sizes[pod.key], 1), sizes[pod.key]))
-    for number in range(1, _MOST_TOGETHER + 1):
-        enough = [
-            (number, sum(sizes[pod.key] for pod in group), group)
-            for group in combinations(useful[:_MOST_PODS], number)
-            if all(sum(frees[pod.key][name] for pod in group) >= amount for name, amount in missing.items())
-        ]
-        if enough:
-            yield from sorted(enough, key=lambda entry: entry[:2])[:_MOST_TOGETHER]
-            return
-
-
-def _freed(requests: Mapping[str, int], resource: str) -> int:
-    return 1 if resource == PODS else requests.get(resource, 0)

@@ -33,6 +33,7 @@ from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin
 from kplan.documents.change import StepEvent
+from kplan.remedies import room
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import with_budget, with_nodes, with_quota, with_taints
 from kplan.workloads.merging import merged
@@ -213,29 +214,13 @@ class Playing:
 
 
 def movable(simulation: Simulation) -> list[ObservedPod]:
-    """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name.
-
-    Pods on nodes that the snapshot does not hold are none of them.
-    """
-    cluster = simulation.session.cluster
-    infos = cluster.pods.infos
+    """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name."""
+    infos = simulation.session.cluster.pods.infos
     pods = []
-    for row, pod in simulation.pods.items():
-        owner = simulation.owner(row)
-        reference = controller_of(infos[row].pod.metadata)
-        if (
-            pod.node not in cluster.nodes.row_of
-            or pod.is_new
-            or pod.is_terminating
-            or owner is None
-            or reference is None
-        ):
-            continue
-        if not infos[row].pod.spec.node_name:
-            continue  # it waited before
-        if isinstance(owner, DaemonSetState) or reference.kind in ("DaemonSet", "Node"):
-            continue
-        if infos[row].pod.metadata.annotations.mirror is None:
+    for row in room.movable(simulation.session, simulation.pods):
+        pod, owner = simulation.pods[row], simulation.owner(row)
+        # One without a node in the snapshot waited before, and runs only since then.
+        if not pod.is_new and infos[row].pod.spec.node_name and not isinstance(owner, DaemonSetState | None):
             pods.append(pod)
     return sorted(pods, key=lambda pod: pod.key)
 

@@ -21,7 +21,7 @@ class Remedy(Question, frozen=True):
     ----------
     pods : NAMESPACE/NAME of pending pods; if empty, all of them
     only : take only such actions: uncordon, moves, budgets, quotas, pools, nodes, scale, requests, selectors,
-        tolerations, rules, names; changes for the last five
+        tolerations, rules, names, priority; changes for the last six
     without : take no such actions
     """
 

@@ -32,7 +32,7 @@ from kplan.remedies.diagnosis import Diagnosis, diagnose
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
 
-_PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names")
+_PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names", "priority")
 _SHARE_OF_ALTERNATIVE = 4
 
 

@@ -31,7 +31,8 @@ _MOST_NODES = 1024
 _NEXT_TO_NOTHING = 0.5
 
 _LATER: tuple[frozenset[Kind], ...] = (
-    frozenset({"tolerations", "rules", "scale", "requests"}),
+    frozenset({"tolerations", "rules", "scale", "priority", "requests"}),
+    frozenset({"priority", "requests"}),
     frozenset({"requests"}),
     frozenset(),
 )
@@ -152,7 +153,7 @@ class Search:
         What an autoscaler adds is known only afterwards: then all that disturb as little as the first are compared.
         """
         # Where step by step nothing helps, a set may disturb so much.
-        bound = self._rank(acts) if acts else (3 * max(self._cheapest, 2) + 1, 0.0, 0)
+        bound = self._rank(acts) if acts else (3 * max(self._cheapest, LEAST["moves"]) + 1, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
         heap: list[tuple[int, float, int, int, Changes]] = [(0, 0.0, 0, 0, ())]
         pushed: set[Changes] = {()}

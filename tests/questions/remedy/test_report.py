@@ -270,7 +270,13 @@ def test_nothing_needs_to_be_done_where_nothing_waits() -> None:
 
 def test_kinds_are_words_of_the_contract() -> None:
     assert allowed_kinds((), ()) == KINDS
-    assert allowed_kinds(("changes", "moves"), ("names",)) == ("moves", "requests", "selectors", "tolerations", "rules")
+    assert allowed_kinds(("changes", "moves"), ("names", "priority")) == (
+        "moves",
+        "requests",
+        "selectors",
+        "tolerations",
+        "rules",
+    )
     with pytest.raises(UsageError, match="gossip"):
         allowed_kinds(("gossip",), ())
     with pytest.raises(UsageError, match="is left"):

@@ -1,8 +1,8 @@
-"""Remedies that request less: lower requests, or fewer replicas."""
+"""Ways out with less: lower requests, or fewer replicas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import UNSET
@@ -17,8 +17,9 @@ from kplan.changes import remedy as r
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
 from kplan.remedies import variants
+from kplan.remedies.case import Case, Offer, Offers
 from kplan.remedies.replicas import Replicas
-from kplan.remedies.trials import NearMisses, Trials
+from kplan.remedies.trials import NearMisses
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
@@ -28,23 +29,21 @@ _MILLI = 10
 _MOST_TIMES_LOWER = 2
 """A request is lowered to no less than the half of it: a container that needs it would hardly run with less."""
 
-_STEPS = 4
-"""How often the amount that is low enough for all replicas is narrowed down."""
+_STEPS = 7
+"""How often the amount that is low enough for all is narrowed down."""
 
 
-def lower(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+def lower(case: Case, misses: NearMisses) -> Offers:
     """Lower one request where that is enough for some node, else all requests that are too high for one node."""
-    remedies = [
-        _lowered(trials, {resource: missing})
-        for position, missing in misses.by_single_reason(_FIT)
-        for resource in _resources(misses.details_at(_FIT, position))
-    ]
-    yield from (remedy for remedy in remedies if remedy is not None)
-    if not any(remedies):
-        together = _missing_together(misses)
-        lowered = None if together is None else _lowered(trials, together)
-        if lowered is not None:
-            yield lowered
+    is_offered = False
+    for position, missing in misses.by_single_reason(_FIT):
+        for resource in _resources(misses.details_at(_FIT, position)):
+            for offer in _lowered(case, {resource: missing}):
+                is_offered = True
+                yield offer
+    together = None if is_offered else _missing_together(misses)
+    if together is not None:
+        yield from _lowered(case, together)
 
 
 def _missing_together(misses: NearMisses) -> dict[str, int] | None:
@@ -78,57 +77,63 @@ def _resources(details: Iterable[Detail]) -> list[str]:
     ]
 
 
-def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | None:
-    pod, lowered = trials.pod, []
+def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
+    """Lower requests by what is missing; where that is not enough for all, one of them further."""
+    pod, lowered, is_enough = case.pod, list[r.RequestChange](), True
     for resource, amount in missing.items():
         requester = largest_requester(pod, resource)
-        rest = 0 if requester is None else _amount(requester, resource) - amount
+        if requester is None:
+            return
+        least = least_of(pod, requester, resource)
+        rest = _amount(requester, resource) - amount
+        if rest < least and case.trials.key is not None:
+            rest, is_enough = least, False  # the members before it ask for less as well
         if resource == MEMORY and rest > _MEBI:
             rest -= rest % _MEBI
-        if requester is None or rest <= 0 or rest < least_of(pod, requester, resource):
-            return None
+        if rest <= 0 or rest < least:
+            return
         old, to = str(requester.resources.requests[resource]), quantity_text(resource, rest)
         lowered.append(r.RequestChange(container=requester.name, resource=resource, old=old, to=to))
         pod = variants.with_request(pod, requester, resource, to)
-    node = trials.node_for(pod) if lowered and is_within_limit_ranges(trials.live, trials.pod, pod) else None
-    if node is None:
-        return None
-    return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
+    if not lowered or not is_within_limit_ranges(case.live, case.pod, pod):
+        return
+    first = r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=None)
+    offers = list(case.changed(first, pod))
+    helps = offers[0].remedy.helps if offers else UNSET
+    is_enough &= not helps or helps.pods == helps.of
+    if case.trials.of > 1 and not first.also and not (offers and is_enough):
+        yield from _low_enough(case, first) or offers
+    else:
+        yield from offers
 
 
-def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.LowerRequest, int] | None:
-    """Lower a request further, until all pending replicas get a node.
-
-    Returns
-    -------
-    remedy, number : the remedy, and how many replicas it lets run; None where half of the request is too much
-    """
+def _low_enough(case: Case, remedy: r.LowerRequest) -> list[Offer]:
+    """Lower a request as little as lets all run."""
     change = remedy.change
-    requester = variants.requester_named(trials.pod, change.container)
-    if remedy.also or requester is None:
-        return None
-    unit = unit_of(change.resource)
-    low = least_of(trials.pod, requester, change.resource)
-    high = in_units(change.resource, change.to)
-    best: r.LowerRequest | None = None
-    amount = -(-low // unit) * unit
-    for _ in range(_STEPS):
-        if amount <= 0 or amount >= high:
+    requester = variants.requester_named(case.pod, change.container)
+    assert requester is not None  # noqa: S101 - it requests what is lowered
+    unit, high = unit_of(change.resource), in_units(change.resource, change.old)
+    amount = -(-least_of(case.pod, requester, change.resource) // unit) * unit
+    low, best = amount, list[Offer]()
+    for _ in range(_STEPS + 1):
+        if not 0 < amount < high:
             break
         to = quantity_text(change.resource, amount)
-        pod = variants.with_request(trials.pod, requester, change.resource, to)
-        is_allowed = is_within_limit_ranges(trials.live, trials.pod, pod)
-        all_fit = is_allowed and trials.placed(pod, pending, trials.fork()) == pending
-        if all_fit:
-            low, best = amount, replace(remedy, change=replace(change, to=to), then=None)
-        elif best is None:
-            return None
+        pod = variants.with_request(case.pod, requester, change.resource, to)
+        offers: list[Offer] = []
+        if is_within_limit_ranges(case.live, case.pod, pod):
+            offers = list(case.changed(replace(remedy, change=replace(change, to=to)), pod))
+        helps = offers[0].remedy.helps if offers else UNSET
+        if helps and helps.pods == helps.of:
+            low, best = amount, offers
+        elif not best:
+            break
         else:
             high = amount
         amount = (low + high) // 2 // unit * unit
         if amount <= low:
             break
-    return None if best is None else (best, pending)
+    return best
 
 
 def is_within_limit_ranges(session: Session, pod: Pod, changed: Pod) -> bool:
@@ -174,8 +179,8 @@ def in_units(resource: str, quantity: str | float) -> int:
     return milli_value(quantity) if resource == CPU else value(quantity)
 
 
-def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
+def fewer(replicas: Replicas) -> Offers:
     """Scale the workload down to the replicas that have a node."""
     if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
         change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
-        yield r.LowerReplicas(change=change, then=None)
+        yield Offer(r.LowerReplicas(change=change, then=None), r.WEIGHTS[r.LowerReplicas])

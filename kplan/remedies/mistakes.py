@@ -1,0 +1,279 @@
+"""Ways out that change what a pod says: names that are misspelt or missing, and rules that are too strict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+import numpy as np
+from msgspec.structs import replace
+
+from kplan.api.affinity import COMPARISON_GATE, Affinity, Taint
+from kplan.api.core import Pod
+from kplan.api.labels import CONTROL_PLANE, HOSTNAME
+from kplan.changes import remedy as r
+from kplan.diagnosis import causes as c
+from kplan.diagnosis import intended
+from kplan.diagnosis.gather import resources_of
+from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
+from kplan.engine.matching import first_untolerated_hard_taints
+from kplan.framework.session import Session
+from kplan.remedies import variants
+from kplan.remedies.case import Case, Offer, Offers, untried
+from kplan.remedies.surroundings import relax_and_add
+from kplan.remedies.trials import NearMisses, Trial
+from kplan.rules.gates import keeper_of_gate
+from kplan.rules.volumes import claim_name
+
+_TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
+_MOST_TRIED = 3
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_MEANT, _FOR_OTHERS = 7, 11
+"""Weights of what is probably meant as it is: a condition that some node meets, and a taint for other pods."""
+
+
+def by_cause(case: Case, causes: c.Causes) -> Offers:
+    """Offer what ends the causes each of which alone keeps the pod from running."""
+    for cause in causes.whole:
+        match cause:
+            case c.MissingClaim():
+                yield from _claim(case, cause)
+            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
+                yield from _class(case, cause)
+            case c.Gated():
+                yield from gates(case, cause.gates)
+            case c.OtherScheduler(nearest=name) if name:
+                renamed = replace(case.pod, spec=replace(case.pod.spec, scheduler_name=name))
+                yield from _renamed(case, renamed, what="scheduler", old=cause.name, to=name)
+            case c.TooLarge(nearest=name) if name:
+                renamed = variants.with_resource_named(case.pod, cause.resource, name)
+                yield from _renamed(case, renamed, what=r.RESOURCE, old=cause.resource, to=name)
+            case c.Refused(missing_class=name) if name:
+                yield from missing_object("PriorityClass", name, cause.nearest)
+            case c.MissingNamespace(name=name):
+                yield from missing_object("namespace", name, cause.nearest)
+            case _:
+                pass
+
+
+def _renamed(case: Case, pod: Pod, *, what: str, old: str, to: str, of: str = "") -> Offers:
+    change = r.NameChange(what=what, of=of, old=old, to=to)
+    yield from case.changed(r.CorrectName(change=change, then=None), pod)
+
+
+def gates(case: Case, names: tuple[str, ...], rows: frozenset[int] | None = None) -> Offers:
+    """Wait for who admits pods by removing the gate: without it, a pod would go around a quota."""
+    keeper = next((held for gate in names if (held := keeper_of_gate(gate)) is not None), None)
+    if keeper is not None:
+        command = f"{keeper.look} -n {quote(case.info.namespace)}" if keeper.look else ""
+        awaited = r.Awaited(what="gates", name=keeper.name, because=names)
+        yield untried(r.Await(change=awaited, command=command, then=None, checked=False))
+        return
+    trial = Trial(edit=lambda pod: replace(pod, spec=replace(pod.spec, scheduling_gates=())), edited=rows)
+    yield from case.tried(
+        r.RemoveGates(change=r.GateChange(gates=names), then=None, members=case.members_of(rows)), trial
+    )
+
+
+def missing_object(what: str, name: str, nearest: str) -> Offers:
+    """Name an object that exists, or create the one that is missing; neither is tried."""
+    if nearest:
+        change = r.NameChange(what=what, old=name, to=nearest)
+        yield untried(r.CorrectName(change=change, then=None, checked=False))
+    yield untried(r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False))
+
+
+def _claim(case: Case, cause: c.MissingClaim) -> Offers:
+    name, pod = cause.claim.partition("/")[2], case.pod
+    if cause.nearest:
+        volumes = tuple(
+            replace(volume, persistent_volume_claim=replace(volume.persistent_volume_claim, claim_name=cause.nearest))
+            if volume.persistent_volume_claim is not None and claim_name(pod, volume) == name
+            else volume
+            for volume in pod.spec.volumes
+        )
+        renamed = replace(pod, spec=replace(pod.spec, volumes=volumes))
+        yield from _renamed(case, renamed, what="PersistentVolumeClaim", old=name, to=cause.nearest)
+    yield from missing_object("PersistentVolumeClaim", cause.claim, "")
+
+
+def _class(case: Case, cause: c.UnboundClaim) -> Offers:
+    namespace, _, name = cause.claim.partition("/")
+    claim = case.live.listers.persistent_volume_claims[namespace, name]
+    instead = cause.nearest or _usual_class(case.live)
+    if instead:
+        what = f"PersistentVolumeClaim {cause.claim}"
+        change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
+        corrected = replace(claim, spec=replace(claim.spec, storage_class_name=instead))
+        yield from case.tried(r.CorrectName(change=change, then=None), Trial(objects=(corrected,)))
+    yield from missing_object("StorageClass", cause.storage_class, "")
+
+
+def _usual_class(session: Session) -> str:
+    """Return the storage class that claims without one get, or the only one there is; empty for none."""
+    classes = session.listers.storage_classes
+    marked = [name for name, held in classes.items() if held.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+    return marked[0] if marked else next(iter(classes)) if len(classes) == 1 else ""
+
+
+def selectors(case: Case, misses: NearMisses) -> Offers:
+    """Correct a condition on node labels, or leave it out.
+
+    A condition that some node meets is probably meant as it is, so changing it is a large change.
+    """
+    if not len(misses.only(_AFFINITY)):
+        return
+    pod = case.pod
+    for key, wanted in pod.spec.node_selector.items():
+        for label in _likely_labels(case, key, wanted):
+            to = None if label is None else f"{label[0]}={label[1]}"
+            change = r.SelectorChange(where="nodeSelector", old=f"{key}={wanted}", to=to)
+            offers = list(_selected(case, change, variants.with_selector(pod, key, label), key, (wanted,)))
+            yield from offers
+            if offers:
+                break
+    for index, condition in enumerate(variants.conditions(pod)):
+        values = condition.values if condition.operator == "In" else ()
+        old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
+        for label in _likely_labels(case, condition.key, values[0]) if values else [None]:
+            instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
+            to = None if label is None else f"{label[0]} In {label[1]}"
+            change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
+            offers = list(_selected(case, change, variants.with_condition(pod, index, instead), condition.key, values))
+            yield from offers
+            if offers:
+                break
+
+
+def _selected(case: Case, change: r.SelectorChange, pod: Pod, key: str, wanted: tuple[str, ...]) -> Offers:
+    known = case.live.cluster.nodes.label(key).code_of
+    is_meant = any(value in known for value in wanted)
+    weight = r.WEIGHTS[r.CorrectName] if change.to is not None else _MEANT if is_meant else None
+    yield from case.changed(r.CorrectSelector(change=change, then=None), pod, weight)
+
+
+def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
+    """Yield labels of nodes that were probably meant, the nearest first; at last None for no label.
+
+    A value that nodes have is meant as it is, and a pod that names its node stays with it.
+    """
+    if is_fact(key) or key == HOSTNAME:
+        return
+    table = case.live.cluster.nodes
+    column = table.label(key)
+    if wanted in column.code_of:
+        pass
+    elif column.values:
+        near = nearest(wanted, column.values)
+        alike = [near] if near else near_names(wanted, column.values)
+        yield from ((key, value) for value in alike[:_MOST_TRIED])
+    else:
+        name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
+        if name and wanted in table.label(name).code_of:
+            yield name, wanted
+    yield None
+
+
+def tolerations(case: Case, misses: NearMisses) -> Offers:
+    """Correct a toleration that was meant for the taints of nodes, or tolerate them."""
+    rows = misses.rows[misses.only(_TAINTS)]
+    table, own = case.live.cluster.nodes, case.pod.spec.tolerations
+    compares = case.live.config.release.is_on(COMPARISON_GATE)
+    codes = first_untolerated_hard_taints(table, own, compares=compares)[0][rows]
+    distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    is_corrected = False
+    for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
+        node = table.nodes[int(rows[first[position]])]
+        taints = untolerated(case.pod, node, compares=compares)
+        if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
+            continue
+        corrections = list(_corrected_toleration(case, taints))
+        is_corrected |= bool(corrections)
+        yield from corrections
+        if not is_corrected:
+            yield from tolerating(case, taints)
+
+
+def tolerating(case: Case, taints: list[Taint]) -> Offers:
+    """Tolerate some taints."""
+    texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
+    known = resources_of(case.live.cluster.nodes)
+    is_for_others = any(
+        text.startswith(CONTROL_PLANE) or (taint.key in known and taint.key not in case.info.requests)
+        for taint, text in zip(taints, texts, strict=True)
+    )
+    remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None)
+    yield from case.changed(remedy, variants.tolerating(case.pod, taints), _FOR_OTHERS if is_for_others else None)
+
+
+def _corrected_toleration(case: Case, taints: list[Taint]) -> Offers:
+    if len(taints) == 1:
+        guess = intended.suggested_toleration(case.pod, taints[0], case.live.cluster.nodes)
+        if guess is not None:
+            old, to = map(intended.toleration_text, (guess.old, guess.to))
+            pod = variants.with_toleration(case.pod, guess.index, guess.to)
+            yield from _renamed(case, pod, what=r.TOLERATION, old=old, to=to)
+
+
+def topology_keys(case: Case, misses: NearMisses) -> Offers:
+    """Correct the topology keys of required rules that no node has as a label."""
+    pod, nodes = case.pod, case.live.cluster.nodes
+    keys: dict[str, str] = {}
+    if _SPREAD in misses.rejecting:
+        for constraint in pod.spec.topology_spread_constraints:
+            if constraint.when_unsatisfiable == variants.DO_NOT_SCHEDULE:
+                keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
+    if _PODS in misses.rejecting:
+        keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
+    for key, rule in keys.items():
+        to = intended.suggested_topology_key(key, nodes)
+        if to:
+            changed = variants.with_topology_key(pod, key, to)
+            yield from _renamed(case, changed, what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
+
+
+def together(case: Case, misses: NearMisses) -> Offers:
+    """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
+    if _PODS not in misses.rejecting:
+        return
+    pod, terms = case.pod, intended.required_together(case.pod)
+    for guess in intended.suggested_pods(case.live, case.info):
+        term = terms[guess.index]
+        if isinstance(guess, intended.MeantLabel):
+            corrected = variants.with_term(pod, guess.index, variants.with_label(term, guess.old, guess.to))
+            old, to = "=".join(guess.old), "=".join(guess.to)
+            yield from _renamed(case, corrected, what="label", of="podAffinity", old=old, to=to)
+            continue
+        wider = replace(term, namespaces=(*term.namespaces, guess.namespace))
+        addition = r.NamespaceAddition(
+            namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
+        )
+        remedy = r.SearchNamespace(change=addition, then=None)
+        offers: list[Offer] = list(case.changed(remedy, variants.with_term(pod, guess.index, wider)))
+        yield from offers
+        if offers:
+            return
+
+
+def rules(case: Case, misses: NearMisses) -> Offers:
+    """Let a spread constraint leave out the nodes on which the pod may not run, and prefer where the pod requires."""
+    pod = case.pod
+    ways: list[tuple[r.RuleChange, Pod]] = []
+    if _SPREAD in misses.rejecting:
+        for policy, key, honoring in variants.honoring(pod):
+            yield from case.changed(
+                r.HonorPolicy(change=r.PolicyChange(policy=policy, topology_key=key), then=None), honoring
+            )
+        ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in variants.relaxed_spreads(pod)]
+    if _PODS in misses.rejecting:
+        affinity = pod.spec.affinity or Affinity()
+        apart, near = affinity.pod_anti_affinity, affinity.pod_affinity
+        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, apart)]
+        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, near)]
+    for change, relaxed in ways:
+        offers = list(case.changed(r.RelaxRule(change=change, then=None), relaxed))
+        yield from offers or relax_and_add(case, relaxed, change)
+
+
+def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:
+    return r.RuleChange(rule=rule, topology_key=topology_key)
