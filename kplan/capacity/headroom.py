@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, PodSpec
@@ -30,6 +31,7 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
+from kplan.documents.nodes import NodePrices, RightSizing
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
@@ -332,3 +334,28 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
         if held is None or (share, held[1]) > (held[0], info.key):
             largest[pool] = (share, info.key, info.pod)
     return iter((pool, pod) for pool, (_, _, pod) in largest.items())
+
+
+MOST_NODES = 200
+"""In a larger cluster nodes are not drained one after another beside another question."""
+
+
+def right_sizing(base: Base) -> RightSizing | UnsetType:
+    """Return which nodes can go once pending pods are placed; UNSET without recommendations, and in large clusters.
+
+    Where pods wait with the recommended requests, nothing can go.
+    """
+    changes = base.snapshot.changes or ()
+    if len(base.objects.nodes) > MOST_NODES or not any(change.change == "resize" for change in changes):
+        return UNSET
+    from kplan.capacity.shrink import shrink_report
+
+    shrunk = shrink_report(base)
+    if shrunk.waiting:
+        return UNSET
+    return RightSizing(
+        freed=tuple(node.name for node in shrunk.freed),
+        nodes=len(base.objects.nodes),
+        autoscaler=shrunk.autoscaler,
+        price=shrunk.price or NodePrices(before=None, after=None),
+    )

@@ -3,7 +3,7 @@
 from msgspec import UNSET
 
 import kplan
-from kplan.capacity.right_sizing import right_sizing
+from kplan.capacity.headroom import right_sizing
 from kplan.questions import Place, Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render

@@ -18,7 +18,6 @@ from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.autoscaling.cluster_autoscaler.expanders import Prices, Priorities
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
 from kplan.autoscaling.cluster_autoscaler.pools import (
@@ -33,6 +32,7 @@ from kplan.autoscaling.cluster_autoscaler.pools import (
     sizes_by_flag,
     statuses_of,
 )
+from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 

@@ -17,7 +17,6 @@ from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.time import parse_duration
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor, Placer, settle
-from kplan.autoscaling.cluster_autoscaler.expanders import Expanders
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
@@ -50,6 +49,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import (
     FAILED,
     MAX_NODES_TOTAL,
     SUCCESSFUL,
+    Expanders,
     Orchestrator,
     ScaleUp,
     Unhelped,

@@ -12,12 +12,7 @@ from kplan.api.affinity import Taint
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
 from kplan.api.time import format_duration, parse_duration
-from kplan.autoscaling.karpenter.amounts import texts_of
-from kplan.autoscaling.karpenter.devices import device_name
-from kplan.autoscaling.karpenter.disruption.commands import Command
-from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState
-from kplan.autoscaling.karpenter.disruption.methods import Outcome
-from kplan.autoscaling.karpenter.names import (
+from kplan.autoscaling.karpenter.amounts import (
     CAPACITY_OVERLAID,
     CAPACITY_TYPE,
     DRA_DRIVERS,
@@ -25,7 +20,12 @@ from kplan.autoscaling.karpenter.names import (
     MIN_VALUES_RELAXED,
     PRICE_OVERLAID,
     RESERVATION_IDS,
+    texts_of,
 )
+from kplan.autoscaling.karpenter.devices import device_name
+from kplan.autoscaling.karpenter.disruption.candidates import CONSOLIDATABLE, DRIFTED, ClaimState
+from kplan.autoscaling.karpenter.disruption.commands import Command
+from kplan.autoscaling.karpenter.disruption.methods import Outcome
 from kplan.autoscaling.karpenter.planned import (
     CRASH,
     Planned,
@@ -36,9 +36,9 @@ from kplan.autoscaling.karpenter.planned import (
     node_claim_requirements,
     static_node,
 )
+from kplan.autoscaling.karpenter.pool_sizes import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.prepared import Prepared, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
-from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 
 FAILED = "Failed to schedule pod, "

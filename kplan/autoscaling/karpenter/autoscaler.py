@@ -16,20 +16,19 @@ from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
 from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
+from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
+from kplan.autoscaling.karpenter.disruption.candidates import claim_states
 from kplan.autoscaling.karpenter.disruption.commands import Command
-from kplan.autoscaling.karpenter.disruption.conditions import claim_states
 from kplan.autoscaling.karpenter.disruption.methods import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
-from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
+from kplan.autoscaling.karpenter.pool_sizes import Widening, scale_static_pools
 from kplan.autoscaling.karpenter.prepared import Prepared, limits_text
-from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
-from kplan.autoscaling.karpenter.widening import Widening
 from kplan.autoscaling.seam import Advice, Namer, NewNode, Patience, PreparedCluster, Removal, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter
 from kplan.changes.values import Pool

@@ -13,11 +13,10 @@ import msgspec
 import numpy as np
 
 from kplan.api.affinity import Taint, Toleration
-from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
+from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
-from kplan.autoscaling.karpenter.names import INSTANCE_TYPE
 from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of

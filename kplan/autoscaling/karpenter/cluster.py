@@ -15,19 +15,23 @@ from kplan.api.core import Node, Pod
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import ResourceList
 from kplan.api.provisioning import NodeClaim
-from kplan.autoscaling.karpenter.amounts import ONE, Amounts, add, amounts_of, less, total_of
-from kplan.autoscaling.karpenter.names import (
+from kplan.autoscaling.karpenter.amounts import (
     DO_NOT_DISRUPT,
     INITIALIZED,
     INSTANCE_TYPE,
     NODEPOOL,
     NODES,
+    ONE,
     REGISTERED,
     UNREGISTERED,
+    Amounts,
+    add,
+    amounts_of,
+    less,
+    total_of,
 )
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, is_of_daemon_set, is_terminal
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.pools import is_true
-from kplan.autoscaling.karpenter.volumes import Volumes
 
 _EPHEMERAL = frozenset(
     {

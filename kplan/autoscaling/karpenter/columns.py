@@ -12,9 +12,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kplan.api.labels import ZONE
-from kplan.autoscaling.karpenter.amounts import Amounts, fits, most_of
+from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, Amounts, fits, most_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.preemption.go_sort import go_sorted
 

@@ -21,8 +21,7 @@ from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.quantity import canonical
 from kplan.api.resource import CounterSet, Device
-from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, less, total_of
-from kplan.autoscaling.karpenter.names import (
+from kplan.autoscaling.karpenter.amounts import (
     ARCH,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
@@ -30,6 +29,10 @@ from kplan.autoscaling.karpenter.names import (
     OS,
     RESERVATION_IDS,
     WELL_KNOWN,
+    Amounts,
+    amounts_of,
+    less,
+    total_of,
 )
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.rules.resources import CPU, MEMORY, PODS

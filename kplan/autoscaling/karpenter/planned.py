@@ -21,11 +21,7 @@ from kplan.api.meta import ObjectMeta
 from kplan.api.provisioning import NodeClaim, NodeClaimSpec, NodeClaimStatus
 from kplan.api.time import from_micros
 from kplan.api.workloads import DaemonSet
-from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
-from kplan.autoscaling.karpenter.claims import InFlight
-from kplan.autoscaling.karpenter.devices import published_slices
-from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.names import (
+from kplan.autoscaling.karpenter.amounts import (
     CAPACITY_TYPE,
     INITIALIZED,
     INSTANCE_TYPE,
@@ -33,7 +29,12 @@ from kplan.autoscaling.karpenter.names import (
     REGISTERED,
     RESERVATION_IDS,
     RESERVED,
+    Amounts,
+    texts_of,
 )
+from kplan.autoscaling.karpenter.claims import InFlight
+from kplan.autoscaling.karpenter.devices import published_slices
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.pools import SIMULATED, Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_requests

@@ -23,10 +23,9 @@ from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
 from kplan.api.core import NodeCondition
 from kplan.api.kinds import KINDS
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClassReference, NodePool
-from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
+from kplan.autoscaling.karpenter.amounts import INITIALIZED, NODEPOOL, REGISTERED, Amounts, amounts_of
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.instance_types import InstanceType
-from kplan.autoscaling.karpenter.names import INITIALIZED, NODEPOOL, REGISTERED
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary, bits_of
 from kplan.snapshot.model import Snapshot

@@ -14,8 +14,7 @@ import msgspec
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
-from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
-from kplan.autoscaling.karpenter.buffers import Buffer, buffers_of
+from kplan.autoscaling.karpenter.amounts import NODEPOOL, Amounts, amounts_of, text_of
 from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
@@ -28,10 +27,9 @@ from kplan.autoscaling.karpenter.instance_types import (
     overlay,
     well_known_of,
 )
-from kplan.autoscaling.karpenter.names import NODEPOOL
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
-from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
+from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, Storage, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.pools import (
     Template,
     by_weight,
@@ -46,8 +44,7 @@ from kplan.autoscaling.karpenter.pools import (
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
-from kplan.autoscaling.karpenter.volumes import Storage
-from kplan.autoscaling.karpenter.wishes import entrants_of, wishes_of
+from kplan.autoscaling.karpenter.wishes import Buffer, buffers_of, entrants_of, wishes_of
 from kplan.snapshot.model import Snapshot
 
 

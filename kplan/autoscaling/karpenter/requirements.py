@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import HOSTNAME, parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
-from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 
 _MAX_INT = 2**63 - 1
 

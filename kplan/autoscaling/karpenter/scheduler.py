@@ -20,7 +20,7 @@ from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
 from kplan.api.workloads import DaemonSet
-from kplan.autoscaling.karpenter.amounts import ONE, Amounts, total_of
+from kplan.autoscaling.karpenter.amounts import NODES, ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.claims import (
     Basis,
     DaemonGroup,
@@ -34,7 +34,6 @@ from kplan.autoscaling.karpenter.claims import (
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.devices import Devices
-from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of

@@ -72,7 +72,7 @@ class Place(AboutPods, frozen=True):
         )
         if subject.manifests is not None:
             return document
-        from kplan.capacity.right_sizing import right_sizing
+        from kplan.capacity.headroom import right_sizing
 
         return replace(document, right_sizing=right_sizing(subject.base))
 

@@ -59,7 +59,7 @@ class Plan(AboutPods, frozen=True):
         assert document is not None  # noqa: S101 - there is one even without manifests
         if subject.manifests is not None:
             return document
-        from kplan.capacity.right_sizing import right_sizing
+        from kplan.capacity.headroom import right_sizing
 
         return replace(document, right_sizing=right_sizing(subject.base))
 

@@ -15,8 +15,8 @@ from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
-from kplan.autoscaling.changed_pools import with_change
 from kplan.autoscaling.seam import PreparedCluster
+from kplan.autoscaling.settings import with_change
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, RaiseQuota, Stage

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import kplan
-from kplan.autoscaling.karpenter.catalogue import plain_entries, read_catalogue
-from kplan.autoscaling.karpenter.ec2 import Converted, convert_ec2
+from kplan.autoscaling.karpenter.catalogue import Converted, convert_ec2, plain_entries, read_catalogue
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of
 
 HERE = Path(__file__).parents[3] / "fixtures" / "karpenter"

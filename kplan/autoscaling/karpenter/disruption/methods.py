@@ -1,21 +1,24 @@
 """The five ways in which Karpenter disrupts nodes, in the order in which it tries them, and why nodes stay.
 
 Karpenter asks nodes one after the other and stops at the first that it can do without; those behind it are asked here
-by themselves, up to a number.
+by themselves, up to a number. With the policy Balanced a command has to save as much of the price of a pool as it
+disrupts of the pool.
 
 Upstream: controllers/disruption: emptiness.go, staticdrift.go, drift.go, multinodeconsolidation.go,
-singlenodeconsolidation.go, validation.go, controller.go.
+singlenodeconsolidation.go, validation.go, controller.go, balanced.go; state/cost/cost.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.labels import ZONE
+from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.disruption.balance import Balance, Score, are_enough
 from kplan.autoscaling.karpenter.disruption.candidates import (
     APPROVED,
     BLOCKED,
@@ -23,6 +26,7 @@ from kplan.autoscaling.karpenter.disruption.candidates import (
     REJECTED,
     UNCONSOLIDATABLE,
     Candidate,
+    ClaimState,
     Event,
     Events,
     Filter,
@@ -40,11 +44,11 @@ from kplan.autoscaling.karpenter.disruption.commands import (
     simulate_without,
     without_same_types,
 )
-from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
 from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.planned import static_node
+from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
+from kplan.autoscaling.karpenter.pool_sizes import Count, counts_of, reservable_nodes
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
 from kplan.autoscaling.seam import Stay
 from kplan.preemption.go_sort import go_sorted
 
@@ -331,3 +335,102 @@ def _otherwise(state: StateNode, conditions: Mapping[str, ClaimState], *, is_beh
         return Stay(node=state.name, reason=UNCONSOLIDATABLE, message="no method of disruption concerns the node")
     message = "not consolidatable: consolidateAfter has not passed since a pod came or went"
     return Stay(node=state.name, reason=UNCONSOLIDATABLE, message=message)
+
+
+POLICY = "Balanced"
+_K = 2
+_LEAST = 1 / _K
+_LABELS = (INSTANCE_TYPE, CAPACITY_TYPE, ZONE, NODEPOOL)
+
+
+class Score(msgspec.Struct, frozen=True):
+    """The parts of a pool that a command saves, and disrupts."""
+
+    saved: float = 0.0
+    disrupted: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """How much is saved for what is disrupted."""
+        if self.saved <= 0:
+            return 0.0
+        return self.saved / self.disrupted if self.disrupted else math.inf
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether Karpenter does it."""
+        return self.value >= _LEAST
+
+    @property
+    def text(self) -> str:
+        """The score in Karpenter's words."""
+        relation = ">=" if self.is_enough else "<"
+        parts = f"savings {self.saved * 100:.1f}%, disruption {self.disrupted * 100:.1f}%"
+        return f"score {self.value:.2f} {relation} threshold {_LEAST:.2f} (k: {_K}, {parts})"
+
+
+class Balance:
+    """The price of each pool with nodes that may go, and what it would cost to disrupt all of its nodes."""
+
+    def __init__(self, question: Question) -> None:
+        self._is_followed = question.prepared.release.balances
+        self._prices: dict[str, float] = {}
+        self._costs: dict[str, float] = {}
+        every = question.every
+        if not self._is_followed or not any(map(self._concerns, every)):
+            return
+        costs = {candidate.name: candidate.move_cost for candidate in every}
+        for state in question.prepared.state.nodes:
+            cost = costs.get(state.name)
+            if cost is None:
+                cost = move_cost(pod for pod in state.pods if not is_terminal(pod) and not is_of_daemon_set(pod))
+            self._costs[state.pool] = self._costs.get(state.pool, 0.0) + cost
+        for candidate in every:
+            name = candidate.pool_name
+            self._prices[name] = self._prices.get(name, 0.0) + (candidate.price or 0.0)
+        self._prices |= {name: price for name, price in _claim_prices(question) if price > 0 and name in self._prices}
+
+    def _concerns(self, candidate: Candidate) -> bool:
+        return self._is_followed and candidate.pool.spec.disruption.consolidation_policy == POLICY
+
+    def _score(self, pool: str, savings: float, cost: float) -> Score:
+        price, whole = self._prices.get(pool, 0.0), self._costs.get(pool, 0.0)
+        return Score(savings / price, cost / whole) if price > 0 and whole > 0 else Score()
+
+    def may_pass(self, candidate: Candidate) -> bool:
+        """Tell whether a node would be deleted if it needed no replacement."""
+        if not self._concerns(candidate) or self._prices.get(candidate.pool_name, 0.0) <= 0:
+            return True
+        return self._score(candidate.pool_name, candidate.price or 0.0, candidate.move_cost).is_enough
+
+    def scores(self, command: Command) -> Mapping[str, Score]:
+        """Return the score of a command for each pool with the policy; all must be enough."""
+        pools: dict[str, list[Candidate]] = {}
+        for candidate in command.candidates:
+            pools.setdefault(candidate.pool_name, []).append(candidate)
+        total = sum(candidate.price or 0.0 for candidate in command.candidates)
+        scores = {}
+        for name in sorted(pools):
+            own = pools[name]
+            if not self._concerns(own[0]):
+                continue
+            savings = command.savings
+            if total > 0 and len(pools) > 1:
+                savings *= sum(candidate.price or 0.0 for candidate in own) / total
+            scores[name] = self._score(name, savings, sum(candidate.move_cost for candidate in own))
+        return scores
+
+
+def _claim_prices(question: Question) -> Iterable[tuple[str, float]]:
+    prepared = question.prepared
+    prices: dict[str, float] = {}
+    for claim in prepared.snapshot.node_claims:
+        labels = claim.metadata.labels
+        if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:
+            own = prepared.columns[labels[NODEPOOL]].listed_price(labels)
+            prices[labels[NODEPOOL]] = prices.get(labels[NODEPOOL], 0.0) + own
+    return prices.items()
+
+
+def are_enough(scores: Mapping[str, Score]) -> bool:
+    return all(score.is_enough for score in scores.values())
