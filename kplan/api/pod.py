@@ -220,6 +220,9 @@ class PodAnnotations(KubeStruct, frozen=True):
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 
 
+_OF_KUBERNETES = ("batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan")
+
+
 class PodMeta(PlainMeta, frozen=True):
     """Metadata of a pod.
 
@@ -231,6 +234,11 @@ class PodMeta(PlainMeta, frozen=True):
     deletion_grace_period_seconds: Int64 | None = None
 
     annotations: PodAnnotations = PodAnnotations()
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """The finalizers that no controller of Kubernetes takes away: whoever set them has to."""
+        return tuple(name for name in self.finalizers if name not in _OF_KUBERNETES)
 
 
 class PodStatus(KubeStruct, frozen=True):

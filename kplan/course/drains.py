@@ -12,7 +12,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.carried_out import Decisions
 from kplan.course.change import ChangePlan
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
-from kplan.course.simulation.draining import Drain, How
+from kplan.course.simulation.draining import HANGS, Drain, How
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import note_stuck
 from kplan.course.watching import any_node, at_rest, begin
@@ -175,7 +175,7 @@ def _why(work: Drain, name: str) -> str:
 
 def drains_that_hang(drains: Iterable[Drain]) -> list[InputWarning]:
     """Warn of nodes at which kubectl drain waits without end, with the ways out."""
-    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends)
+    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.words == HANGS)
     return [
         InputWarning("DrainHangs", f"Node/{name}", _HANGING.format("1 pod stays" if n == 1 else f"{n} pods stay"))
         for name, n in sorted(left.items())
@@ -190,12 +190,13 @@ def left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool)
     is_over : nothing happens any more, so that pods that nobody has told to go stay
     """
     left: Counter[tuple[str, str, str]] = Counter()
-    for pod in Drain(simulation).leaving(nodes):
+    for pod in Drain(simulation).leaving([name for name in nodes if name in simulation.lost_nodes]):
         if pod.is_terminating:
-            left["LostNodeStays", pod.node, _TERMINATING] += 1
+            left["LostNodeStays", pod.node, _TERMINATING] += pod.row not in simulation.stopped
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [
         InputWarning(code, f"Node/{name}", message.format("1 pod there stays" if n == 1 else f"{n} pods there stay"))
         for (code, name, message), n in sorted(left.items())
+        if n
     ]

@@ -225,7 +225,7 @@ class Obstacle(Document, frozen=True, kw_only=True):
     @property
     def never_ends(self) -> bool:
         """Whether it was told to go, and nothing ends it."""
-        return self.words.startswith("its node does not answer")
+        return self.words.startswith(("its node does not answer", "finalizer "))
 
 
 class RefusedNode(Document, frozen=True, kw_only=True):

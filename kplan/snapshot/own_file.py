@@ -98,7 +98,7 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
     if metadata.generate_name and metadata.name:
         changes["generate_name"] = ""
     if isinstance(metadata, core.NodeMeta | PodMeta) and metadata.finalizers and not metadata.deletion_timestamp:
-        changes["finalizers"] = ()
+        changes["finalizers"] = metadata.held_by if isinstance(metadata, PodMeta) else ()
     if metadata.owner_references and any(owner.block_owner_deletion for owner in metadata.owner_references):
         changes["owner_references"] = tuple(
             replace(owner, block_owner_deletion=False) for owner in metadata.owner_references

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import How
@@ -74,6 +76,19 @@ def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well
     report = _drain(objects, "n0")
 
     assert _counted(report) == [("default/db-0", "NeverGone")]
+
+
+@pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-03-01T12:00:00Z"}])
+def test_a_pod_that_a_finalizer_holds_holds_the_drain_up(deleted: dict[str, str]) -> None:
+    objects = [_node("n0"), _node("n1"), *_db("n0")]
+    objects[-1]["metadata"] |= {"finalizers": ["example.com/hold"], **deleted}
+
+    report = _drain(objects, "n0")
+
+    assert ("default/db-0", "NeverGone") in _counted(report)
+    assert "finalizer example.com/hold holds it" in report.obstacles[0].words
+    assert not any(warning.code == "DrainHangs" for warning in report.warnings)
+    assert not any(step.event == "created" for step in report.steps)
 
 
 def test_replicas_that_are_missing_in_the_end_fail_a_loss_although_no_pod_of_it_is_pending() -> None:

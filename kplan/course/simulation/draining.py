@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.quantity import listing
 from kplan.api.time import seconds
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.controlled import EVER
@@ -27,6 +28,7 @@ HANGS = (
     "its node does not answer, so that nothing ends it: delete the Node, or taint it with"
     " node.kubernetes.io/out-of-service once the machine is surely off"
 )
+HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
 _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
@@ -57,10 +59,11 @@ class Drain:
         """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
-        there = (pods[row] for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]])
+        rows = [row for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]]]
+        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in order]
         evictable = [
             pod
-            for pod in there
+            for pod in map(pods.__getitem__, rows)
             if not isinstance(self._simulation.owner(pod.row), DaemonSetState)
             and self._pod(pod).metadata.annotations.mirror is None
         ]
@@ -138,7 +141,7 @@ class Drain:
             waiting = still
         self._simulation.run(EVER if waits else QUIET)
         self.note_blocked(waiting)
-        self.note_blocked(self.hanging(pods), HANGS)
+        self.note_hanging(pods)
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
@@ -150,14 +153,19 @@ class Drain:
                 break
             waiting = still
         self.note_blocked(waiting)
-        self.note_blocked(self.hanging(pods), HANGS)
+        self.note_hanging(pods)
 
-    def hanging(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
-        """Return those of some pods that were told to go and never will be gone, for which kubectl waits."""
-        simulation = self._simulation
-        there = [simulation.pods[pod.row] for pod in pods if pod.row in simulation.pods]
-        waits = not self._options.skip_wait_for_delete_timeout
-        return [pod for pod in there if waits and pod.is_terminating and pod.node in simulation.lost_nodes]
+    def note_hanging(self, pods: Sequence[ObservedPod]) -> None:
+        """Note those of some pods that were told to go and never will be gone, for which kubectl waits."""
+        there = [self._simulation.pods.get(pod.row) for pod in pods]
+        if self._options.skip_wait_for_delete_timeout:
+            return
+        for pod in [pod for pod in there if pod is not None and pod.is_terminating]:
+            holders = self._pod(pod).metadata.held_by
+            if pod.node in self._simulation.lost_nodes:
+                self.note_blocked([pod], HANGS)
+            elif holders:
+                self.note_blocked([pod], HELD.format(listing(holders)))
 
     def in_turn(self, nodes: Sequence[str]) -> None:
         """Empty cordoned nodes one after the other, as ``kubectl drain`` does.
@@ -171,7 +179,7 @@ class Drain:
         for index, name in enumerate(nodes):
             n_known = len(self.obstacles)
             self.together(self.leaving([name]))
-            if any(obstacle.words in (VIOLATED, HANGS) for obstacle in self.obstacles[n_known:]):
+            if any(one.never_ends or one.words == VIOLATED for one in self.obstacles[n_known:]):
                 self.waits_at = name
                 self.not_reached = [later for later in nodes[index + 1 :] if self.leaving([later])]
                 return

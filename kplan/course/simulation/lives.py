@@ -61,6 +61,7 @@ class Lives(ClusterState):
         self.marked: dict[int, float] = {}
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
+        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
         self._cleared: set[int] = set()  # rows of those whose objects are gone as well
 
     def create(self, owner: Owner, wanted: Create) -> bool:
@@ -115,8 +116,12 @@ class Lives(ClusterState):
         self.starts_at = self.last_change = self.now
         if not durations.is_timed:
             leaving = [row for row in self.pods if self.session.cluster.pods.infos[row].is_terminating]
-            self.keep_terminating(row for row in leaving if self._is_lost(row))
-            self.let_go(row for row in leaving if not self._is_lost(row))
+            self.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
+            staying = [row for row in leaving if row in self.pods]
+            self.keep_terminating(staying)
+            for row in staying:
+                if not self._is_lost(row):
+                    self.end(row)
             return
         self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
@@ -146,7 +151,7 @@ class Lives(ClusterState):
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
         stop = min(self.durations_of(pod, owner).stop.seconds, grace)
-        self._stop_at(max(deleted_at + stop, self.now) + LAG, pod.row, stop, self.bury)
+        self._stop_at(max(deleted_at + stop, self.now) + LAG, pod.row, stop, self.end)
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
@@ -351,7 +356,7 @@ class Lives(ClusterState):
             owner.uncounted[row] = Ended(
                 pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
             )
-        elif seconds <= 0 and not waits_for_kubelet:
+        elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
             self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
@@ -383,7 +388,7 @@ class Lives(ClusterState):
             self._stop_at(self.now + seconds + LAG, pod.row, seconds, self.end)
 
     def keep_terminating(self, rows: Iterable[int]) -> None:
-        """Have pods stay that were terminating in the snapshot, since their nodes do not answer."""
+        """Have pods stay that were terminating in the snapshot."""
         for row in rows:
             pod, owner = self.pods[row], self.owner(row)
             self._circles.note(pod, owner, -1)
@@ -392,26 +397,35 @@ class Lives(ClusterState):
                 owner.keep(leaving)
 
     def end(self, row: int) -> None:
-        """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""
+        """Have the containers of a terminating pod end; its object stays until its job has counted it, or is held."""
         if row not in self.pods:  # it went with its node
             return
         pod, owner = self.pods[row], self.owner(row)
-        if not isinstance(owner, JobState) or row not in owner.uncounted:
+        ended = owner.uncounted.get(row) if isinstance(owner, JobState) else None
+        if ended is None and not self._is_held(row):
             self.bury(row)
             return
-        info = self.session.cluster.pods.infos[row]
-        owner.uncounted[row] = replace(owner.uncounted[row], at=math.floor(self.now), is_terminating=False)
-        owner.terminating[row] = self.pods[row] = replace(pod, phase="Failed")
+        if isinstance(owner, JobState) and ended is not None:
+            # Where no kubelet ends them, it counts since the pod shows as not ready, or was told to go.
+            at = ended.at if self._is_lost(row) else math.floor(self.now)
+            owner.uncounted[row] = replace(ended, at=at, is_terminating=False)
+        stopped = self.pods[row] = replace(pod, phase="Failed")
+        self.stopped.add(row)
         if self.session.cluster.node_of[row] != NOWHERE:
             self.session.evict(row)
-        self._queue.notice(PodDeleted(info))
+        self._queue.notice(PodDeleted(self.session.cluster.pods.infos[row]))
+        if owner is not None:
+            owner.terminating[row] = stopped
+            self.notify(owner)
         self.note_change()
-        self.notify(owner)
+
+    def _is_held(self, row: int) -> bool:
+        return bool(self.session.cluster.pods.infos[row].pod.metadata.held_by)
 
     def drop_finalizer(self, row: int) -> None:
         """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
         pod = self.pods.get(row)
-        if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded"):
+        if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded") and not self._is_held(row):
             self.bury(row, of_time=True)
 
     def bury(self, row: int, *, of_time: bool = False) -> None:

@@ -73,6 +73,7 @@ class Simulation(Scheduling):
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
         forked.starts_at = self.starts_at
         forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
+        forked.stopped = self.stopped.copy()
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
         forked._queue = self._queue.fork(session)

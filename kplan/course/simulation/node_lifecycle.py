@@ -13,6 +13,7 @@ staging/src/k8s.io/cloud-provider/controllers/nodelifecycle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -22,7 +23,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.scheduling import Scheduling
-from kplan.course.simulation.taint_eviction import NOT_READY, UNREACHABLE, TaintEvictions
+from kplan.course.simulation.taint_eviction import NOT_READY, UNREACHABLE, TaintEvictions, noted_at
 from kplan.course.simulation.zone_limits import Zone, ZoneCount, apply_states
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
@@ -87,7 +88,8 @@ class NodeLifecycle:
         self._without_machine: set[str] = set()
         self._zones: dict[str, Zone] = {}
         self._has_begun = False
-        #: nodes whose kubelets do not answer when the simulation starts, with the times when they were heard last
+        #: nodes whose kubelets do not answer when the simulation starts, or that do not exist then although pods are
+        #: bound to them, with the times when they were heard last
         self.silent: Mapping[str, float] = {}
         #: every node answers and is ready then, and none has taints because of which pods leave
         self.is_well = True
@@ -106,8 +108,9 @@ class NodeLifecycle:
         """Take up what has happened to nodes before the simulation starts."""
         self._has_begun = True
         simulation, nodes = self._simulation, self._nodes()
-        names = (node.metadata.name for node in nodes)
+        names = {node.metadata.name for node in nodes}
         silent = {name: self.silent[name] for name in names if name in self.silent}
+        tainted_at: dict[str, float] = {}  # zone -> when the last node there was tainted so that its pods go
         for node in nodes:
             name, taints = node.metadata.name, self._no_execute(node.metadata.name)
             status = self._condition(name, READY)
@@ -120,12 +123,20 @@ class NodeLifecycle:
                     simulation.timers.post(max(silent[name] + GRACE_SECONDS, simulation.now), self._look)
             if taints:
                 self._evictions.begin(name, taints)
+                own = (noted_at(taint) for taint in taints if taint.key in _OF_READINESS.values())
+                zone_name = zone_key(node.metadata.labels)
+                tainted_at[zone_name] = max(tainted_at.get(zone_name, -math.inf), *filter(None, own), -math.inf)
             if any(condition in _TAINT_OF for condition in self._of(name).items()):
                 self._follow_conditions(name, only_adds=True)
             self._watch_collector(name)
+        for name in sorted(self.silent.keys() - names):  # nodes that do not exist any more
+            self._evictions.tainted_before.add(name)
+            simulation.later(COLLECTION_SECONDS, partial(self._collect_all, name))
         counts = self._count()
         for zone_name, count in counts.items():
-            self._zones[zone_name] = Zone(count.state, count.rate)
+            last = tainted_at.get(zone_name)
+            next_at = -math.inf if last is None or not count.rate else last + 1 / count.rate
+            self._zones[zone_name] = Zone(count.state, count.rate, next_at)
         if any(self._condition(node.metadata.name, READY) != _TRUE for node in self._nodes()):
             self._look()
 
@@ -218,8 +229,9 @@ class NodeLifecycle:
         simulation.log_node(StepEvent.REMOVED, name, because)
         self._silent.pop(name, None)
         for zone in self._zones.values():
-            if name in zone.waiting:
+            if name in zone.waiting:  # it still uses up a turn; the others are queued anew at each look
                 zone.waiting.remove(name)
+                zone.waiting.insert(0, name)
         simulation.later(COLLECTION_SECONDS, partial(self._collect_all, name))
         self._look_soon()
 
@@ -344,7 +356,7 @@ class NodeLifecycle:
         zone, now, key = self._zones[zone_name], self._simulation.now, f"taints in {zone_name}"
         while zone.waiting and zone.accepts(now):
             name = zone.take(now)
-            taint_key = _OF_READINESS.get(self._condition(name, READY))
+            taint_key = _OF_READINESS.get(self._condition(name, READY)) if self._is_there(name) else None
             if taint_key is not None:
                 self._swap(name, taint_key)
         if zone.waiting and zone.rate > 0:

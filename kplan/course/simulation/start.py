@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from kplan.api.time import to_micros
+from kplan.course.simulation.cluster_state import ENDED
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.desired import IsOn
 from kplan.course.simulation.disruption import Disruptions
@@ -60,9 +61,11 @@ def start(
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     simulation.take_in(members, tries_pending=tries_pending)
     silent = silent_nodes(snapshot, renewed, simulation.now)
+    bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
+    missing = bound - session.cluster.nodes.row_of.keys()
     simulation.lose(silent)
-    simulation.node_lifecycle.silent = silent
-    simulation.node_lifecycle.is_well = not silent and all(map(is_well, snapshot.nodes))
+    simulation.node_lifecycle.silent = {**silent, **dict.fromkeys(missing, simulation.now)}
+    simulation.node_lifecycle.is_well = not silent and not missing and all(map(is_well, snapshot.nodes))
     is_known = snapshot.taken_at is not None
     simulation.begin_clock(
         durations or Durations.none(),

@@ -24,7 +24,7 @@ _BECAUSE = {NOT_READY: "its node is not ready", UNREACHABLE: "its node is unreac
 
 
 def tolerated_seconds(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> float:
-    """Return how long a pod stays under NoExecute taints: infinity for ever, 0 where it does not tolerate one.
+    """Return how long a pod stays under NoExecute taints: infinity for ever, -1 where it does not tolerate one.
 
     The first toleration that matches a taint counts. Upstream: GetMatchingTolerations, getMinTolerationTime.
     """
@@ -32,10 +32,16 @@ def tolerated_seconds(tolerations: Iterable[Toleration], taints: Iterable[Taint]
     for taint in taints:
         matching = next((toleration for toleration in tolerations if tolerates(toleration, taint)), None)
         if matching is None:
-            least = min(least, TOLERATED_SECONDS if taint.key in _BECAUSE else 0)
+            least = min(least, TOLERATED_SECONDS if taint.key in _BECAUSE else -1)
         elif matching.toleration_seconds is not None:
             least = min(least, max(matching.toleration_seconds, 0))
     return least
+
+
+def noted_at(taint: Taint) -> float | None:
+    """Return when a taint was added, most likely, for its time is in whole seconds; None where nobody knows."""
+    at = seconds(taint.time_added)
+    return None if at is None else at + 0.5
 
 
 class TaintEvictions:
@@ -54,9 +60,7 @@ class TaintEvictions:
         """Take up the evictions from a node that has been tainted before the simulation starts."""
         simulation = self._simulation
         self.tainted_before.add(node)
-        added = ((seconds(taint.time_added), taint) for taint in taints)
-        # Their times are in whole seconds: half a second ago, on average.
-        since = ((simulation.now if at is None else at + 0.5, taint) for at, taint in added)
+        since = ((noted_at(taint) or simulation.now, taint) for taint in taints)
         times = sorted(since, key=lambda time: time[0])
         for row in self._pods_on(node):
             pod = simulation.pods[row]
@@ -86,7 +90,7 @@ class TaintEvictions:
         left = tolerated_seconds(simulation.session.cluster.pods.infos[row].pod.spec.tolerations, taints)
         if left == math.inf:
             simulation.timers.cancel(key)
-        elif left <= 0 or not simulation.timers.has(key):
+        elif left < 0 or not simulation.timers.has(key):
             words = _BECAUSE.get(because.key) or f"taint {because.key}:{NO_EXECUTE}"
             simulation.timers.post(max(since + left, simulation.now), partial(self._evict, row, words), key)
 

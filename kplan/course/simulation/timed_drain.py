@@ -12,7 +12,7 @@ from typing import Protocol
 from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.disruption import VIOLATED
-from kplan.course.simulation.draining import HANGS, Drain
+from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
 
@@ -166,7 +166,7 @@ class TimedDrain:
         """Note the pods that it could not evict, and the nodes that it did not get to."""
         pods, left = self._simulation.pods, {**self._given_up, **self._waiting}
         self.work.note_blocked([pods[row] for row, words in left.items() if words and row in pods], log=False)
-        self.work.note_blocked(self.work.hanging([pods[row] for row in left if row in pods]), HANGS)
+        self.work.note_hanging([pods[row] for row in left if row in pods])
         if self._waiting and self._gives_up_at == math.inf:
             self.work.waits_at = self._node
         left_behind = [name for name in self._left if self.work.leaving([name])]

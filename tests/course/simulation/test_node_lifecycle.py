@@ -157,3 +157,54 @@ def test_a_pod_that_terminates_on_a_dead_node_never_ends() -> None:
 
     assert "gone" not in times
     assert "created" not in times
+
+
+@pytest.mark.parametrize(
+    ("change", "last"),
+    [
+        ({"drain": ["n0"], "options": {"force": True, "timeout": 60}}, "blocked"),
+        ({"delete": [["Pod", "default/db-0"]], "options": {"gracePeriod": 0}}, "terminating"),
+        ({"delete": [["Node", "n0"]]}, "terminating"),
+    ],
+)
+@pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-03-01T12:00:00Z"}])
+def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last: str, deleted: dict[str, str]) -> None:
+    db = _db(finalizers=["example.com/hold"], **deleted)
+    times = _times(_course([*map(_node, THREE), *db], change), "db")
+
+    assert "gone" not in times
+    assert "created" not in times
+    assert last in times or bool(deleted)
+
+
+def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
+    report = _course([*map(_node, THREE[1:]), *_web()], {"at": 0})
+
+    assert _times(report)["gone"] == _times(report)["created"] == [60.0]
+
+
+def test_nodes_are_tainted_in_turn_and_one_that_is_deleted_meanwhile_uses_its_turn_up() -> None:
+    names = [f"n{number}" for number in range(8)]
+    objects = [*map(_node, names), *running(deployment("web", 3), names[:3])]
+
+    in_turn = _times(_course(objects, {"fail": names[:3]}))
+    with_gap = _times(_course(objects, {"fail": names[:3]}, {"at": 55, "delete": [["Node", "n1"]]}))
+
+    assert in_turn["evicted"] == [350.0, 360.0, 370.0]
+    assert with_gap["evicted"] == [350.0, 370.0]
+
+
+def test_the_next_turn_counts_from_the_last_taint_in_the_snapshot() -> None:
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2026-03-01T12:02:00Z"}
+    nodes = [_node("n0", taint, ready="Unknown"), _node("n1", ready="Unknown"), _node("n2")]
+    leases = [_lease("n1", "12:01:00.0"), _lease("n2", "12:02:02.0")]
+
+    report = _course([*nodes, *_web(), *leases], {"at": 0})
+
+    assert [round(after - before, 1) for before, after in [_times(report)["evicted"]]] == [10.0]
+
+
+def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:
+    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
+
+    assert report["warnings"] == []

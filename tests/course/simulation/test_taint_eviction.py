@@ -22,13 +22,13 @@ def _taints(*keys: str) -> list[Taint]:
     ("tolerations", "taints", "seconds"),
     [
         ([], [UNREACHABLE], 300),  # what the API server adds
-        ([], [MAINTENANCE], 0),
+        ([], [MAINTENANCE], -1),
         ([_tolerates(UNREACHABLE, None)], [UNREACHABLE], math.inf),
         ([_tolerates(UNREACHABLE, 30)], [UNREACHABLE], 30),
         ([_tolerates(UNREACHABLE, -5)], [UNREACHABLE], 0),
         ([_tolerates(UNREACHABLE, None), _tolerates(UNREACHABLE, 30)], [UNREACHABLE], math.inf),  # the first counts
         ([_tolerates(UNREACHABLE, 30), _tolerates(MAINTENANCE, 10)], [UNREACHABLE, MAINTENANCE], 10),
-        ([_tolerates(UNREACHABLE, 30)], [UNREACHABLE, MAINTENANCE], 0),
+        ([_tolerates(UNREACHABLE, 30)], [UNREACHABLE, MAINTENANCE], -1),
     ],
 )
 def test_the_least_time_of_all_taints_counts(tolerations: list[Toleration], taints: list[str], seconds: float) -> None:
