@@ -40,13 +40,13 @@ HOMES = (
     Home(
         "place",
         ("Place",),
-        {"PlacementReport": ("placement", "view"), "ClustersReport": ("clusters", "clusters")},
+        {"PlacementReport": ("placement", "view"), "ClustersReport": ("placement", "clusters")},
         "Show where pods or workloads would land, and why.",
     ),
     Home(
         "plan",
         ("Plan", "Queue"),
-        {"PlanReport": ("plan", "view"), "QueueReport": ("queue", "view:QUEUE_VIEW")},
+        {"PlanReport": ("plan", "view"), "QueueReport": ("plan", "view:QUEUE_VIEW")},
         "Work through the whole scheduling queue and every rollout.",
     ),
     Home(

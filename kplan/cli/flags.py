@@ -1,7 +1,7 @@
 """Options that several commands share, and options that are made from the fields of questions.
 
 A command takes whole groups of them as parameters: a dataclass whose fields are options (`flag`), or such groups
-(`kplan.cli.common`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
+(`kplan.cli.flags`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
 the help they are under `panel`. What a question has as an `Option` is an option of a command that takes `Fields` of it.
 """
 
@@ -12,11 +12,30 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from kplan.cli.arguments import STANDARD_INPUT
+from kplan.cli.cluster import ChangedClusterFlags
 from kplan.cli.help import MORE
 from kplan.cli.options import DECLARED, flag, option, options, repeated, switch
+from kplan.errors import UsageError
 from kplan.report.options import OutputFormat
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.settings import Settings
+    from kplan.snapshot.model import Snapshot
+
 
 _MANIFESTS_PANEL = "Manifests"
 DEFAULT_TOP = 5
@@ -371,3 +390,95 @@ def _values_of(struct: Any, arguments: dict[str, Any]) -> Fields:
         elif hasattr(hint, "__struct_fields__") and fields_of(hint):
             values[name] = hint(**_values_of(hint, arguments))
     return {name: value for name, value in values.items() if value is not None}
+
+
+AutoscalerChoice = StrEnum(
+    "AutoscalerChoice",
+    {"AUTO": "auto", "KARPENTER": "karpenter", "CLUSTER_AUTOSCALER": "cluster-autoscaler", "NONE": "none"},
+)
+"""Which autoscaler is followed."""
+
+
+@options
+class AutoscalerFlags:
+    """Options that choose the autoscaler."""
+
+    panel: ClassVar[str] = "Autoscaler"
+
+    autoscaler: AutoscalerChoice = flag(
+        "--autoscaler",
+        "Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
+        default=AutoscalerChoice.AUTO,
+    )
+    node_groups: str = flag(
+        "--node-groups FILE",
+        "Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
+    )
+    instance_types: str = flag(
+        "--instance-types FILE",
+        "Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
+    )
+
+    karpenter_version: str = flag(
+        "--karpenter-version MINOR",
+        "Decide as this release of Karpenter does (default: the one that the cluster runs, else the newest).",
+    )
+
+    @property
+    def names_autoscaler(self) -> bool:
+        """Whether an option says which autoscaler to follow."""
+        named = self.node_groups or self.instance_types or self.karpenter_version
+        return self.autoscaler is not AutoscalerChoice.AUTO or bool(named)
+
+    def check(self) -> None:
+        """Raise UsageError where both files are standard input."""
+        if self.node_groups == self.instance_types == STANDARD_INPUT:
+            raise UsageError("standard input can be read only once", hint="give one of them as a file")
+
+    def settings_for(self, snapshot: Snapshot) -> Settings | None:
+        """Return the settings of the autoscaler to follow in a cluster; None for none."""
+        from kplan.autoscaling.settings import autoscaler_of
+
+        return autoscaler_of(
+            snapshot,
+            self.autoscaler.value,
+            node_groups=self.node_groups or None,
+            instance_types=self.instance_types or None,
+            karpenter_version=self.karpenter_version or None,
+        )
+
+
+@options
+class GrowingClusterFlags(ChangedClusterFlags, AutoscalerFlags):
+    """Options for the source of the cluster, for changes of it on paper, and for the autoscaler of its nodes."""
+
+
+@options
+class CommonFlags:
+    """What a question is asked about, by which scheduler, and how its answer is written."""
+
+    cluster: ChangedClusterFlags
+    scheduler: SchedulerFlags
+    output: OutputFlags
+    verbosity: VerbosityFlags
+
+
+@options
+class SavingFlags(CommonFlags):
+    """The same with ``--save``."""
+
+    output: SavedOutputFlags
+
+
+@options
+class GrowingFlags(CommonFlags):
+    """The same about a cluster whose autoscaler may be followed."""
+
+    cluster: GrowingClusterFlags
+
+
+@options
+class GrowingSavingFlags(GrowingFlags):
+    """The same with ``--save``."""
+
+    output: SavedOutputFlags

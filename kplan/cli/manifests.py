@@ -16,7 +16,7 @@ from kplan.errors import ManifestError, Problem, UsageError
 from kplan.workloads.sources import Text
 
 if TYPE_CHECKING:
-    from kplan.cli.live_options import ClusterFlags
+    from kplan.cli.cluster import ClusterFlags
     from kplan.snapshot import Snapshot
     from kplan.workloads import Manifests
     from kplan.workloads.sources import PassedOver
@@ -50,7 +50,6 @@ def read_manifests(
     KubeconfigError
         When the kubeconfig, whose context has the namespace, cannot be used.
     """
-    from kplan.cli.manifests import build
     from kplan.workloads import load_manifests
 
     built = [build(directory) for directory in flags.kustomize or ()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kplan.cli.faults import say
-from kplan.cli.live_options import SNAPSHOT
+from kplan.cli.options import SNAPSHOT
 from kplan.errors import UsageError
 
 Options = Mapping[str, Any]

@@ -7,6 +7,9 @@ from typing import Any, TypeVar, dataclass_transform
 
 import typer
 
+SNAPSHOT = "KPLAN_SNAPSHOT"
+"""The variable of the environment that names the cluster."""
+
 DECLARED = "declared"
 """Where the metadata of a field has its option or argument."""
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from kplan.cli.answer import SweepFlags, emit, formats_of, showing_of, write_out
 from kplan.cli.answer import ask as prepare
-from kplan.cli.answer import emit, formats_of, showing_of, write_out
-from kplan.cli.asking import SweepFlags
-from kplan.cli.common import AutoscalerFlags, CommonFlags
-from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, VerbosityFlags, with_flags
 from kplan.cli.options import argument
 from kplan.cli.phases import busy
 from kplan.errors import UsageError
@@ -103,7 +101,7 @@ def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None
 
 
 def _print_list(answers: list[Head], output: OutputFlags) -> None:
-    from kplan.cli.formats import as_data
+    from kplan.cli.answer import as_data
 
     items = [answer.to_dict() for answer in answers]
     write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))

@@ -9,11 +9,9 @@ from typing import Annotated, ClassVar
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
-from kplan.cli.answer import ask, fail_on_of, showing_of
+from kplan.cli.answer import SweepFlags, ask, fail_on_of, options_named, reply, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
-from kplan.cli.asking import SweepFlags, options_named, reply
-from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import Fields, ManifestFlags, with_flags
+from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import flag, options, repeated, several, switch

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kplan.cli.answer import ask, formats_of, showing_of
-from kplan.cli.asking import SweepFlags, reply
-from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import Fields, with_flags
+from kplan.cli.answer import SweepFlags, ask, formats_of, reply, showing_of
+from kplan.cli.flags import Fields, GrowingFlags, with_flags
 from kplan.cli.options import several
 from kplan.errors import UsageError
 from kplan.questions.check.question import Checks
@@ -42,7 +40,7 @@ def check(
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
-    from kplan.questions.check.reading import read_checks
+    from kplan.questions.check.question import read_checks
 
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)
     question.earlier()

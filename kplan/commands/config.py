@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.cli.answer import as_data, check_template
 from kplan.cli.faults import say
-from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.options import argument, option
 from kplan.cli.pipelines import repository

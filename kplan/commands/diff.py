@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import ask, emit, formats_of, showing_of
-from kplan.cli.asking import located
-from kplan.cli.common import CommonFlags
-from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
+from kplan.cli.answer import ask, emit, formats_of, located, showing_of
+from kplan.cli.flags import (
+    CommonFlags,
+    ManifestFlags,
+    OutputFlags,
+    RunCronJobsOption,
+    SavedOutputFlags,
+    SchedulerFlags,
+    with_flags,
+)
 from kplan.cli.options import flag, options, several
 from kplan.commands.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError

@@ -7,11 +7,9 @@ from typing import Annotated
 from msgspec import structs
 
 from kplan.api.quantity import enumerated
-from kplan.cli.answer import ask, showing_for
+from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
-from kplan.cli.asking import SweepFlags, options_named, reply
-from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import Fields, RunsOption, with_flags
+from kplan.cli.flags import Fields, GrowingSavingFlags, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import flag, several, switch
 from kplan.cli.timeline import TimelineFlags

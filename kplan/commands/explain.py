@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import ask, showing_for
+from kplan.cli.answer import ask, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags, spelled_out
-from kplan.cli.asking import reply
-from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import with_flags
+from kplan.cli.flags import GrowingFlags, with_flags
 from kplan.cli.options import flag, several
 from kplan.errors import NotFoundError, UsageError
 

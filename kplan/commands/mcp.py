@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kplan.cli.answer import ask
-from kplan.cli.common import CommonFlags, GrowingClusterFlags
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import CommonFlags, GrowingClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.options import flag
 
 DEFAULT_SECONDS = 300

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
-from kplan.cli.live_options import SnapshotOption
+from kplan.cli.cluster import SnapshotOption
 from kplan.cli.options import option
 from kplan.errors import KplanError
 

@@ -7,10 +7,8 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
-from kplan.cli.answer import ask, showing_for
-from kplan.cli.asking import options_named, reply
-from kplan.cli.common import AutoscalerFlags, SavingFlags
-from kplan.cli.flags import Fields, ManifestFlags, with_flags
+from kplan.cli.answer import ask, options_named, reply, showing_for
+from kplan.cli.flags import AutoscalerFlags, Fields, ManifestFlags, SavingFlags, with_flags
 from kplan.cli.options import several
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec.structs import replace
 
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.cli.answer import ask, emit, showing_for
+from kplan.cli.answer import SweepFlags, answered, ask, emit, reply, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
-from kplan.cli.asking import SweepFlags, answered, reply
-from kplan.cli.common import GrowingClusterFlags, GrowingFlags
-from kplan.cli.flags import Fields, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
-from kplan.cli.live_options import SNAPSHOT
-from kplan.cli.options import option, options, repeated, several
+from kplan.cli.flags import (
+    Fields,
+    GrowingClusterFlags,
+    GrowingFlags,
+    ManifestFlags,
+    RunCronJobsOption,
+    RunsOption,
+    with_flags,
+)
+from kplan.cli.options import SNAPSHOT, option, options, repeated, several
 from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import NotFoundError, UsageError

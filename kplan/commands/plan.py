@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, showing_for
+from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.asking import SweepFlags, options_named, reply
-from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import Fields, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
+from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.options import several, switch
 from kplan.cli.timeline import TimelineFlags

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kplan.cli.answer import text_width, write_out
+from kplan.cli.answer import as_data, check_template, text_width, write_out
 from kplan.cli.arguments import split_arguments
+from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
-from kplan.cli.formats import as_data, check_template
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import flag, several
 from kplan.cli.pipelines import remember_formats, repository
-from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, formats_of, showing_for
+from kplan.cli.answer import ask, formats_of, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.asking import reply
-from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import Fields, ManifestFlags, RunCronJobsOption, with_flags
+from kplan.cli.flags import Fields, GrowingFlags, ManifestFlags, RunCronJobsOption, with_flags
 from kplan.cli.options import flag, several
 from kplan.questions.preempt.question import Preempt
 

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, showing_for
+from kplan.cli.answer import ask, reply, showing_for
 from kplan.cli.arguments import spelled_out
-from kplan.cli.asking import reply
-from kplan.cli.common import GrowingSavingFlags
-from kplan.cli.flags import Fields, with_flags
+from kplan.cli.flags import Fields, GrowingSavingFlags, with_flags
 from kplan.cli.options import flag, several
 from kplan.questions.remedy.question import Remedy
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.asking import SweepFlags, reply
-from kplan.cli.common import CommonFlags
-from kplan.cli.flags import TieRule
+from kplan.cli.answer import SweepFlags, reply
+from kplan.cli.flags import CommonFlags, TieRule
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:

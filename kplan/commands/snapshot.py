@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import text_width, write_out
+from kplan.cli.answer import as_data, check_template, text_width, write_out
 from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.cluster import ChangedClusterFlags, changed_cluster, print_warnings
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
-from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
-from kplan.cli.live_options import print_warnings
 from kplan.cli.options import argument, flag, option, repeated, switch
 from kplan.cli.pipelines import remember_formats, repository
-from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
 from kplan.report.options import CheckFormat, DataFormat, JsonFormat
 from kplan.visible import shown

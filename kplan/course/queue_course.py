@@ -17,7 +17,7 @@ from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.start import fork, start
 from kplan.course.watching import watched
 from kplan.documents.base import Condition, Counted, Verdict
-from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
+from kplan.documents.plan import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
 from kplan.framework.results import Outcome

@@ -42,7 +42,7 @@ from kplan.course.simulation.timed_drain import TimedDrain
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import watched
 from kplan.documents.change import Change, StepEvent, Timeline, WorkloadState
-from kplan.documents.queue import QueuePlace
+from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot

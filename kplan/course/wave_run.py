@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kplan.cluster.base import Base
 from kplan.course.answers.pickled_as_question import PickledAsQuestion
 from kplan.course.simulation.waves import PodState, Waves
-from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
+from kplan.documents.plan import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key, group_of

@@ -146,8 +146,7 @@ class Planner(Base):
         InputError, UsageError
             With all problems of the file, or of the promises.
         """
-        from kplan.questions.check.question import Checks
-        from kplan.questions.check.reading import read_checks
+        from kplan.questions.check.question import Checks, read_checks
 
         promises = read_checks(str(checks)) if isinstance(checks, str | Path) else listed(checks)
         return self.ask(Checks(checks=tuple(promises)), ask_all=ask_all)

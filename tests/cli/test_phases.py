@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.cli import phases
-from kplan.cli.live_options import _progress_bar
+from kplan.cli.cluster import _progress_bar
 from kplan.cli.phases import announced_when_slow, busy, counted, noted_when_interrupted, shows_progress
 from tests.cli.commands import invoke
 

@@ -17,7 +17,7 @@ from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.queue import in_turn
-from kplan.documents.queue import QueuePlace
+from kplan.documents.plan import QueuePlace
 
 _OF_WORKLOADS = ("Refused", "JobFailed", "NotReplaced", "Stuck")
 

@@ -17,7 +17,7 @@ import msgspec
 from kplan.api.affinity import PREFER_NO_SCHEDULE, untolerated
 from kplan.api.core import Node
 from kplan.api.labels import InvalidSelector, selector_from
-from kplan.documents.queue import QueuePlace
+from kplan.documents.plan import QueuePlace
 from kplan.framework.session import Session
 from kplan.rules.pod_info import ANY_ADDRESS, AffinityTerm, PodInfo
 

@@ -18,7 +18,7 @@ from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
 from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
-from kplan.documents.queue import GroupCondition
+from kplan.documents.plan import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (

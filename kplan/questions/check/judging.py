@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
+import msgspec
 from msgspec import UNSET
 
 from kplan.changes.remedy import Remedy
@@ -18,10 +20,48 @@ from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.errors import UsageError
 from kplan.framework.results import Outcome
 from kplan.health.words import shortage_text
-from kplan.questions.check.expectations import Expect
+
+
+class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A lower bound, such as ``min: 80%``."""
+
+    min: str | int = "100%"
+
+
+class Most(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An upper bound, such as ``max: 3``."""
+
+    max: int = 0
+
+
+class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What an answer must say; without any expectation, what its verdict says by default.
+
+    Attributes
+    ----------
+    placed : ``all``: every pod of the question finds a place
+    pending : at most so many pods stay pending
+    blocked : at most so many evictions are refused
+    ready : at least so many pods of each workload are ready at the end: a number, or a share
+    within : the answer is at rest after at most such a time, such as ``20m``; needs a timeline
+    new_nodes : at most so many nodes are added
+    remediable : at most so many pods stay pending that a change of one step would place
+    missing : at most so many workloads have fewer pods than they want, before anything happens
+    """
+
+    placed: Literal["all"] | None = None
+    pending: int | None = None
+    blocked: int | None = None
+    ready: Least | None = None
+    within: str | None = None
+    new_nodes: Most | None = None
+    remediable: int | None = None
+    missing: int | None = None
+
 
 Judgement = tuple[Level, int, list[Finding]]
 """What was looked at, how many of them, and those that break the promise."""
+
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+[smh])+")

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from kplan.course.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
-from kplan.documents.clusters import ClustersReport
 from kplan.documents.diff import (
     OF_PODS,
     CapacityDifference,
@@ -28,7 +27,7 @@ from kplan.documents.diff import (
     WorkloadSide,
 )
 from kplan.documents.nodes import ClusterMap
-from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
+from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
 from kplan.facts import InputWarning

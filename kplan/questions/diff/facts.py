@@ -23,8 +23,7 @@ from kplan.documents.nodes import AddedNode, ClusterMap, NodeLoad
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.placement import Origin
-from kplan.documents.plan import Largest, PlanReport
-from kplan.documents.queue import QueuePlace, QueueReport
+from kplan.documents.plan import Largest, PlanReport, QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
 from kplan.report.stay_reasons import stay_reason
 from kplan.rules.nodes import short_group_name

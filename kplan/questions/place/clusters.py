@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kplan.api.quantity import count, listing
 from kplan.documents.base import Report, Verdict, with_sentence
-from kplan.documents.clusters import ClusterAnswer, ClustersReport
+from kplan.documents.placement import ClusterAnswer, ClustersReport
 from kplan.report.blocks import Block, Span, Table
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, Metric, State, View

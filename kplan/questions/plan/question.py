@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from kplan.course.odds.runs import Drawn
     from kplan.course.queue_course import WorkedOff
     from kplan.course.subject import Subject
-    from kplan.documents.plan import PlanReport
-    from kplan.documents.queue import QueueReport
+    from kplan.documents.plan import PlanReport, QueueReport
 
 
 class Plan(AboutPods, frozen=True):

@@ -10,8 +10,17 @@ from msgspec.structs import replace
 from kplan.api.quantity import count, listing, readable
 from kplan.documents.change import Change
 from kplan.documents.placement import PodPlacement
-from kplan.documents.plan import Action, LargestFit, NodeGroup, PlanReport, PodChange, Usage, Utilisation
-from kplan.documents.queue import QueuePlace, QueueReport
+from kplan.documents.plan import (
+    Action,
+    LargestFit,
+    NodeGroup,
+    PlanReport,
+    PodChange,
+    QueuePlace,
+    QueueReport,
+    Usage,
+    Utilisation,
+)
 from kplan.framework.results import Outcome
 from kplan.health.words import (
     node_text,

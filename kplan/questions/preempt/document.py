@@ -24,7 +24,7 @@ from kplan.course.simulation.queue import in_turn
 from kplan.documents.base import Condition
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
-from kplan.documents.queue import QueuePlace
+from kplan.documents.plan import QueuePlace
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
 from kplan.preemption import PreemptionResult
 from kplan.remedies.replicas import owned_replicas

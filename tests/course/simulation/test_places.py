@@ -1,7 +1,7 @@
 """Who is tried, in which order, and why the others are not."""
 
 from kplan.course.simulation.queue import in_turn
-from kplan.documents.queue import QueuePlace
+from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
 from tests.framework.fakes import plugin, pod, profile, session
 

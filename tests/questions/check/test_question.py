@@ -10,10 +10,18 @@ import yaml
 import kplan
 from kplan.changes.remedy import LowerRequest
 from kplan.errors import UsageError
-from kplan.questions.check.expectations import Expect, Least
-from kplan.questions.check.judging import seconds_of
-from kplan.questions.check.question import STANDARD, AtMaximum, Budgets, Check, Checks, PoolRoom, Surge, outcome_of
-from kplan.questions.check.reading import checks_of
+from kplan.questions.check.judging import Expect, Least, seconds_of
+from kplan.questions.check.question import (
+    STANDARD,
+    AtMaximum,
+    Budgets,
+    Check,
+    Checks,
+    PoolRoom,
+    Surge,
+    checks_of,
+    outcome_of,
+)
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.questions.plan.question import Plan

@@ -1,7 +1,7 @@
 import pytest
 
-from kplan.cli import live_options as module
-from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
+from kplan.cli import cluster as module
+from kplan.cli.cluster import ClusterFlags, open_cluster, print_warnings
 from kplan.errors import KubeconfigError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
