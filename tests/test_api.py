@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 import kplan
 from kplan import errors
-from kplan.questions import Drain, Explain, InTurn, Place, Remedy
-from kplan.questions.check.question import Check, Checks
+from kplan.questions import Check, Checks, Drain, Explain, InTurn, Place, Remedy
 
 ROOT = Path(__file__).parents[1]
 

@@ -55,7 +55,6 @@ from kplan.facts import InputWarning
 from kplan.framework.listers import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.reading.arguments import listed
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Manifests
@@ -235,15 +234,21 @@ def measure(
     wanted: int | None = None,
     limit: int | None = None,
     preempt: bool = False,
-    shapes: Sequence[PricedShape] = (),
+    shapes: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Capacity:
     """Count how many replicas fit, and what to add when fewer fit than are wanted.
 
+    Raises UsageError where there is nothing to count, or shapes do not go with the other parameters; InputError with
+    all problems of the list of shapes.
+
     Parameters
     ----------
-    shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
+    shapes : a file that lists the nodes that can be bought; None tries nodes like those of the cluster
     """
+    if not templates:
+        raise UsageError("nothing to count", hint="name manifests")
+    priced = None if shapes is None else _priced(base, templates, shapes, wanted=wanted, preempt=preempt)
     stop_at = min((number for number in (wanted, limit) if number is not None), default=None)
     growth = None if preempt else growth_of(base)
     if growth is None:
@@ -273,10 +278,24 @@ def measure(
     is_short = not answer.is_enough and stop is not None and stop.outcome is Outcome.UNSCHEDULABLE
     if not is_short or wanted is None or growth is not None:
         return answer
-    if shapes:
-        return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, shapes))
+    if priced:
+        return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, priced))
     tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
+
+
+def _priced(
+    base: Base, templates: Sequence[Template], shapes: str | Path, *, wanted: int | None, preempt: bool
+) -> Sequence[PricedShape]:
+    if wanted is None or preempt:
+        hint = "say how many are wanted, and leave out preempt"
+        raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
+    priced = read_shapes(shapes, base.objects.node_by_name)
+    named = next((template.name for template in templates if template.group is not None), "")
+    if named and priced:
+        hint = "without shapes, nodes like those of the cluster are tried"
+        raise UsageError(f"shapes with prices are not tried for whole groups like {named}", hint=hint)
+    return priced
 
 
 def requests_of(template: Template) -> dict[str, str]:
@@ -304,40 +323,6 @@ def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot
 
 
 B = TypeVar("B", bound=Base)
-
-
-def capacity_of(
-    base: Base,
-    templates: Sequence[Template | Source],
-    *,
-    mix: Sequence[int] = (),
-    wanted: int | None = None,
-    limit: int | None = None,
-    preempt: bool = False,
-    shapes: str | Path | None = None,
-    namespace: str | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Capacity:
-    """Count how many replicas of pods fit; see `kplan.Planner.capacity`."""
-    several = listed(templates)
-    if not several:
-        raise UsageError("nothing to count", hint="name manifests")
-    ready = [template for template in several if isinstance(template, Template)]
-    sources = [template for template in several if not isinstance(template, Template)]
-    if sources:
-        manifests = single_replicas(base, sources, namespace, keeps_groups=True)
-        base, ready = with_templates(base, manifests, mix=mix, wanted=wanted, limit=limit)
-    priced: Sequence[PricedShape] = ()
-    if shapes is not None:
-        if wanted is None or preempt:
-            hint = "say how many are wanted, and leave out preempt"
-            raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
-        priced = read_shapes(shapes, base.objects.node_by_name)
-    named = next((template.name for template in ready if template.group is not None), "")
-    if named and priced:
-        hint = "without shapes, nodes like those of the cluster are tried"
-        raise UsageError(f"shapes with prices are not tried for whole groups like {named}", hint=hint)
-    return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=priced, progress=progress)
 
 
 def with_templates(

@@ -44,7 +44,7 @@ def repeated(spelled: str, about: str, **settings: Any) -> Any:
     return flag(spelled, about, default=None, **settings)
 
 
-def several(metavar: str, about: str) -> Any:
+def arguments(metavar: str, about: str) -> Any:
     """Return an argument that may be there more than once, or not at all, to stand where `flag` may."""
     return field(default=None, metadata={DECLARED: argument(metavar, about)})
 

@@ -14,7 +14,7 @@ from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
-from kplan.cli.options import flag, options, repeated, several, switch
+from kplan.cli.options import arguments, flag, options, repeated, switch
 from kplan.errors import UsageError
 from kplan.questions.capacity.question import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
@@ -109,7 +109,7 @@ kplan capacity web.yaml --exclude-nodes spot-a-1  # how many fit without a node
 
 @with_flags
 def capacity(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "FILE|KIND/[NS/]NAME", "Manifests (file, directory, - for standard input), or workloads of the cluster."
     ),
     *,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from kplan.cli.answer import SweepFlags, ask, formats_of, reply, showing_of
 from kplan.cli.flags import Fields, GrowingFlags, with_flags
-from kplan.cli.options import several
+from kplan.cli.options import arguments
 from kplan.errors import UsageError
 from kplan.questions.check.question import Checks
 
@@ -22,7 +22,7 @@ kplan check --since monday.json  # what has changed since an earlier report
 
 @with_flags
 def check(
-    files: list[str] | None = several("FILE", "Checks (kind: Checks); without any, the standard ones."),
+    files: list[str] | None = arguments("FILE", "Checks (kind: Checks); without any, the standard ones."),
     *,
     settings: Annotated[Fields, Checks],
     sweeping: SweepFlags,

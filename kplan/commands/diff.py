@@ -17,7 +17,7 @@ from kplan.cli.flags import (
     SchedulerFlags,
     with_flags,
 )
-from kplan.cli.options import flag, options, several
+from kplan.cli.options import arguments, flag, options
 from kplan.commands.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError
 
@@ -49,7 +49,7 @@ kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another 
 
 @with_flags
 def diff(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "BEFORE AFTER|FILE|NS/POD",
         "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
     ),

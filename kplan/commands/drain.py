@@ -11,7 +11,7 @@ from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
 from kplan.cli.flags import Fields, GrowingSavingFlags, RunsOption, with_flags
 from kplan.cli.help import MORE
-from kplan.cli.options import flag, several, switch
+from kplan.cli.options import arguments, flag, switch
 from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
@@ -28,7 +28,7 @@ kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
 
 @with_flags
 def drain(
-    nodes: list[str] | None = several("NODE", "Names of nodes, or globs; also node/NODE."),
+    nodes: list[str] | None = arguments("NODE", "Names of nodes, or globs; also node/NODE."),
     *,
     choice: NodeChoiceFlags,
     lost: bool = switch("--lost", "The nodes fail at once; budgets do not count."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kplan.cli.answer import ask, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags, spelled_out
 from kplan.cli.flags import GrowingFlags, with_flags
-from kplan.cli.options import flag, several
+from kplan.cli.options import arguments, flag
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ kplan explain deploy/shop/cart  # each pod of a workload
 
 @with_flags
 def explain(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "NS/POD|KIND/[NS/]NAME",
         "A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
     ),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import listing
 from kplan.cli.answer import ask, options_named, reply, showing_for
 from kplan.cli.flags import AutoscalerFlags, Fields, ManifestFlags, SavingFlags, with_flags
-from kplan.cli.options import several
+from kplan.cli.options import arguments
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.questions.nodes.question import Nodes
@@ -29,7 +29,7 @@ kplan nodes --node-groups groups.yaml --timeline --until 1h  # when each node co
 
 @with_flags
 def nodes(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "FILE", "Manifests (file, directory, - for standard input) whose pods are pending, too."
     ),
     *,

@@ -23,7 +23,7 @@ from kplan.cli.flags import (
     RunsOption,
     with_flags,
 )
-from kplan.cli.options import SNAPSHOT, option, options, repeated, several
+from kplan.cli.options import SNAPSHOT, arguments, option, options, repeated
 from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import NotFoundError, UsageError
@@ -78,7 +78,7 @@ class _PlaceFlags(GrowingFlags):
 
 @with_flags
 def place(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "FILE|NS/POD|KIND/[NS/]NAME",
         "Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
     ),

@@ -10,7 +10,7 @@ from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.options import several, switch
+from kplan.cli.options import arguments, switch
 from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
@@ -30,7 +30,7 @@ kplan plan --queue  # only the order of the queue
 
 @with_flags
 def plan(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "FILE", "Manifests (file, directory, - for standard input) whose pods join the queue."
     ),
     *,

@@ -12,7 +12,7 @@ from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
-from kplan.cli.options import flag, several
+from kplan.cli.options import arguments, flag
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
@@ -42,7 +42,7 @@ kplan pods web.yaml -o name  # their names only
 
 @with_flags
 def pods(
-    what: list[str] | None = several("FILE", "Manifests (file, directory, - for standard input)."),
+    what: list[str] | None = arguments("FILE", "Manifests (file, directory, - for standard input)."),
     *,
     output: PodsFormat = flag(
         "--output -o FORMAT",

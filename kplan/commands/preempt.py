@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.cli.answer import ask, formats_of, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingFlags, ManifestFlags, RunCronJobsOption, with_flags
-from kplan.cli.options import flag, several
+from kplan.cli.options import arguments, flag
 from kplan.questions.preempt.question import Preempt
 
 EXAMPLES = """
@@ -21,7 +21,7 @@ kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place th
 
 @with_flags
 def preempt(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "FILE|NS/POD", "Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere)."
     ),
     *,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.cli.answer import ask, reply, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.flags import Fields, GrowingSavingFlags, with_flags
-from kplan.cli.options import flag, several
+from kplan.cli.options import arguments, flag
 from kplan.questions.remedy.question import Remedy
 
 EXAMPLES = """
@@ -21,7 +21,7 @@ kplan remedy --not nodes,requests  # without new nodes, and without lower reques
 
 @with_flags
 def remedy(
-    what: list[str] | None = several(
+    what: list[str] | None = arguments(
         "NS/POD|KIND/[NS/]NAME", "Pending pods, or workloads whose pending pods are meant (default: every pending pod)."
     ),
     *,

@@ -104,7 +104,7 @@ class Showing(msgspec.Struct, frozen=True):
         """The nodes that a decision explains; all of them by default."""
         return None if self.nodes is UNSET else self.nodes
 
-    def alike(self, n: int) -> NodesShown:
+    def same_for_all(self, n: int) -> NodesShown:
         """Return the nodes that every one of `n` decisions explains; None for all of them, or if these differ."""
         has_all = not (self.is_outlined or self.only_outcomes) and (self.max_listed is None or n <= self.max_listed)
         return self.others if has_all and self.nodes == self.others else None

@@ -386,7 +386,6 @@ class Planner(Base):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
-        from kplan.changes.values import DrainOptions
         from kplan.questions.drain.question import Drain, how_of
         from kplan.questions.in_turn.question import InTurn
 
@@ -395,8 +394,7 @@ class Planner(Base):
             raise UsageError("no node to drain", hint="name one, or leave the nodes out for all")
         how = how_of(lost=lost, one_by_one=one_by_one)
         drain = Drain(nodes=names, how=how, options=options or DrainOptions())
-        question = InTurn(question=drain, by=by or "node")
-        return question.answer_about(question.subject(self))
+        return self.ask(InTurn(question=drain, by=by or "node"))
 
     @checked
     def changed(
@@ -530,19 +528,17 @@ class Planner(Base):
         UsageError
             When there is nothing to count.
         """
-        from kplan.capacity.measure import capacity_of
+        from kplan.capacity.counting import Template
+        from kplan.capacity.measure import measure, single_replicas, with_templates
 
-        return capacity_of(
-            self,
-            templates,
-            mix=mix,
-            wanted=wanted,
-            limit=limit,
-            preempt=preempt,
-            shapes=shapes,
-            namespace=namespace,
-            progress=progress,
-        )
+        base: Base = self
+        several = listed(templates)
+        ready = [template for template in several if isinstance(template, Template)]
+        sources = [template for template in several if not isinstance(template, Template)]
+        if sources:
+            manifests = single_replicas(self, sources, namespace, keeps_groups=True)
+            base, ready = with_templates(self, manifests, mix=mix, wanted=wanted, limit=limit)
+        return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=shapes, progress=progress)
 
     @checked
     def headroom(
@@ -571,14 +567,11 @@ class Planner(Base):
         UsageError
             When there is no workload.
         """
-        from kplan.capacity.headroom import base_of_manifests, headroom_report
-        from kplan.capacity.measure import single_replicas
+        from kplan.questions.capacity.question import Headroom
 
-        if manifests is None:
-            return headroom_report(self, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
-        loaded = single_replicas(self, manifests, namespace)
-        base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
-        return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
+        sources: Any = () if manifests is None else tuple(listed(manifests))  # `ask` reads them
+        question = Headroom(manifests=sources, namespace=namespace or "", replicas=wanted, limit=limit)
+        return self.ask(question, ask_all=ask_all)
 
     @checked
     def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
@@ -592,8 +585,7 @@ class Planner(Base):
         """
         from kplan.questions.capacity.question import Shrink
 
-        question = Shrink(options=options or DrainOptions())
-        return question.answer_about(question.subject(self))
+        return self.ask(Shrink(options=options or DrainOptions()))
 
     @checked
     def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
@@ -614,5 +606,4 @@ class Planner(Base):
         """
         from kplan.questions.nodes.question import Nodes
 
-        question = Nodes(full=full, loops=None if loops is None else tuple(loops))
-        return question.answer_about(question.subject(self))
+        return self.ask(Nodes(full=full, loops=None if loops is None else tuple(loops)))

@@ -13,6 +13,7 @@ many times (`ManyRuns`), or asked for each node (`InTurn`). A new question is a 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kplan.catalogue import QUESTIONS
@@ -20,6 +21,8 @@ from kplan.questions.base import question_type
 
 if TYPE_CHECKING:
     from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
+    from kplan.questions.check.judging import Expect
+    from kplan.questions.check.question import Check, Checks
     from kplan.questions.diff.question import Diff
     from kplan.questions.drain.question import Drain
     from kplan.questions.explain.question import Explain
@@ -36,8 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capacity",
+    "Check",
+    "Checks",
     "Diff",
     "Drain",
+    "Expect",
     "Explain",
     "Headroom",
     "InTurn",
@@ -56,7 +62,12 @@ __all__ = [
 ]
 
 
+_OF_CHECKS = ("Check", "Expect")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OF_CHECKS:
+        return getattr(import_module("kplan.questions.check.question"), name)
     if f"{name}Question" in QUESTIONS:
         return question_type(f"{name}Question")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,7 +61,7 @@ def read_objects(source: str | Mapping[str, Any]) -> Written:
     return Written(loaded, what)
 
 
-class Removal(NamedTuple):
+class Removed(NamedTuple):
     """What the removal of objects leaves."""
 
     after: Snapshot  #: without the objects
@@ -157,7 +157,7 @@ def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]
     return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
-def removed(snapshot: Snapshot, which: Reference) -> Removal:
+def removed(snapshot: Snapshot, which: Reference) -> Removed:
     """Remove objects with all that goes with them.
 
     Raises NotFoundError when no object has this name; the hint names the nearest.
@@ -184,7 +184,7 @@ def removed(snapshot: Snapshot, which: Reference) -> Removal:
     lost_ids = set(map(id, lost))
     deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
     names_gone = [name_of(gone_kind, obj) for gone_kind, obj in gone.values()]
-    return Removal(after, change_of("without", which.text, names_gone), tuple(lost), tuple(deleted))
+    return Removed(after, change_of("without", which.text, names_gone), tuple(lost), tuple(deleted))
 
 
 def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:

@@ -75,8 +75,8 @@ class Counting(AboutWorkloads, frozen=True):
     mix: Annotated[tuple[Positive, ...], Option("N:M...", read=_shares, more=True)] = ()
 
     def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
-        """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
-        from kplan.capacity.measure import capacity_of, with_templates
+        """Return the CapacityReport; `limit` and `how` as for `measure`."""
+        from kplan.capacity.measure import measure, with_templates
         from kplan.capacity.templates import number_of_templates
         from kplan.framework.listers import WORKLOAD_GATE
 
@@ -93,7 +93,7 @@ class Counting(AboutWorkloads, frozen=True):
         )
         progress = showing.progress
         counted = None if progress is None else lambda n: progress(n, None)
-        capacity = capacity_of(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
+        capacity = measure(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
         before = base.session.cluster if showing.with_map else None
         return capacity.report(fail_on=showing.fail_on, nodes=showing.explained, before=before)
 

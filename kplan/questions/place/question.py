@@ -58,7 +58,10 @@ class Place(AboutPods, frozen=True):
         if change is not None:
             return change
         plan = place_in_order(
-            subject.base, subject.pods, settle_preemption=self.settle_preemption, shown=showing.alike(len(subject.pods))
+            subject.base,
+            subject.pods,
+            settle_preemption=self.settle_preemption,
+            shown=showing.same_for_all(len(subject.pods)),
         )
         if not plan.is_roomy:
             from kplan.course.odds.luck import with_luck_in_order
