@@ -263,6 +263,12 @@ def in_cores(quantity: str) -> str:
     return readable(quantity)
 
 
+def clause(sentence: str) -> str:
+    """Return a sentence to stand behind a colon, without a full stop; a name that it begins with stays as it is."""
+    text = sentence.removesuffix(".")
+    return text[:1].lower() + text[1:] if text.split(" ", 1)[0][1:].islower() else text
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 

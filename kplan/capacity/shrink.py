@@ -242,7 +242,7 @@ class _Shrinking:
         obstacles = [obstacle for obstacle in drain.obstacles if not obstacle.never_ends]
         if obstacles:
             first = obstacles[0]
-            return StayingNode(name=name, why="budget", pod=first.pod, because=first.words)
+            return StayingNode(name=name, why="budget", pod=first.pod, because=first.why)
         more = self._waiting() - waiting
         for pod in simulation.pods.values():
             if not pod.node and self._workload(pod) in more:

@@ -274,7 +274,7 @@ class StayingNode(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     pod : NAMESPACE/NAME of the first pod with that reason; empty for none
-    because : the words of kube-scheduler, of the eviction API or of kubectl; empty for none
+    because : why the pod stays, by which budget, or in the words of kube-scheduler or kubectl; empty for none
     """
 
     name: str

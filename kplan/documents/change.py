@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.names import WorkloadRef, object_name
+from kplan.api.quantity import count, listing
 from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
 from kplan.facts import Count, Document, Positive
@@ -184,12 +185,14 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     healthy : covered pods that are ready
     desired : how many must stay ready
     allowed : how many may be evicted
+    unready : the first covered pods that are not ready, as NAMESPACE/NAME
     """
 
     name: str
     healthy: Count
     desired: Count
     allowed: Count
+    unready: tuple[str, ...] = ()
 
 
 class Obstacle(Document, frozen=True, kw_only=True):
@@ -221,6 +224,19 @@ class Obstacle(Document, frozen=True, kw_only=True):
     def is_by_budget(self) -> bool:
         """Whether the eviction API refuses, and not kubectl before it."""
         return not self.words.startswith("cannot delete ") and not self.never_ends
+
+    @property
+    def why(self) -> str:
+        """Why it stays, without a full stop: by which budget, and with which numbers."""
+        if not self.is_by_budget or not self.budgets:
+            return self.words.removesuffix(".")
+        if len(self.budgets) > 1:
+            names = listing([budget.name for budget in self.budgets])
+            return f"{names} select it, and the eviction API allows one budget only"
+        (budget,) = self.budgets
+        others = [pod for pod in budget.unready if pod != self.pod]
+        unready = f", as {listing(others)} {'is' if len(others) == 1 else 'are'} not ready" if others else ""
+        return f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}{unready}"
 
     @property
     def never_ends(self) -> bool:

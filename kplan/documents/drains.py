@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from kplan.api.quantity import clause, count
 from kplan.changes.remedy import Remedy
 from kplan.changes.values import Change, Place
 from kplan.documents.base import Counted, Report
@@ -32,6 +33,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     budgets : NAMESPACE/NAME of the disruption budgets that block
     because : the first reason, in words, where something is pending or blocked
     pod : NAMESPACE/NAME of the pod with that reason
+    workload : KIND/NAMESPACE/NAME of its owner; empty for none
     counted : the events that --fail-on lists
     emptied : after how many seconds the nodes are empty; null for never, absent without a clock and for lost nodes
     restored : after how many seconds every workload but jobs and daemon sets has as many ready pods as before, or as
@@ -51,9 +53,31 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     budgets: tuple[str, ...] = ()
     because: str = ""
     pod: str = ""
+    workload: str = ""
     counted: tuple[Counted, ...] = ()
     emptied: Seconds | UnsetType | None = UNSET
     restored: Seconds | UnsetType | None = UNSET
+
+    @property
+    def trouble(self) -> str:
+        """What stands in the way or comes of it, with its name, number and reason, without a full stop."""
+        who = self.workload.partition("/")[2] or self.pod
+        parts = []
+        if self.blocked:
+            others = f", and {count(self.blocked - 1, 'other pod')} too" if self.blocked > 1 else ""
+            parts.append(f"{who} blocks it{others}: {self.because}")
+        if self.pending:
+            fit = "fits" if self.pending == 1 else "fit"
+            such = f" (such as {who})" if self.pending > 1 and not self.blocked else ""
+            pods = f"1 pod of {who}" if self.workload else who
+            pods = count(self.pending, "pod") if self.pending > 1 or self.blocked else pods
+            why = "" if self.blocked or not self.because else f": {clause(self.because)}"
+            parts.append(f"{pods} {fit} nowhere{such}{why}")
+        not_replaced = sum(event.rule == "NotReplaced" for event in self.counted)
+        if not_replaced:
+            such = f" ({self.pod}: {self.because})" if self.because and not (self.blocked or self.pending) else ""
+            parts.append(f"pods of {count(not_replaced, 'workload')} are not replaced{such}")
+        return "; ".join(parts)
 
 
 class DrainsReport(Report, frozen=True, kw_only=True):
@@ -106,7 +130,7 @@ class StuckNode(Document, frozen=True, kw_only=True):
     ----------
     pod : NAMESPACE/NAME of the first pod that cannot be evicted, that finds no place, or that is preempted though its
         budget forbids it
-    because : the words of kube-scheduler, of the eviction API or of kubectl
+    because : why the pod stays, by which budget, or in the words of kube-scheduler or kubectl
     too_few : the workload that is not available enough; absent where that is not what stops the drain
     preempted : pods of other nodes that would make room
     """

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec import UNSET
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import clause, count, listing, readable
 from kplan.changes.remedy import CorrectName, CorrectSelector
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.engine import details as d
@@ -276,10 +276,9 @@ def why_nowhere(placement: PodPlacement) -> str:
         return f"{names} on {preemption.nominated_node}"
     if placement.node is not None or not isinstance(placement.diagnosis, str):
         return ""
-    text = placement.diagnosis.removesuffix(".")
-    if len(text) > _LONGEST_WHY and placement.rejection_summary:
-        text = _short_reasons(placement)
-    return f"{text[:1].lower()}{text[1:]}" if text.split(" ", 1)[0][1:].islower() else text
+    if len(placement.diagnosis) > _LONGEST_WHY and placement.rejection_summary:
+        return _short_reasons(placement)
+    return clause(placement.diagnosis)
 
 
 def _short_reasons(placement: PodPlacement) -> str:

@@ -51,7 +51,7 @@ def test_steps_are_told_when_asked_for() -> None:
 def test_a_drain_is_shown_again(tmp_path: Path) -> None:
     path = written(tmp_path / "drain.json", invoke("drain", "--each", "-o", "json").stdout)
 
-    assert invoke("show", path).stdout.startswith("Any one node can be drained: no, ")
+    assert invoke("show", path).stdout.startswith("13 of 13 nodes do not drain alone (7 cannot be")
 
 
 @pytest.mark.parametrize(
@@ -199,5 +199,5 @@ def test_a_loss_after_which_pods_are_not_replaced_is_told_as_a_failure() -> None
     assert 'type="NotReplaced" message="stuck, 2 of 3 ready: its pods stay on lost nodes' in shown.stdout
 
     each = invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout
-    assert "database-a-1: pods of 2 workloads not replaced" in each
+    assert "database-a-1: pods of 2 workloads are not replaced" in each
     assert "StatefulSet/data/postgres: its pods stay on lost nodes, or it waits for others of its own" in each

@@ -47,7 +47,9 @@ def test_drains_in_turn_name_the_budget() -> None:
 
     first = document["drains"][0]
     assert (first["name"], first["state"], first["budgets"]) == ("w-0", "blocked", ["edge/single"])
-    assert "because of edge/single" in text("single-replica-budget", "drain", "--each")
+    assert "w-0 first: edge/single blocks it: budget edge/single requires 1 healthy pod and has 1" in text(
+        "single-replica-budget", "drain", "--each"
+    )
 
 
 def test_one_healthy_pod_more_is_enough_for_one_that_crashes() -> None:

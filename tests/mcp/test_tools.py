@@ -35,10 +35,14 @@ def evil() -> kplan.Planner:
     [
         ("plan", {}, "ml/llm-eval stays pending (and 2 other pods too)"),
         ("explain", {"names": ["ml/llm-eval"]}, "ml/llm-eval"),
-        ("drain_each", {"question": {"kind": "DrainQuestion", "nodes": ["spot-a-1"]}}, "Any one node"),
+        (
+            "drain_each",
+            {"question": {"kind": "DrainQuestion", "nodes": ["spot-a-1"]}},
+            "1 of 1 node does not drain alone",
+        ),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "addNodes": ["1=general-a-1"]}, "pods"),
         ("pods", {"manifests": [HUGE]}, "1 pods"),
-        ("check", {}, "6 of 9 checks do not hold"),
+        ("check", {}, '"every node drains alone" does not hold for general-c-1'),
         ("check", {"checks": [{"name": "room", "question": {"kind": "PlanQuestion"}, "expect": {"pending": 9}}]}, "1"),
     ],
 )

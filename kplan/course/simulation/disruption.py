@@ -7,7 +7,7 @@ pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -75,6 +75,12 @@ class BudgetState(msgspec.Struct):
     def allowed(self) -> int:
         expected = self.expected
         return max(self.healthy - self.desired, 0) if expected else 0
+
+    def unready(self) -> Iterator[str]:
+        """Yield NAMESPACE/NAME of the covered pods that are not ready."""
+        return (
+            (pod.key for pod in self.pods.values() if not pod.is_ready) if len(self.pods) > self.healthy else iter(())
+        )
 
     def copy(self, find: FindOwner) -> BudgetState:
         """Return a copy, whose pods come and go without a change to this one."""

@@ -5,6 +5,7 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -30,6 +31,7 @@ HANGS = (
 )
 HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
 _ENDED = ("Succeeded", "Failed")
+_MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
@@ -248,7 +250,13 @@ class Drain:
             words = why or self.obstacle(pod)
             owner = self._simulation.owner(pod.row)
             budgets = tuple(
-                BudgetAtRest(name=budget.key, healthy=budget.healthy, desired=budget.desired, allowed=budget.allowed)
+                BudgetAtRest(
+                    name=budget.key,
+                    healthy=budget.healthy,
+                    desired=budget.desired,
+                    allowed=budget.allowed,
+                    unready=tuple(itertools.islice(budget.unready(), _MOST_UNREADY)),
+                )
                 for budget in self._simulation.disruptions.covering(pod)
             )
             self.obstacles.append(

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
+from kplan.api.quantity import clause, count
 from kplan.changes.remedy import Remedy
 from kplan.documents.base import Head, Report
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
@@ -117,7 +118,7 @@ def _most(limit: int | None, expect: Expect) -> int | None:
 def _drains(document: DrainsReport, expect: Expect) -> Judgement:
     pending, blocked = _most(expect.pending, expect), _most(expect.blocked, expect)
     findings = [
-        Finding(name=drain.name, message=_trouble(drain))
+        Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets))
         for drain in document.drains
         if (pending is not None and _short(drain) > pending) or (blocked is not None and drain.blocked > blocked)
     ]
@@ -128,14 +129,6 @@ def _drains(document: DrainsReport, expect: Expect) -> Judgement:
 def _short(drain: DrainOutcome) -> int:
     """Return how many pods find no place; where none waits, and some are not replaced, that is one."""
     return drain.pending or drain.state == "pending"
-
-
-def _trouble(drain: DrainOutcome) -> str:
-    where = f"{drain.pod}: " if drain.pod else ""
-    if drain.pending and drain.state == "pending":
-        fits = "1 pod fits nowhere" if drain.pending == 1 else f"{drain.pending} pods fit nowhere"
-        return f"{fits}, {'such as ' if drain.pending > 1 else ''}{drain.pod}"
-    return f"{where}{drain.because}" if drain.because else ", ".join(drain.budgets)
 
 
 def _plan(document: PlanReport, expect: Expect) -> Judgement:
@@ -150,7 +143,8 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
         ]
     most = _most(expect.blocked, expect)
     if most is not None and document.blocked and len(document.blocked) > most:
-        findings += [Finding(name=pod, message=message) for pod, message in document.blocked.items()]
+        why = {obstacle.pod: obstacle.why for obstacle in document.obstacles}
+        findings += [Finding(name=pod, message=why.get(pod, message)) for pod, message in document.blocked.items()]
     if expect.remediable is not None:
         helped = list(_remediable(document))
         findings += helped if len(helped) > expect.remediable else []
@@ -175,9 +169,11 @@ def _remediable(document: PlanReport) -> Iterator[Finding]:
 
 
 def _why(document: PlanReport, change: PodChange) -> str:
-    """Return why a pod stays pending: the diagnosis, or the scheduler's message where the report has none."""
-    placement = None if change.attempt is None else document.placements[change.attempt]
-    return (placement.diagnosis if placement is not None and placement.diagnosis else change.reason).removesuffix(".")
+    """Return why a pod stays pending: its diagnosis, or that of one that ends alike, or the scheduler's words."""
+    like = (one for one in document.changes if (one.owner, one.reason) == (change.owner, change.reason))
+    attempts = (one.attempt for one in (change, *like) if one.attempt is not None)
+    diagnoses = (document.placements[attempt].diagnosis for attempt in attempts)
+    return next((text for text in diagnoses if text), change.reason).removesuffix(".")
 
 
 def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
@@ -220,10 +216,11 @@ def seconds_of(text: str) -> float:
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
+    diagnoses = {placement.message: placement.diagnosis for placement in document.placements if placement.diagnosis}
     findings = [
         Finding(
-            name=f"{placement.pod.namespace}/{placement.pod.name}",
-            message=(placement.diagnosis or placement.message).removesuffix("."),
+            name=placement.pod.key,
+            message=(placement.diagnosis or diagnoses.get(placement.message) or placement.message).removesuffix("."),
         )
         for placement in document.placements
         if placement.outcome is not Outcome.SCHEDULED
@@ -247,15 +244,15 @@ def _headroom(document: HeadroomReport) -> Judgement:
 def _no_room(workload: WorkloadHeadroom, wanted: int, why: str) -> Finding:
     if isinstance(workload.pool, str):
         what = f"no room for another pod as large as {workload.workload.removeprefix('Pod/')}"
-        return Finding(name=workload.pool, message=f"{what}: {why}" if why else what)
+        return Finding(name=workload.pool, message=f"{what}: {clause(why)}" if why else what)
     now = workload.running
     what = f"reaches {now + workload.fits} of {now + wanted}"
-    return Finding(name=workload.workload, message=f"{what}: {why}" if why else what)
+    return Finding(name=workload.workload, message=f"{what}: {clause(why)}" if why else what)
 
 
 def _budgets(document: BudgetsReport) -> Judgement:
     findings = [
-        Finding(name=budget.budget, message=f"{budget.desired} of {budget.expected}")
+        Finding(name=budget.budget, message=f"{budget.desired} of {count(budget.expected, 'pod')} must stay healthy")
         for budget in document.budgets
         if budget.expected and not budget.allowed_at_best
     ]

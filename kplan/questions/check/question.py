@@ -95,6 +95,7 @@ class AtMaximum(Question, frozen=True):
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
         from kplan.capacity.headroom import alone, maxima, next_pods
         from kplan.course.in_order import place_in_order
+        from kplan.framework.results import Outcome
 
         wanted = maxima(subject.base)
         if not subject.base.objects.horizontal_pod_autoscalers:
@@ -107,7 +108,10 @@ class AtMaximum(Question, frozen=True):
             return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
         base, pods = next_pods(subject.base, wanted)
         plan = place_in_order(base, pods)
-        return plan.report(fail_on=showing.fail_on, nodes_of={} if showing.only_outcomes else None)
+        # Why the first of them fits nowhere is told of all; each on its own would be diagnosed once more.
+        first = next((n for n, one in enumerate(plan.placements) if one.outcome is not Outcome.SCHEDULED), None)
+        some = {} if first is None else {first: None}
+        return plan.report(fail_on=showing.fail_on, nodes_of=some if showing.only_outcomes else None)
 
 
 class PoolRoom(Question, frozen=True):

@@ -11,6 +11,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, Metric, State, View
+from kplan.report.words import grouped
 
 _MOST_SHOWN = 5
 _NOUNS: Mapping[Level, str] = {
@@ -71,20 +72,21 @@ def _words(check: CheckOutcome) -> str:
 
 def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
     yield Heading((Span(check.name, "bad"),))
-    shown = check.findings if options.is_page or options.is_wide else check.findings[:_MOST_SHOWN]
-    for finding in shown:
-        yield line(f"{finding.name}{_because(finding, check.subject)}", is_item=True)
-    left = check.failed - len(shown)
+    alike = list(grouped((_because(finding), finding.name) for finding in check.findings).items())
+    shown = alike if options.is_page or options.is_wide else alike[:_MOST_SHOWN]
+    for because, names in shown:
+        yield line(f"{listing(names)}{because}", is_item=True)
+    left = check.failed - sum(len(names) for _, names in shown)
     if left > 0:
         yield line(f"and {left} more", is_item=True)
 
 
-def _because(finding: Finding, subject: Level) -> str:
+def _because(finding: Finding) -> str:
     if not finding.message:
         return ""
     if finding.remedy:
         return f": {remedy_text(finding.remedy)}; now: {finding.message}"
-    return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
+    return f": {finding.message}"
 
 
 def _sentence(document: ChecksReport) -> str:
@@ -92,18 +94,27 @@ def _sentence(document: ChecksReport) -> str:
     unasked = f"; {summary.unasked} not asked" if summary.unasked else ""
     broken = [check for check in document.checks if check.state == "failed"]
     if broken:
-        does = "does not hold" if len(broken) == 1 else "do not hold"
-        return (
-            f'{len(broken)} of {count(number, "check")} {does}, first "{broken[0].name}": {_words(broken[0])}{unasked}'
-        )
+        first, *others = broken
+        more = f"; {count(len(others), 'other check')} {'fails' if len(others) == 1 else 'fail'} too" if others else ""
+        return f'"{first.name}" does not hold{_first_words(first)}{more}{unasked}'
     return f"{summary.passed} of {count(number, 'check')} {'holds' if summary.passed == 1 else 'hold'}{unasked}"
+
+
+def _first_words(check: CheckOutcome) -> str:
+    """Return what breaks a promise, and why the first of it does, to stand behind its name."""
+    if check.subject == "answer" or not check.findings:
+        return f": {_words(check)}"
+    noun, names = _NOUNS[check.subject], listing([finding.name for finding in check.findings], check.more)
+    return f" for {names} ({check.failed} of {count(max(check.of, check.failed), noun)}){_because(check.findings[0])}"
 
 
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:
     for check in document.checks:
-        detail = "\n".join(f"{finding.name}{_because(finding, check.subject)}" for finding in check.findings)
+        texts = [f"{finding.name}{_because(finding)}" for finding in check.findings]
+        detail = "\n".join(texts)
         rule = {"passed": "CheckPassed", "failed": "CheckFailed", "unasked": "CheckNotAsked"}[check.state]
-        yield Case(check.name, _CASE_STATES[check.state], rule, _words(check), detail, kind="check")
+        message = "; ".join([_words(check), *texts[:1]])
+        yield Case(check.name, _CASE_STATES[check.state], rule, message, detail, kind="check")
 
 
 def _names(document: ChecksReport) -> Iterator[str]:

@@ -11,21 +11,23 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
-from kplan.api.quantity import count
 from kplan.cluster.base import Base
 from kplan.course.answers.cluster_map import cluster_map
 from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.course.asking import PLAIN, Showing, answers
-from kplan.course.carried_out import Decisions
+from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.drains import NOT_REPLACED, drain, drain_to_any
 from kplan.course.replacements import Replacements
+from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.errors import NotFoundError
+from kplan.framework.cycle import schedule_pod
 from kplan.questions.drain.question import Drain
+from kplan.remedies.diagnosis import diagnose
 
 _NOT_RESTORED = ("Job/", "CronJob/", "Pod/", "DaemonSet/")
 """Workloads whose pods are not to be ready for ever, stay with their node, or are of no workload."""
@@ -122,16 +124,13 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
     if change.obstacles:
         obstacle = change.obstacles[0]
-        pod, because = obstacle.pod, obstacle.words
-        if obstacle.is_by_budget and len(obstacle.budgets) == 1:
-            budget = obstacle.budgets[0]
-            because = f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}"
+        pod, because, workload = obstacle.pod, obstacle.why, obstacle.workload
     elif pending is not None:
-        pod, because = pending.key, replacements.message_of(pending)
+        pod, because, workload = pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
     elif change.not_replaced:
-        pod, because = change.not_replaced[0], NOT_REPLACED
+        pod, because, workload = change.not_replaced[0], NOT_REPLACED, ""
     else:
-        pod = because = ""
+        pod = because = workload = ""
     return DrainOutcome(
         name=name,
         nodes=question.nodes,
@@ -150,10 +149,18 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
         ),
         because=because,
         pod=pod,
+        workload="" if workload.startswith("Pod/") else workload,
         counted=tuple(counted),
         emptied=UNSET if timeline is None or question.how == "lost" else _emptied(timeline, question.nodes),
         restored=UNSET if timeline is None else _restored(timeline),
     )
+
+
+def _why_nowhere(change: CarriedOut, pod: ObservedPod) -> str:
+    """Return why a pod fits nowhere in the end, without a full stop."""
+    session = change.simulation.session.fork()
+    diagnosis = diagnose(session, schedule_pod(session, pod.row), may_try=False).text.removesuffix(".")
+    return diagnosis or change.simulation.messages.get(pod.row, "").removesuffix(".")
 
 
 def _emptied(timeline: Timeline, nodes: Sequence[str]) -> float | None:

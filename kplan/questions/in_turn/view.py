@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from msgspec import UnsetType
 
 from kplan.api.labels import ZONE
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count
 from kplan.documents.drains import DrainOutcome, DrainsReport
-from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
+from kplan.report.blocks import Block, Cell, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import left_out, seconds_text
@@ -18,6 +18,7 @@ from kplan.report.words import left_out, seconds_text
 _MOST_TOLD = 5
 _MOST_ROWS = 20
 _MOST_NAMED = 5
+_OTHERWISE = "something in --fail-on happens"
 
 
 def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
@@ -31,12 +32,8 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
     )
-    for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
-        yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
-        if drain.pending and drain.state == "pending" and not options.in_full:
-            yield line(f"{drain.pod} fits nowhere.", Span(" (--explain has kube-scheduler's words)", "hint"))
-        else:
-            yield Preformatted(drain.pod, drain.because)
+    for drain in [drain for drain in stay if drain.trouble][:_MOST_TOLD]:
+        yield line(Span(drain.name, "strong"), f": {drain.trouble}", is_item=True)
     yield line(Span("Each is drained alone, in the cluster as it is: a drain is undone before the next.", "dim"))
 
 
@@ -63,18 +60,20 @@ def _marks(document: DrainsReport) -> dict[str, Span]:
 def _sentence(document: DrainsReport) -> str:
     stay, what, number = _that_stay(document), _what(document), len(document.drains)
     if not stay:
-        return f"Any one {what} can be drained: yes, each of {number}"
+        return f"Each of {count(number, what)} can be drained alone"
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
-    such = f" (such as {first.name}: {f'{first.pod}, ' if first.pod else ''}{first.because})" if first.because else ""
     leaving = [drain for drain in stay if drain.state != "blocked"]
-    fates = (("pending", any(drain.pending for drain in leaving)), ("not replaced", any(map(_loses_pods, leaving))))
-    fate = " or ".join(name for name, is_some in fates if is_some) or "pending"
-    left = f"{len(leaving)} of {number} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"
-    if not blocked:
-        return f"Any one {what} can be emptied, but {left}"
-    rest = f", {left}" if len(stay) > blocked else ""
-    return f"Any one {what} can be drained: no, {blocked} of {number} cannot{such}{rest}"
+    fates = (
+        ("without a node", any(drain.pending for drain in leaving)),
+        ("unreplaced", any(map(_loses_pods, leaving))),
+    )
+    fate = " or ".join(name for name, is_some in fates if is_some) or "without a node"
+    parts = [f"{blocked} cannot be emptied"] if blocked else []
+    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"] if leaving else []
+    why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
+    verb = "does" if len(stay) == 1 else "do"
+    return f"{len(stay)} of {count(number, what)} {verb} not drain alone ({', '.join(parts)}){why}"
 
 
 def _loses_pods(drain: DrainOutcome) -> bool:
@@ -98,30 +97,19 @@ def _time(seconds: float | None) -> Cell:
     return Span("never", "bad") if seconds is None else seconds_text(seconds)
 
 
-def _trouble(drain: DrainOutcome) -> str:
-    parts = []
-    if drain.pending:
-        parts.append(f"{count(drain.pending, 'pod')} {'finds' if drain.pending == 1 else 'find'} no place")
-    if drain.blocked:
-        by = f" because of {listing(drain.budgets)}" if drain.budgets else ""
-        parts.append(f"{count(drain.blocked, 'pod')} cannot be evicted{by}")
-    not_replaced = sum(event.rule == "NotReplaced" for event in drain.counted)
-    if not_replaced:
-        parts.append(f"pods of {count(not_replaced, 'workload')} not replaced")
-    return ", ".join(parts) or "something in --fail-on happens"
-
-
 def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:
     for drain in document.drains:
         counted = document.verdict.counted_of(drain.name)
         has_trouble = bool(drain.pending or drain.blocked)
-        message = _trouble(drain) if has_trouble or counted else f"{count(drain.placed, 'pod')} placed elsewhere"
+        message = (
+            (drain.trouble or _OTHERWISE)
+            if has_trouble or counted
+            else f"{count(drain.placed, 'pod')} placed elsewhere"
+        )
         rule = counted[0].rule if counted else "Drained"
         state: State = "failed" if counted else "skipped" if has_trouble else "passed"
-        detail = f"{drain.pod}: {drain.because}" if drain.because else ""
-        text = f"{message}\n{detail}" if detail else message
         more = f"kplan drain {' '.join(map(shlex.quote, drain.nodes))}" if len(drain.nodes) <= _MOST_NAMED else ""
-        yield Case(drain.name, state, rule, text, detail or message, more=more if has_trouble or counted else "")
+        yield Case(drain.name, state, rule, message, message, more=more if has_trouble or counted else "")
 
 
 def _names(document: DrainsReport) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
-from kplan.api.quantity import count
+from kplan.api.quantity import count, listing
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
@@ -16,6 +16,7 @@ from kplan.report.new_nodes import (
     added_blocks,
     added_cases,
     followed_line,
+    new_node_text,
     node_table,
     price_blocks,
     price_text,
@@ -25,7 +26,8 @@ from kplan.report.options import ReportOptions
 from kplan.report.stay_reasons import stay_reason
 from kplan.report.timeline import end_line, step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View
-from kplan.report.words import name_ranges, seconds_text
+from kplan.report.words import grouped, name_ranges, seconds_text
+from kplan.rules.nodes import short_group_name
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3
@@ -56,18 +58,25 @@ def _style(document: NodesReport) -> Style:
 
 
 def _sentence(document: NodesReport) -> str:
-    gone = sum(len(removal.nodes) for removal in document.removes)
-    new = [*document.adds, *(node for removal in document.removes for node in removal.replacements)]
-    parts = [f"{count(len(new), 'node')} added"] if new else []
-    parts += [f"{gone} removed" if parts else f"{count(gone, 'node')} removed"] if gone else []
-    if not parts:
-        parts = ["No node added or removed"]
+    """Return which nodes come and go, and which pod gets none and why."""
+    who, adds, removes = document.autoscaler.name, document.adds, document.removes
+    kinds = grouped((new_node_text(new), new) for new in adds)
+    added = [f"{count(len(nodes), 'node')} ({kind})" for kind, nodes in kinds.items()]
+    parts = [f"adds {listing(added, most=2)}"] if added else []
+    new = sum(len(removal.replacements) for removal in removes)
+    gone = name_ranges([name for removal in removes for name in removal.nodes], most=_MOST_NAMES)
+    if gone:
+        parts.append(f"removes {gone}" + (f" for {count(new, 'new node')}" if new else ""))
+    texts = [f"{who} {' and '.join(parts)}" if parts else f"{who} adds and removes no node"]
     if document.unhelped:
-        parts.append(f"{count(len(document.unhelped), 'pending pod')} not helped")
+        (first, reasons), *others = document.unhelped.items()
+        more = f" (and {count(len(others), 'other pod')} too)" if others else ""
+        why = next((f"{short_group_name(home) or home}: {', '.join(why)}" for home, why in reasons.items()), "")
+        why = why or document.events.get(first, "").rstrip(": ")
+        texts.append(f"{first} gets none{more}{f': {why}' if why else ''}")
     if document.stays:
-        n_stays = len(document.stays)
-        parts.append(f"{count(n_stays, 'node')} {'stays' if n_stays == 1 else 'stay'}")
-    return ", ".join(parts)
+        texts.append(f"{count(len(document.stays), 'node')} {'stays' if len(document.stays) == 1 else 'stay'}")
+    return "; ".join(texts)
 
 
 def _existing(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:

@@ -293,21 +293,24 @@ def waits_text(document: PlanReport) -> str:
 
 def _blocks(document: PlanReport) -> str:
     """Return which workload blocks which node, and by which budget."""
-    obstacle = document.obstacles[0]
-    owner = obstacle.owner
-    who = obstacle.pod if owner is None else f"{owner.namespace}/{owner.name}"
-    others = len({one.workload or one.pod for one in document.obstacles}) - 1
-    more = f", and {count(others, 'other workload')} does so, too" if others == 1 else ""
-    more = f", and {others} other workloads do so, too" if others > 1 else more
+    obstacle, *others = document.obstacles
+    who = workload_key(obstacle)
+    names = list(dict.fromkeys(workload_key(one) for one in others if workload_key(one) != workload_key(obstacle)))
+    more = "" if not names else f"; so does {names[0]}" if len(names) == 1 else f"; so do {len(names)} others"
     if obstacle.never_ends:
-        return f"{obstacle.pod} never leaves {obstacle.node}{more}"
-    if not obstacle.is_by_budget or not obstacle.budgets:
-        return f"{who} blocks {obstacle.node}: {obstacle.words.removesuffix('.')}{more}"
-    if len(obstacle.budgets) > 1:
-        return f"{who} blocks {obstacle.node}: {len(obstacle.budgets)} disruption budgets select its pods{more}"
-    budget = obstacle.budgets[0]
-    needs = f"requires {count(budget.desired, 'healthy pod')}, has {budget.healthy}"
+        return f"{obstacle.pod} never leaves {obstacle.node}, as no kubelet answers there to end it{more}"
+    if not obstacle.is_by_budget or len(obstacle.budgets) != 1:
+        return f"{who} blocks {obstacle.node}: {obstacle.why}{more}"
+    (budget,) = obstacle.budgets
+    unready = [pod for pod in budget.unready if pod != obstacle.pod]
+    is_unready = f": {listing(unready)} {'is' if len(unready) == 1 else 'are'} not ready" if unready else ""
+    needs = f"requires {count(budget.desired, 'healthy pod')}, has {budget.healthy}{is_unready}"
     return f"{who} blocks {obstacle.node}: its budget {budget.name} allows no eviction ({needs}){more}"
+
+
+def workload_key(obstacle: Obstacle) -> str:
+    """Return NAMESPACE/NAME of the workload of a pod that stays, or of a pod without one."""
+    return obstacle.pod if obstacle.owner is None else f"{obstacle.owner.namespace}/{obstacle.owner.name}"
 
 
 def _numbers_sentence(document: PlanReport) -> str:
@@ -430,7 +433,7 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
         yield line(Span(_ASSUMED, "dim"))
 
 
-def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
+def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what holds workloads up, and which pods cannot be evicted."""
     explained = {
         pod
@@ -446,7 +449,7 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
             holder = "the change ends it" if workload.is_failed_job else "its controller cannot create pods"
             yield Preformatted(workload.pod or holder, workload.because)
-    yield from _obstacles(document)
+    yield from _obstacles(document, options)
 
 
 def _stuck(workload: WorkloadChange) -> str:
@@ -475,7 +478,7 @@ def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
     )
 
 
-def _obstacles(document: PlanReport) -> Iterator[Block]:
+def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     obstacles = document.obstacles
     if not obstacles:
         return
@@ -483,14 +486,17 @@ def _obstacles(document: PlanReport) -> Iterator[Block]:
     numbers = ((len(obstacles) - n_hanging, "cannot be evicted"), (n_hanging, "never gone"))
     ends = [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
     yield Heading((Span(", ".join(ends), "bad"),))
-    rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
+    rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.why) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
+    if options.in_full:
+        for words in dict.fromkeys(obstacle.words for obstacle in obstacles if obstacle.is_by_budget):
+            yield Preformatted("the eviction API writes", words)
     for node in document.refused_nodes:
         yield line(refused_text(node), is_item=True)
     if document.forced:
         yield line(forced_text(document.forced), is_item=True)
     texts = dict.fromkeys(map(obstacle_text, obstacles))
-    yield from (line(text, is_item=True) for text in texts if text)
+    yield from (line(Span("What would help", "strong"), f": {text}.") for text in texts if text)
 
 
 def refused_text(node: RefusedNode) -> str:
@@ -514,20 +520,20 @@ def forced_text(forced: Forced) -> str:
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
-    """Return what it takes for a pod to be evicted; empty where no budget covers it."""
+    """Return what would let a pod be evicted; empty where no budget covers it."""
     if len(obstacle.budgets) > 1:
-        names = listing([budget.name for budget in obstacle.budgets])
-        return f"{obstacle.pod} is selected by {names}; let only one of them select it"
+        return f"let only one of {listing([budget.name for budget in obstacle.budgets])} select {obstacle.pod}"
     if not obstacle.budgets or not obstacle.is_by_budget:
         return ""
     budget = obstacle.budgets[0]
-    has = f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}"
+    ways = [f"mend {pod}, which is not ready" for pod in budget.unready if pod != obstacle.pod][:1]
+    ways += [remedy_text(remedy) for remedy in obstacle.remedies]
     if not obstacle.ready:
-        has += f"; {obstacle.pod} is not ready, and may go once the budget is met"
-    if obstacle.remedies:
-        return f"{has}. What would help: {'; or '.join(remedy_text(remedy) for remedy in obstacle.remedies)}"
+        ways.append(f"{obstacle.pod} is not ready, and may go once the budget is met")
+    if ways:
+        return "; or ".join(ways)
     missing = max(budget.desired - budget.healthy + obstacle.ready, 1)
-    return f"{has}: it takes {count(missing, 'more healthy pod')} elsewhere, or a budget that requires fewer"
+    return f"{count(missing, 'more healthy pod')} elsewhere, or a budget {budget.name} that requires fewer"
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:

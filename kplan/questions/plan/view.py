@@ -218,7 +218,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     if not tells_all and document.changes:
         yield from fullness_blocks(document.utilisation, document.largest_fit)
     if is_change(document):
-        yield from obstacles_blocks(document)
+        yield from obstacles_blocks(document, options)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=tells_all)
     yield from right_sizing_blocks(document.right_sizing)

@@ -9,11 +9,11 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import clause, count, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
-from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
+from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction, why_nowhere
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES, behind_groups, group_blocks, group_cases, placement_cases
@@ -102,7 +102,10 @@ def _answer(document: PreemptionReport) -> str | Heading:
     """Return whom the only pod evicts, or how many pods get a node and how many they evict."""
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
-    return replace(_heading(document.placements[0]), level=0)
+    first = document.placements[0]
+    heading = replace(_heading(first), level=0)
+    why = why_nowhere(first) if first.preemption is not None and first.preemption.nominated_node is None else ""
+    return replace(heading, spans=(*heading.spans, f": {why}")) if why else heading
 
 
 def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
@@ -129,7 +132,8 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
 
 def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     """Yield everything about the only pod, which may have been tried twice; its victims are the answer."""
-    blocks = (block for placement in document.placements for block in _pod_blocks(document, placement, options))
+    placements = document.placements
+    blocks = (block for one in placements for block in _pod_blocks(document, one, options, in_answer=True))
     return itertools.islice(blocks, 1, None)
 
 
@@ -160,33 +164,48 @@ def _sentence(document: PreemptionReport) -> str:
         (len(tries) - evicting - fits - with_group - summary.gated - summary.errors, "nowhere"),
     )
     parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
-    others = ((summary.gated, "gated"), (summary.errors, "in error"))
+    others = ((summary.gated, "gated"), (summary.errors, "not for kube-scheduler to decide"))
     parts += [f"{number} {words}" for number, words in others if number]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
+    numbers_text = f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
+    first = next((pod for pod in tries if pod.evicts is not None), None)
+    if first is None or first.evicts is None:
+        return numbers_text
+    return f"{first.placement.pod.key} {_evicts(first.evicts)}; {numbers_text}"
+
+
+def _evicts(preemption: Preemption) -> str:
+    names = listing([victim.key for victim in preemption.victims], most=_MOST_VICTIMS)
+    return f"evicts {names} on {preemption.nominated_node}"
 
 
 def _heading(placement: PodPlacement) -> Heading:
     key, preemption = placement.pod.key, placement.preemption
     if preemption is None:
         return decision_heading(key, placement)
-    words = Span("no eviction helps", "bad")
+    words = Span("fits nowhere, and no eviction helps", "bad")
     if preemption.nominated_node is not None:
-        victims = count(len(preemption.victims), "pod")
-        words = Span(f"evicts {victims} on {preemption.nominated_node}", "warn")
-    return Heading((f"{key}: ", words), about=key)
+        words = Span(_evicts(preemption), "warn")
+    return Heading((f"{key} ", words), about=key)
 
 
 def _pod_blocks(
-    document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool = False
+    document: PreemptionReport,
+    placement: PodPlacement,
+    options: ReportOptions,
+    *,
+    is_brief: bool = False,
+    in_answer: bool = False,
 ) -> Iterator[Block]:
+    """Yield everything about a pod; its reason is left out where the answer has it."""
     preemption = placement.preemption
     yield _heading(placement)
     if preemption is None:
         yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
-    yield from diagnosis_blocks(placement, options)
+    has_reason = in_answer and bool(placement.diagnosis) and why_nowhere(placement) == clause(placement.diagnosis or "")
+    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if preemption.nominated_node is None:
         why = why_no_eviction(preemption)
         yield line(f"{why[:1].upper()}{why[1:]}.")
@@ -395,7 +414,7 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
             continue
         placement, preemption = evictions[case.name]
         victims = listing([victim.key for victim in preemption.victims])
-        evicts = f"evicts {count(len(preemption.victims), 'pod')} on {preemption.nominated_node}: {victims}"
+        evicts = f"evicts {victims} on {preemption.nominated_node}"
         counted = document.verdict.counted_of(case.name)
         yield replace(
             case,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import clause, count, listing
 from kplan.changes.values import Change, Move, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
@@ -104,9 +104,7 @@ def _pods_sentence(document: d.RemedyReport) -> str:
     like = [pod for pod in document.pods if reasons.get(pod) == reasons.get(first)]
     other = count(len(document.pods) - len(like), "other pod")
     who = f"{first} and {count(len(like) - 1, 'other pod')} stay pending" if len(like) > 1 else f"{first} stays pending"
-    because = reasons.get(first, "").removesuffix(".")
-    is_word = because.split(" ", 1)[0][1:].islower()
-    why = f": {because[:1].lower() if is_word else because[:1]}{because[1:]}" if because else ""
+    why = f": {clause(reasons[first])}" if reasons.get(first) else ""
     helpful = (document.would_help or {}).get(first)
     ending = "no action helps" if helpful is None else f"what would help: {remedy_text(helpful)}"
     return f"{who}{why}; {ending}" + (f"; {other} too" if len(document.pods) > len(like) else "")

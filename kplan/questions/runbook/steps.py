@@ -155,7 +155,7 @@ class _Runbook:
     ) -> StuckNode | None:
         """Return what stops a drain; None where it is safe."""
         if plan.obstacles:
-            return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].words)
+            return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].why)
         if not plan.is_over:
             return StuckNode(name=name, pod="", because="the drain does not end in the time that is looked ahead")
         simulation = plan.simulation

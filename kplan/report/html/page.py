@@ -394,7 +394,7 @@ def _failure(cases: Sequence[Case]) -> str:
     facts += [f"{case.file}:{case.line}" if case.line is not None else case.file] if case.file else []
     first, _, rest = case.message.partition("\n")
     why = f"{first}. {rest}".replace("\n", " ") if rest and case.kind == "workload" else first
-    lines = [f"<strong>{escape(f'{case.about}: {case.rule}')}</strong>"]
+    lines = [f"<strong>{escape(case.about)}</strong>"]
     lines += [f'<span class="dim">{escape(", ".join(facts))}</span>'] if facts else []
     lines.append(f'<span class="why">{escape(why)}</span>')
     helps = case.would_help or case.hint

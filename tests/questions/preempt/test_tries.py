@@ -18,16 +18,16 @@ def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str
 def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
     lines = render(demo_document("preempt"), "table", ReportOptions()).splitlines()
 
-    assert lines[0] == "3 pods: 2 fit by evicting 2 other pods, 1 fits nowhere"
-    assert [line.split()[0] for line in lines[3:6]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
-    assert "general-c-1  fits after eviction" in lines[4]
+    assert lines[0].startswith("shop/flash-sale evicts batch/report-daily-4swkz on general-c-1; 3 pods: 2 fit by")
+    assert [line.split()[0] for line in lines[4:7]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
+    assert "general-c-1  fits after eviction" in lines[5]
 
 
 def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
     gated = pod("gated", schedulingGates=[{"name": "q"}])
     shown = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
 
-    assert shown.startswith("2 pods: 1 gated, 1 in error")
+    assert shown.startswith("2 pods: 1 gated, 1 not for kube-scheduler to decide")
     assert "  default/gated    gated\n" in shown
     assert "  default/foreign  cannot be scheduled\n" in shown
 
