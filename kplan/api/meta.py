@@ -27,7 +27,7 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 def types_of(cls: type[msgspec.Struct], field: str) -> Iterator[Any]:
     """Yield the types that the type of a field consists of, as `types_in`."""
-    annotations = (get_annotations(base) for base in cls.__mro__)
+    annotations = (get_annotations(base, eval_str=True) for base in cls.__mro__)
     return types_in(next(own[field] for own in annotations if field in own))
 
 

@@ -14,15 +14,15 @@ import dataclasses
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod, PodSpec, PodTemplateSpec
+from kplan.api.core import Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
-from kplan.autoscaling.seam import Namer
 from kplan.capacity.counting import Fit, Template, fill, fill_from, is_local
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
@@ -31,7 +31,7 @@ from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
-from kplan.remedies.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import runs_on
 
@@ -189,25 +189,14 @@ class NewNodes:
     """
 
     def __init__(self, base: Base, shape: PricedShape) -> None:
-        self._shape = shape
-        self._existing = base.objects.node_by_name
+        own = shape.like or "\0"
+        metadata = shape.node.metadata
+        labels = {**metadata.labels, HOSTNAME: own}
         self.daemons = [pod for template, pod in _daemons_of(base) if runs_on(template, shape.node)]
-
-    def make(self, n: int) -> tuple[list[Node], list[Pod]]:
-        name_of = Namer(self._existing)
-        names = [name_of.name(self._shape.name) for _ in range(n)]
-        return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self.daemons]
-
-    def _node(self, name: str) -> Node:
-        model = self._shape.node
-        labels = {key: name if value == self._shape.like else value for key, value in model.metadata.labels.items()}
-        metadata = replace(model.metadata, name=name, uid=f"new-{name}", labels={**labels, HOSTNAME: name})
-        return replace(model, metadata=metadata)
-
-    def _pod(self, daemon: Pod, node: str) -> Pod:
-        name = f"{daemon.metadata.name}-{node}"
-        metadata = replace(daemon.metadata, name=name, uid=f"new-{daemon.metadata.namespace}-{name}")
-        return replace(daemon, metadata=metadata, spec=replace(daemon.spec, node_name=node))
+        model = replace(shape.node, metadata=replace(metadata, labels=labels))
+        self.make = partial(
+            copies, model, f"{shape.name}-new", used_names=base.objects.node_by_name, daemons=self.daemons, own=own
+        )
 
 
 def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
@@ -419,7 +408,7 @@ class _Search:
             self.n_tried += 1
             nodes, pods = [], []
             for new, n in zip(self._new, mix, strict=True):
-                added, daemons = new.make(n)
+                added, daemons = new.make(n=n)
                 nodes += added
                 pods += daemons
             snapshot = self._base.snapshot
@@ -430,7 +419,7 @@ class _Search:
         return self._known[mix]
 
     def _takes_alone(self, new: NewNodes, fit: Fit) -> int | None:
-        nodes, pods = new.make(1)
+        nodes, pods = new.make(n=1)
         alone = dataclasses.replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods))
         return fit_alone(self._base.with_snapshot(alone).session, self._templates, fit, self._missing)
 

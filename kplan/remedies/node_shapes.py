@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from itertools import count, islice
+
 import msgspec
 from msgspec.structs import replace
 
@@ -62,27 +65,26 @@ def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "ad
     """
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and _is_daemon(pod)]
-    used_names = {node.metadata.name for node in snapshot.nodes}
-    names = _new_names(f"{model}-{mark}", n, used_names)
-    nodes = [_renamed(shape.like, name) for name in names]
-    pods = [_moved(pod, name) for name in names for pod in daemons]
-    return nodes, pods
+    return copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
 
 
-def _new_names(prefix: str, n: int, used_names: set[str]) -> list[str]:
-    names: list[str] = []
-    number = 1
-    while len(names) < n:
-        name = f"{prefix}-{number}"
-        number += 1
-        if name not in used_names:
-            names.append(name)
-    return names
+def copies(
+    model: Node, prefix: str, n: int, used_names: Collection[str], daemons: Sequence[Pod], *, own: str = ""
+) -> tuple[list[Node], list[Pod]]:
+    """Return nodes like a model, named PREFIX-NUMBER, and a copy of each daemon pod on each of them.
+
+    Parameters
+    ----------
+    own : labels with this value have the name of a new node; empty for the name of the model
+    """
+    own = own or model.metadata.name
+    free = (name for number in count(1) if (name := f"{prefix}-{number}") not in used_names)
+    names = list(islice(free, n))
+    return [_renamed(model, own, name) for name in names], [_moved(pod, name) for name in names for pod in daemons]
 
 
-def _renamed(node: Node, name: str) -> Node:
-    old = node.metadata.name
-    labels = {key: name if value == old else value for key, value in node.metadata.labels.items()}
+def _renamed(node: Node, own: str, name: str) -> Node:
+    labels = {key: name if value == own else value for key, value in node.metadata.labels.items()}
     return replace(node, metadata=replace(node.metadata, name=name, uid=f"added-{name}", labels=labels))
 
 

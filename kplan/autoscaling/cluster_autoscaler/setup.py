@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.meta import KubeStruct
-from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
@@ -44,7 +43,6 @@ from kplan.snapshot.model import Snapshot
 MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
 _MOST_SLICES = 100
-_MOST_NANOS = 2**62 * 10**9
 
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
 
@@ -200,7 +198,9 @@ class _Reader(EntryReader):
             return None
         if not node.status.allocatable:
             node = replace(node, status=replace(node.status, allocatable=node.status.capacity))
-        self.problems += list(_amount_problems(node, f"{self.path}.template"))
+        self.problems += [
+            problem.below(f"{self.path}.template") for problem in QuantityCheck(refuses_odd=True).problems(node)
+        ]
         return node
 
     def _slices(self, entry: _Entry) -> Iterator[ResourceSlice]:
@@ -236,22 +236,6 @@ class _Reader(EntryReader):
         for instance in entry.instances:
             if instance.get("state") != "deleting":
                 yield msgspec.convert(instance, Instance)
-
-
-def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
-    resources = {"capacity": node.status.capacity, "allocatable": node.status.allocatable}
-    for field, amounts in resources.items():
-        for name, amount in amounts.items():
-            try:
-                nanos = parse(amount).nanos
-            except InvalidQuantity as error:
-                message = f"{str(amount)[:80]!r} is no quantity: {error}"
-            else:
-                if 0 <= nanos <= _MOST_NANOS:
-                    continue
-                message = f"{str(amount)[:80]!r} is no amount that a node has"
-            place = f"{path}.status.{field}.{name}"
-            yield Problem(message, json_path=place, hint="for example 4, 3920m or 14Gi")
 
 
 _PRICES = ("cpu", "memoryGiB", "gpu")
