@@ -17,8 +17,8 @@ from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
+from kplan.autoscaling.cluster_autoscaler.options import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.pods import created
-from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.scale_down import Stays
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL
 from kplan.autoscaling.cluster_autoscaler.setup import setup_of

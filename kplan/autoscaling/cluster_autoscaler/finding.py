@@ -19,15 +19,16 @@ from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
-from kplan.autoscaling.cluster_autoscaler.pools import (
+from kplan.autoscaling.cluster_autoscaler.options import (
     CONFIG_MAP,
     CommandLine,
     GroupStatus,
+    Options,
     Pool,
     cloud_of,
     command_line_of,
     matched,
+    options_of,
     pools_of,
     sizes_by_flag,
     statuses_of,

@@ -20,9 +20,8 @@ from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection, wanted_by
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
-from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
-from kplan.autoscaling.cluster_autoscaler.pools import yaml_of
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, Template, are_similar, balanced
 from kplan.facts import InputWarning

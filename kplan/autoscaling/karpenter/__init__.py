@@ -2,7 +2,8 @@
 
 A decision flows down these modules. `requirements` holds what is asked of nodes as sets of interned values; `catalogue`
 reads instance types, `columns` turns them into bit masks; `pools`, `cluster` and `wishes` prepare NodePools, nodes and
-pods; `prepared` (with `scheduler`) and the package `disruption` decide, and `answers` writes it down.
+pods; `prepared` (with `scheduler`) and `disruption` (with `candidates` and `commands`) decide, and `answers` writes it
+down.
 
 Where Karpenter walks a Go map, so that chance decides, the first by name is taken.
 

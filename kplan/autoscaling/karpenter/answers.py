@@ -22,10 +22,10 @@ from kplan.autoscaling.karpenter.amounts import (
     RESERVATION_IDS,
     texts_of,
 )
+from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState
+from kplan.autoscaling.karpenter.commands import Command
 from kplan.autoscaling.karpenter.devices import device_name
-from kplan.autoscaling.karpenter.disruption.candidates import CONSOLIDATABLE, DRIFTED, ClaimState
-from kplan.autoscaling.karpenter.disruption.commands import Command
-from kplan.autoscaling.karpenter.disruption.methods import Outcome
+from kplan.autoscaling.karpenter.disruption import Outcome
 from kplan.autoscaling.karpenter.planned import (
     CRASH,
     Planned,

@@ -18,10 +18,10 @@ from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
+from kplan.autoscaling.karpenter.candidates import claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
-from kplan.autoscaling.karpenter.disruption.candidates import claim_states
-from kplan.autoscaling.karpenter.disruption.commands import Command
-from kplan.autoscaling.karpenter.disruption.methods import METHODS, stays
+from kplan.autoscaling.karpenter.commands import Command
+from kplan.autoscaling.karpenter.disruption import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
-from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.disruption.candidates import (
+from kplan.autoscaling.karpenter.candidates import (
     APPROVED,
     BLOCKED,
     CANDIDATE,
@@ -36,7 +35,8 @@ from kplan.autoscaling.karpenter.disruption.candidates import (
     concerns_emptiness,
     concerns_static_drift,
 )
-from kplan.autoscaling.karpenter.disruption.commands import (
+from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.commands import (
     NO_PLACE,
     Command,
     consolidation,

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from kplan.autoscaling.karpenter.candidates import UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.candidates import UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods

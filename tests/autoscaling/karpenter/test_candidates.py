@@ -4,7 +4,7 @@ import pytest
 
 from kplan.api.provisioning import Budget
 from kplan.api.time import to_micros
-from kplan.autoscaling.karpenter.disruption.candidates import is_active
+from kplan.autoscaling.karpenter.candidates import is_active
 
 
 @pytest.mark.parametrize(
