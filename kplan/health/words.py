@@ -164,7 +164,7 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
     if health.never_ends:
         yield (
             f"Once the machine is surely off, delete the Node (kubectl delete node {node}), or taint it "
-            f"(kubectl taint node {node} {OUT_OF_SERVICE}); its controller makes the pod again only then."
+            f"(kubectl taint node {node} {OUT_OF_SERVICE}); a StatefulSet makes its pod again only then."
         )
     elif health.state == "being-deleted" and health.finalizers:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
@@ -233,11 +233,21 @@ class Journal:
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         is_finding = is_finding or event in _FINDINGS
-        now = self.last_change if is_finding else self.now
-        at = round(now - self.starts_at, 2) if self.durations.is_timed else UNSET
+        at = round((self.last_change if is_finding else self.now) - self.starts_at, 2)
+        if self.steps and not isinstance(self.steps[-1].at, UnsetType):
+            at = max(at, self.steps[-1].at)
         n = len(self.steps) + 1
         self.steps.append(
-            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
+            Step(
+                step=n,
+                event=event,
+                pod=pod,
+                node=node,
+                workload=workload,
+                because=because,
+                by=by,
+                at=at if self.durations.is_timed else UNSET,
+            )
         )
         if event is StepEvent.BLOCKED:
             self.blocked.setdefault(workload, {})[pod] = because

@@ -199,8 +199,8 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
         yield from (line(text, is_item=True) for text in shown)
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
-    for pod in (*(pod for workload in present.workloads for pod in workload.troubled), *present.pods):
-        yield from (line(text) for text in pod_advice(pod) if pod.never_ends)
+    pods = (*(pod for workload in present.workloads for pod in workload.troubled), *present.pods)
+    yield from map(line, dict.fromkeys(text for pod in pods if pod.never_ends for text in pod_advice(pod)))
     yield from map(line, commands[:_MOST_PRESENT])
 
 
