@@ -134,3 +134,11 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     message: str = ""
     raises: tuple[QuotaRaise, ...] = ()
     lacks: MissingName | UnsetType = UNSET
+
+
+class UnmodelledFeature(msgspec.Struct, frozen=True):
+    """A feature that an object uses and that kplan, or the reference scheduler with default gates, ignores."""
+
+    object: str
+    feature: str
+    message: str

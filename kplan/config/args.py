@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -11,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kplan.api.labels import parse_int64
 from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
@@ -193,7 +193,6 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-_GO_INTEGER: Final = r"[+-]?[0-9]+"
 
 
 def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
@@ -401,7 +400,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems
     _count_of_values(requirement, values_path, problems)
     for i, value in enumerate(requirement.values):
         at = index(values_path, i)
-        if requirement.operator in {"Gt", "Lt"} and not _is_int64(value):
+        if requirement.operator in {"Gt", "Lt"} and parse_int64(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
             problems.invalid(at, value, detail, 'write a whole number in quotes, such as "5"')
         errors = label_value_problems(value)
@@ -422,10 +421,6 @@ def _count_of_values(requirement: NodeSelectorRequirement, path: str, problems: 
         case "Gt" | "Lt" if count != 1:
             detail = "for 'Gt', 'Lt' operators, exactly one value is required"
             problems.invalid(path, values, detail, "write one whole number, in quotes")
-
-
-def _is_int64(text: str) -> bool:
-    return bool(re.fullmatch(_GO_INTEGER, text)) and -(2**63) <= int(text) < 2**63
 
 
 def _label_name(name: str, path: str, problems: Problems) -> None:

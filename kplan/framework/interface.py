@@ -155,6 +155,39 @@ class Nominator:
         return sorted(self._pods_by_row)
 
 
+class PodAdded(msgspec.Struct, frozen=True):
+    """A pod was bound to a node."""
+
+    info: PodInfo
+
+
+class PodDeleted(msgspec.Struct, frozen=True):
+    """A pod that ran or was nominated to a node is gone."""
+
+    info: PodInfo
+
+
+class NodeUncordoned(msgspec.Struct, frozen=True):
+    """A node takes pods again."""
+
+    node: Node
+
+
+class NodeChanged(msgspec.Struct, frozen=True):
+    """The taints of a node have changed."""
+
+    former: Node
+    node: Node
+
+
+class ClaimFreed(msgspec.Struct, frozen=True):
+    """A plugin gave up the devices of a resource claim that no pod uses."""
+
+
+Event = PodAdded | PodDeleted | NodeUncordoned | NodeChanged | ClaimFreed
+"""What happens in a cluster whose nodes stay; upstream knows more, such as a change of labels."""
+
+
 class Named(Protocol):
     """Has the name by which profiles enable the plugin."""
 
@@ -176,6 +209,17 @@ class PreEnqueuePlugin(Named, Protocol):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Return whether the pod may enter the queue."""
+
+
+@runtime_checkable
+class QueueingHintPlugin(Named, Protocol):
+    """Knows what may change its mind (optional): a pod waits for any event that a plugin without hints rejected.
+
+    Upstream: EventsToRegister, and the QueueingHintFn of each event.
+    """
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Return whether an event may make a pod schedulable that this plugin rejected."""
 
 
 class ReservedObjects(NamedTuple):
@@ -453,6 +497,7 @@ __all__ = [
     "PreScoreResult",
     "ProfileFilters",
     "QueueSortPlugin",
+    "QueueingHintPlugin",
     "ReservePlugin",
     "ReservedObjects",
     "ReservedObjectsPlugin",
@@ -463,11 +508,3 @@ __all__ = [
     "StatusCode",
     "plugins_with",
 ]
-
-
-class UnmodelledFeature(msgspec.Struct, frozen=True):
-    """A feature that an object uses and that kplan, or the reference scheduler with default gates, ignores."""
-
-    object: str
-    feature: str
-    message: str

@@ -29,6 +29,7 @@ from kplan.framework.interface import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
+    QueueingHintPlugin,
     QueueSortPlugin,
     ReservePlugin,
     Scope,
@@ -65,6 +66,10 @@ class Framework:
         self.score_plugins = plugins_with(ScorePlugin, at("score"))
         self.reserve_plugins = plugins_with(ReservePlugin, at("reserve"))
         self.permit_plugins = plugins_with(PermitPlugin, at("permit"))
+        #: plugin -> whether an event may make a pod schedulable that it rejected
+        self.queueing_hints = {
+            plugin.name: plugin.queueing_hint for plugin in plugins_with(QueueingHintPlugin, plugins.values())
+        }
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
         self._pod_blind = {
             name

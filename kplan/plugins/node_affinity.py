@@ -35,7 +35,16 @@ from kplan.engine.matching import (
 )
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
+from kplan.framework.interface import (
+    SKIP_SHAPE,
+    CycleState,
+    Event,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
 from kplan.framework.results import PluginError
 from kplan.rules.pod_info import PodInfo
 
@@ -74,6 +83,10 @@ class NodeAffinity:
         spec = pod.pod.spec
         node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
         return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for nodes with other labels, which no event brings."""
+        return False
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without required affinity; return the node names where every term names some."""

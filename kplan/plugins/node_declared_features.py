@@ -17,7 +17,7 @@ from kplan.engine.details import Detail, UndeclaredFeature
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PreFilterResult, Scope
 from kplan.rules.pod_info import PodInfo
 
 REASON_UNDECLARED = "node(s) didn't match Pod's required features"
@@ -65,6 +65,10 @@ class NodeDeclaredFeatures:
 
     def reads(self, pod: PodInfo) -> Hashable:
         return needed_features(pod.pod)
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for nodes that declare more, which no event brings."""
+        return False
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         features = needed_features(cycle.pod.pod)

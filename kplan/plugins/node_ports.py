@@ -18,7 +18,7 @@ from kplan.engine.mappings import Recent
 from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
 from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 
 REASON_IN_USE = "node(s) didn't have free ports for the requested pod ports"
@@ -76,6 +76,12 @@ class NodePorts:
     def reads(self, pod: PodInfo) -> Hashable:
         return pod.host_ports
 
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods to leave that use the same ports."""
+        return isinstance(event, PodDeleted) and any(
+            _conflict(port, other) for port in pod.host_ports for other in event.info.host_ports
+        )
+
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without host ports."""
         if not cycle.pod.host_ports:
@@ -116,6 +122,11 @@ class NodePorts:
             in_use.column[change.row] = port in cluster.used_ports.get(change.row, ())
         in_use.position = len(cluster.log)
         return in_use.column
+
+
+def _conflict(port: HostPort, other: HostPort) -> bool:
+    same_address = port[0] == other[0] or ANY_ADDRESS in (port[0], other[0])
+    return same_address and port[1:] == other[1:]
 
 
 class Ports:

@@ -39,8 +39,9 @@ from kplan.engine.resource_scoring import (
 )
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
+from kplan.framework.interface import CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
 from kplan.health.nodes import unusable_resources
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_extended, quantity_text, resource_order
 
 REASON_TOO_MANY_PODS = "Too many pods"
@@ -95,6 +96,10 @@ class NodeResourcesFit:
         self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
         self._combine = _score_function(strategy)
         self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods to leave."""
+        return isinstance(event, PodDeleted)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         amounts = cycle.pod.requests

@@ -14,8 +14,8 @@ from kplan.api.labels import UNSCHEDULABLE
 from kplan.engine.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, Scope
-from kplan.rules.pod_info import read_by_taint_plugins
+from kplan.framework.interface import CycleState, Event, Handle, NodeUncordoned, Scope
+from kplan.rules.pod_info import PodInfo, read_by_taint_plugins
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
@@ -33,6 +33,9 @@ class NodeUnschedulable:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._compares = handle.release.is_on(COMPARISON_GATE)
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        return isinstance(event, NodeUncordoned)
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject cordoned nodes, unless the pod tolerates their taint."""

@@ -10,7 +10,8 @@ which it is not installed; without it such a driver sets no limit there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,14 +20,15 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.storage import Volume
+from kplan.api.storage import Volume, VolumeSources
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, UnmodelledFeature
+from kplan.facts import UnmodelledFeature
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.volumes import (
@@ -135,11 +137,8 @@ class VolumeResolver:
         return storage_class is not None and storage_class.provisioner in PLUGIN_BY_NAME
 
     def _inline(self, volume: Volume) -> AttachableVolume | None:
-        plugin = in_tree_plugin(volume)
-        if plugin is None or plugin.name not in MIGRATED:
-            return None
         try:
-            return AttachableVolume(plugin.driver, inline_handle(volume))
+            return _migrated(volume, lambda: inline_handle(volume))
         except TranslationError as error:
             raise _Problem(f"converting volume({volume.name}) from inline to csi: {error}") from error
 
@@ -163,13 +162,9 @@ class VolumeResolver:
     def _by_volume(self, volume: PersistentVolume) -> AttachableVolume | None:
         if volume.spec.csi is not None:
             return AttachableVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
-        plugin = in_tree_plugin(volume.spec)
-        if plugin is None or plugin.name not in MIGRATED:
-            return None
-        try:
-            return AttachableVolume(plugin.driver, volume_handle(volume))
-        except TranslationError:
-            return None
+        with suppress(TranslationError):
+            return _migrated(volume.spec, lambda: volume_handle(volume))
+        return None
 
     def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
         storage_class = self._classes.get(claim_class(claim))
@@ -180,7 +175,13 @@ class VolumeResolver:
         return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}")
 
 
-NO_LIMIT = 2**62
+def _migrated(source: VolumeSources, handle: Callable[[], str]) -> AttachableVolume | None:
+    """Return the volume of a CSI driver that stands for an in-tree one; None for one of another type."""
+    plugin = in_tree_plugin(source)
+    return None if plugin is None or plugin.name not in MIGRATED else AttachableVolume(plugin.driver, handle())
+
+
+NO_LIMIT = 2**62  # above what any CSINode can state, and far enough below int64 for sums
 
 
 class LimitCatalogue:
@@ -416,8 +417,7 @@ def _ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
     """Return the concatenated ranges that begin at `starts` and have these lengths."""
     total = int(lengths.sum())
     firsts = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    ranges: Int64Array = firsts + np.arange(total)
-    return ranges
+    return np.add(firsts, np.arange(total))
 
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
@@ -470,6 +470,10 @@ class NodeVolumeLimits:
         """Attached volumes of all nodes; counted when the first pod with volumes comes."""
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
 
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods with volumes to leave."""
+        return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
+
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without claims and without inline volumes of migrated types."""
         pod = cycle.pod.pod
@@ -505,7 +509,7 @@ class NodeVolumeLimits:
 
     def _limit_verdicts(self, state: _PreFilterState, nodes: NodeView) -> Verdicts:
         if not state.numbers or not self.catalogue.limits:
-            return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
+            return Verdicts.accepting(len(nodes))
         self.attached.update()
         delta = self.attached.delta(nodes, state.numbers)
         counts = {
@@ -581,9 +585,6 @@ class NodeVolumeLimits:
             for driver, count in counts.items()
             if count.is_over[position]
         ]
-
-
-_PASS = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE)
 
 
 def _not_installed(driver: str) -> Reason:

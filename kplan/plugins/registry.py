@@ -50,7 +50,7 @@ from kplan.preemption.default_preemption import DefaultPreemption
 
 PluginLike = TypeVar("PluginLike")
 _SCORES = ("normalize_score", "final_score", "constant_score", "score_details")
-_METHODS = (*EXTENSION_POINTS, "__init__", "sort_key", "unreserve", "reads", *_SCORES)
+_METHODS = (*EXTENSION_POINTS, "__init__", "sort_key", "queueing_hint", "unreserve", "reads", *_SCORES)
 
 
 def guarded(plugin: PluginLike) -> PluginLike:

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 import msgspec
 
-from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, arranged
+from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, arranged, untolerated
+from kplan.api.core import Node
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.details import Detail, UntoleratedTaint
 from kplan.engine.matching import (
@@ -20,9 +21,9 @@ from kplan.engine.matching import (
 )
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.framework.interface import CycleState, Event, Handle, NodeChanged, Scope
 from kplan.framework.results import PluginError
-from kplan.rules.pod_info import read_by_taint_plugins
+from kplan.rules.pod_info import PodInfo, read_by_taint_plugins
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
@@ -41,6 +42,14 @@ class TaintToleration:
     def __init__(self, args: None, handle: Handle) -> None:
         self._reason = handle.release.texts.untolerated_taint
         self._compares = handle.release.is_on(COMPARISON_GATE)
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for a node to lose the taints that keep the pod off."""
+        return isinstance(event, NodeChanged) and self._repels(event.former, pod) and not self._repels(event.node, pod)
+
+    def _repels(self, node: Node, pod: PodInfo) -> bool:
+        hard = [taint for taint in node.spec.taints if is_hard(taint)]
+        return bool(untolerated(pod.pod.spec.tolerations, hard, compares=self._compares))
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""

@@ -20,8 +20,18 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
-from kplan.rules.pod_info import read_by_volume_plugins
+from kplan.framework.interface import (
+    SKIP,
+    SKIP_SHAPE,
+    CycleState,
+    Event,
+    Handle,
+    PodDeleted,
+    PreFilterResult,
+    Scope,
+    Status,
+)
+from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.volumes import ClaimKey, named_claims, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -86,6 +96,10 @@ class VolumeRestrictions:
         self.listers = handle.listers
         self._conflict = handle.release.texts.read_write_once_pod
         self.uses = VolumeUses(handle.cluster)
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods with volumes to leave."""
+        return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""

@@ -13,10 +13,10 @@ from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.journal import Journal, Removal
 from kplan.course.simulation.observing import adopted_by
 from kplan.course.simulation.owners import ForeignState, Owner
-from kplan.course.simulation.queue import NodeUncordoned, PodAdded, PodDeleted
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
+from kplan.framework.interface import NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
 

@@ -23,10 +23,11 @@ from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import PodMaker, share, with_status
-from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT, PodDeleted
+from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.course.simulation.timers import MANY, Act, Failures
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
+from kplan.framework.interface import PodDeleted
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 

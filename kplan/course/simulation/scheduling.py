@@ -13,9 +13,9 @@ from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.failures import Failures
 from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.simulation.queue import ClaimFreed, NodeChanged, PodDeleted
 from kplan.documents.change import StepEvent
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
+from kplan.framework.interface import ClaimFreed, NodeChanged, PodDeleted
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult, preemptors

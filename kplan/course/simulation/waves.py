@@ -16,7 +16,7 @@ import msgspec
 
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.pod_creation import with_status
-from kplan.course.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
+from kplan.course.simulation.queue import is_worth_retrying
 from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.plan import GroupCondition
 from kplan.engine.cluster import NOWHERE
@@ -31,6 +31,7 @@ from kplan.framework.group_cycle import (
     reserve_again,
     schedule_group,
 )
+from kplan.framework.interface import Event, PodAdded, PodDeleted
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
@@ -264,6 +265,6 @@ class Waves:
 
     def _notice(self, event: Event) -> None:
         for pod in list(self._waiting):
-            if is_worth_retrying(self._infos[pod], self._turns.queued[pod].rejectors, event):
+            if is_worth_retrying(self.session, self._infos[pod], self._turns.queued[pod].rejectors, event):
                 del self._waiting[pod]
                 self._turns.back_off(pod)

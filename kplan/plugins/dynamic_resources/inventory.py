@@ -36,7 +36,7 @@ from kplan.api.resource import (
     ResourceSlice,
 )
 from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver
-from kplan.framework.interface import UnmodelledFeature
+from kplan.facts import UnmodelledFeature
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 

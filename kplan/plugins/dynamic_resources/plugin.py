@@ -38,8 +38,11 @@ from kplan.framework.interface import (
     SKIP,
     SKIP_SHAPE,
     SUCCESS,
+    ClaimFreed,
     CycleState,
+    Event,
     Handle,
+    PodDeleted,
     PostFilterResult,
     PreFilterResult,
     ReservedObjects,
@@ -246,6 +249,13 @@ class DynamicResources:
         except ClaimProblem as problem:
             return Status.unresolvable(str(problem))
         return SUCCESS
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for claims to be released, by a plugin or because the pods that hold them are gone."""
+        if isinstance(event, ClaimFreed):
+            return True
+        gone = event.info.pod if isinstance(event, PodDeleted) else None
+        return gone is not None and bool(gone.spec.resource_claims or gone.status.extended_resource_claim_status)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Collect the pod's claims; reject a pod with a missing claim or device class."""

@@ -38,7 +38,18 @@ from kplan.engine.matching import PodColumn, PodMatch, TermKind
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
+from kplan.framework.interface import (
+    SKIP,
+    CycleState,
+    Event,
+    Handle,
+    PodAdded,
+    PodDeleted,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
 from kplan.framework.results import PluginError
 from kplan.plugins.inter_pod_affinity.terms import (
     Clause,
@@ -373,6 +384,16 @@ class InterPodAffinity:
         self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
         self._last_running: tuple[PodInfo, RunningTerms] | None = None
 
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods that the pod wants to be near, and for those to leave that keep it off or that it keeps off."""
+        terms = pod.affinity
+        if isinstance(event, PodAdded):
+            return _match_all(terms.required_affinity, event.info)
+        if isinstance(event, PodDeleted):
+            deleted_terms = event.info.affinity.required_anti_affinity
+            return _match_all(terms.required_anti_affinity, event.info) or _match_all(deleted_terms, pod)
+        return False
+
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts; skip when the pod has no required terms and no running pod's anti-affinity matches it."""
         pod = cycle.pod
@@ -449,3 +470,7 @@ class InterPodAffinity:
 
 def _has_preferred(part: PodAffinity | None) -> bool:
     return part is not None and bool(part.preferred_during_scheduling_ignored_during_execution)
+
+
+def _match_all(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:
+    return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)

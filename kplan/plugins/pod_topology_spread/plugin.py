@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.affinity import COMPARISON_GATE
-from kplan.api.labels import HOSTNAME, InvalidSelector
+from kplan.api.labels import HOSTNAME, InvalidSelector, selector_from
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, FloatArray, Int64Array, RowArray, round_half_away
 from kplan.engine.cluster import Cluster, DomainCounts
@@ -28,8 +28,12 @@ from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
     SKIP_SHAPE,
+    ClaimFreed,
     CycleState,
+    Event,
     Handle,
+    NodeChanged,
+    NodeUncordoned,
     PreFilterResult,
     PreScoreResult,
     Scope,
@@ -416,6 +420,19 @@ class PodTopologySpread:
         if not constraints and self._defaults and not default_selector(pod, self._listers).is_empty:
             constraints = self._defaults
         return frozenset([constraint.when_unsatisfiable for constraint in constraints]) if constraints else None
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for pods that a hard constraint counts, and for nodes to change."""
+        if isinstance(event, NodeChanged):
+            return True
+        if isinstance(event, NodeUncordoned | ClaimFreed) or event.info.namespace != pod.namespace:
+            return False
+        constraints = pod.pod.spec.topology_spread_constraints
+        hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
+        try:
+            return any(selector_from(constraint.label_selector).matches(event.info.labels) for constraint in hard)
+        except InvalidSelector:
+            return True
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""

@@ -22,6 +22,7 @@ from kplan.framework.interface import (
     SKIP_SHAPE,
     SUCCESS,
     CycleState,
+    Event,
     Handle,
     PreFilterResult,
     PreScoreResult,
@@ -50,7 +51,7 @@ from kplan.plugins.volume_binding.finding import (
     VolumeFinder,
     storage_scores,
 )
-from kplan.rules.pod_info import read_by_volume_plugins
+from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -103,6 +104,10 @@ class VolumeBinding:
         if handle.release.is_on(STORAGE_SCORING_GATE):
             shape = with_default_shape(args or VolumeBindingArgs(), handle.release).shape
             self._by_utilization = utilization_table(shape or ())
+
+    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+        """Wait for other volumes, classes or nodes, which no event brings."""
+        return False
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""

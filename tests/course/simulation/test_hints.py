@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+import kplan
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
-from kplan.course.simulation.queue import Event, NodeUncordoned, PodAdded, PodDeleted, is_worth_retrying
+from kplan.course.simulation.queue import is_worth_retrying
+from kplan.framework.interface import Event, NodeChanged, NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 
 HOST = "kubernetes.io/hostname"
@@ -21,11 +23,18 @@ def info(namespace: str = "default", port: int = 0, **spec: Any) -> PodInfo:
     if port:
         container["ports"] = [{"containerPort": port, "hostPort": port, "protocol": "TCP"}]
     metadata = {"name": "p", "namespace": namespace, "uid": "p", "labels": {"app": "web"}}
-    return PodInfo(convert({"metadata": metadata, "spec": {"containers": [container], **spec}}, Pod))
+    return PodInfo(
+        convert(
+            {"metadata": metadata, "spec": {"schedulerName": "default-scheduler", "containers": [container], **spec}},
+            Pod,
+        )
+    )
 
 
-def node() -> Node:
-    return convert({"metadata": {"name": "n1", "labels": {HOST: "n1", "disk": "ssd"}}, "spec": {}}, Node)
+def node(*taints: dict[str, str]) -> Node:
+    return convert(
+        {"metadata": {"name": "n1", "labels": {HOST: "n1", "disk": "ssd"}}, "spec": {"taints": list(taints)}}, Node
+    )
 
 
 def anti(**terms: Any) -> dict[str, Any]:
@@ -38,6 +47,9 @@ def near() -> dict[str, Any]:
 
 GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"))
 UNCORDONED = NodeUncordoned(node())
+TAINT = {"key": "gpu", "effect": "NoSchedule"}
+CLEARED, TAINTED = NodeChanged(node(TAINT), node()), NodeChanged(node(), node(TAINT))
+SESSION = kplan.Planner(kplan.load_snapshot([{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}}])).session
 
 
 @pytest.mark.parametrize(
@@ -62,7 +74,7 @@ UNCORDONED = NodeUncordoned(node())
         ("InterPodAffinity", info(), [PodDeleted(info(affinity=anti()))], [GONE, BOUND]),
         ("NodeAffinity", info(nodeSelector={"disk": "ssd"}), [], [GONE, BOUND, UNCORDONED]),
         ("NodeUnschedulable", info(), [UNCORDONED], [GONE]),
-        ("TaintToleration", info(), [], [GONE, BOUND, UNCORDONED]),
+        ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED]),
         ("NodeName", info(), [], [GONE, UNCORDONED]),
         ("VolumeBinding", info(), [], [GONE]),
         ("VolumeRestrictions", info(), [PodDeleted(info(volumes=DISK))], [GONE, BOUND]),
@@ -75,14 +87,14 @@ def test_a_plugin_waits_for_what_may_change_its_mind(
 ) -> None:
     rejectors = frozenset({plugin})
 
-    assert [is_worth_retrying(pod, rejectors, event) for event in helpful] == [True] * len(helpful)
-    assert [is_worth_retrying(pod, rejectors, event) for event in useless] == [False] * len(useless)
+    assert [is_worth_retrying(SESSION, pod, rejectors, event) for event in helpful] == [True] * len(helpful)
+    assert [is_worth_retrying(SESSION, pod, rejectors, event) for event in useless] == [False] * len(useless)
 
 
 def test_it_is_enough_that_one_of_the_plugins_may_change_its_mind() -> None:
-    assert is_worth_retrying(info(), frozenset({"NodeAffinity", "NodeResourcesFit"}), GONE)
-    assert not is_worth_retrying(info(), frozenset({"NodeAffinity", "TaintToleration"}), GONE)
+    assert is_worth_retrying(SESSION, info(), frozenset({"NodeAffinity", "NodeResourcesFit"}), GONE)
+    assert not is_worth_retrying(SESSION, info(), frozenset({"NodeAffinity", "TaintToleration"}), GONE)
 
 
 def test_a_pod_that_no_plugin_turned_down_is_helped_by_anything() -> None:
-    assert is_worth_retrying(info(), frozenset(), BOUND)
+    assert is_worth_retrying(SESSION, info(), frozenset(), BOUND)

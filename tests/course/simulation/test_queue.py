@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.course.simulation.queue import MAX_BACKOFF, PodDeleted, RetryQueue
+from kplan.course.simulation.queue import MAX_BACKOFF, RetryQueue
+from kplan.framework.interface import PodDeleted
 from kplan.rules.pod_info import PodInfo
 from tests.course.simulation.clusters import node
 from tests.objects import head
