@@ -1,13 +1,17 @@
 """Kubernetes objects as tests write them down, and commands that several tests expect."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kplan.api.kinds import KINDS
 
+Object = dict[str, Any]
+
+HOSTNAME = "kubernetes.io/hostname"
 _VERSIONS = {kind.name: kind.api_version for kind in KINDS}
 
 
-def head(kind: str, api_version: str = "", /, **metadata: Any) -> dict[str, Any]:
+def head(kind: str, api_version: str = "", /, **metadata: Any) -> Object:
     """Return apiVersion, kind and metadata of an object; kinds that kplan does not read need their version."""
     return {"apiVersion": api_version or _VERSIONS[kind], "kind": kind, "metadata": metadata}
 
@@ -21,3 +25,160 @@ def adding(number: int, like: str) -> tuple[str, ...]:
         f"# add {nodes} like {like}",
         f"until [ $({ready}) -ge $((before + {number})) ]; do sleep 5; done",
     )
+
+
+def owned_by(owner: str, uid: str = "") -> list[Object]:
+    """Return the reference to a controller, KIND/NAME."""
+    kind, _, name = owner.partition("/")
+    return [{"apiVersion": _VERSIONS[kind], "kind": kind, "name": name, "uid": uid or name, "controller": True}]
+
+
+def node(
+    name: str,
+    cpu: str = "4",
+    memory: str = "8Gi",
+    pods: str = "110",
+    *,
+    taints: Sequence[Object] = (),
+    labels: Mapping[str, str] | None = None,
+    **more: str,
+) -> Object:
+    """Return a node; keyword arguments are labels."""
+    room = {"cpu": cpu, "memory": memory, "pods": pods}
+    return head("Node", name=name, uid=name, labels={HOSTNAME: name, **(labels or {}), **more}) | {
+        "spec": {"taints": list(taints)} if taints else {},
+        "status": {"allocatable": room, "capacity": room},
+    }
+
+
+def pod(
+    name: str,
+    on: str | None = None,
+    *,
+    cpu: str | None = "1",
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    owner: str | None = None,
+    created: str = "2026-01-01T00:00:00Z",
+    start: int | None = None,
+    ports: Iterable[int] = (),
+    nominated: str | None = None,
+    leaving: bool = False,
+    **spec: Any,
+) -> Object:
+    """Return a pod, running when `on` a node; `owner` is KIND/NAME, `start` an hour, `ports` are the host's."""
+    uid = name if namespace == "default" else f"{namespace}-{name}"
+    written = head(
+        "Pod", name=name, namespace=namespace, uid=uid, labels=dict(labels or {}), creationTimestamp=created
+    ) | {
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "priority": 0,
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "app",
+                    "resources": {"requests": {} if cpu is None else {"cpu": cpu}},
+                    "ports": [{"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in ports],
+                }
+            ],
+            **({"nodeName": on} if on else {}),
+            **spec,
+        },
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+    if start is not None:
+        written["status"]["startTime"] = f"2026-03-01T{start:02}:00:00Z"
+    if nominated:
+        written["status"]["nominatedNodeName"] = nominated
+    if leaving:
+        written["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+        preempted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        written["status"]["conditions"] = [preempted]
+    if owner:
+        written["metadata"]["ownerReferences"] = owned_by(owner)
+    return written
+
+
+def template(name: str, image: str = "app:1", cpu: str = "500m") -> Object:
+    container = {"name": "c", "image": image, "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+
+
+def deployment(name: str, replicas: int, image: str = "app:1", **strategy: Any) -> Object:
+    """Write a deployment; `strategy` is that of a rolling update."""
+    spec: Object = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name, image)}
+    if strategy:
+        spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": strategy}
+    return head("Deployment", name=name, namespace="default", uid=f"d-{name}") | {"spec": spec}
+
+
+def stateful_set(name: str, replicas: int, image: str = "app:1") -> Object:
+    return head("StatefulSet", name=name, namespace="default", uid=f"s-{name}") | {
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(name, image),
+        }
+    }
+
+
+def daemon_set(name: str, image: str = "app:1", **strategy: Any) -> Object:
+    """Write a daemon set; `strategy` is that of a rolling update."""
+    return head("DaemonSet", name=name, namespace="default", uid=f"ds-{name}") | {
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(name, image),
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": strategy},
+        }
+    }
+
+
+def budget(name: str, **spec: Any) -> Object:
+    return head("PodDisruptionBudget", name=name, namespace="default") | {
+        "spec": {"selector": {"matchLabels": {"app": name}}, **spec}
+    }
+
+
+def running(workload: Object, nodes: list[str]) -> list[Object]:
+    """Return a deployment with its replica set and pods, dealt out to nodes in turn."""
+    name, spec = workload["metadata"]["name"], workload["spec"]
+    made = {**spec["template"], "metadata": {"labels": {"app": name, "pod-template-hash": "h1"}}}
+    replica_set = head(
+        "ReplicaSet",
+        name=f"{name}-h1",
+        namespace="default",
+        uid=f"r-{name}",
+        annotations={"deployment.kubernetes.io/desired-replicas": str(spec["replicas"])},
+        ownerReferences=owned_by(f"Deployment/{name}", f"d-{name}"),
+    ) | {
+        "spec": {
+            "replicas": spec["replicas"],
+            "selector": {"matchLabels": made["metadata"]["labels"]},
+            "template": made,
+        }
+    }
+    pods = [
+        (
+            head(
+                "Pod",
+                name=f"{name}-h1-{index:03d}",
+                namespace="default",
+                uid=f"p-{name}-{index}",
+                labels=made["metadata"]["labels"],
+                creationTimestamp="2026-01-01T00:00:00Z",
+                ownerReferences=owned_by(f"ReplicaSet/{name}-h1", f"r-{name}"),
+            )
+            | {
+                "spec": {**made["spec"], "schedulerName": "default-scheduler", "nodeName": nodes[index % len(nodes)]},
+                "status": {
+                    "phase": "Running",
+                    "startTime": "2026-01-01T00:00:00Z",
+                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}],
+                },
+            }
+        )
+        for index in range(spec["replicas"])
+    ]
+    return [workload, replica_set, *pods]

@@ -8,8 +8,7 @@ import pytest
 import kplan
 from kplan.admission.decoding import FIELDS, drop_disabled, without_disabled_fields
 from kplan.config.releases import release_of
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.scenarios import scenarios
 
 
@@ -25,8 +24,8 @@ def test_with_all_gates_on_nothing_is_dropped(area: str) -> None:
 
 
 def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
-    plain = pod("p", "1")
-    snapshot = kplan.load_snapshot([plain, pod("q", "1", resources={"requests": {"cpu": "3"}})])
+    plain = pod("p", cpu="1")
+    snapshot = kplan.load_snapshot([plain, pod("q", cpu="1", resources={"requests": {"cpu": "3"}})])
 
     kept = without_disabled_fields(snapshot, off("PodLevelResources"))
 
@@ -57,7 +56,7 @@ def test_every_field_exists_and_belongs_to_a_gate_of_some_release() -> None:
 
 
 def test_pod_level_resources_count_where_their_gate_is_on() -> None:
-    objects = [node("a", "2"), pod("p", "1", resources={"requests": {"cpu": "3"}})]
+    objects = [node("a", "2"), pod("p", cpu="1", resources={"requests": {"cpu": "3"}})]
     snapshot = kplan.load_snapshot(objects)
 
     assert kplan.Planner(snapshot).place("default/p").node is None
@@ -75,17 +74,17 @@ def test_host_ports_of_sidecars_keep_pods_apart_where_the_scheduler_looks_at_the
     ports = [{"containerPort": 80, "hostPort": 8080}]
     always = {} if policy is None else {"restartPolicy": policy}
     init: dict[str, Any] = {"initContainers": [{"name": "sidecar", "image": "x", "ports": ports, **always}]}
-    standing = pod("standing", "1", **init)
+    standing = pod("standing", cpu="1", **init)
     standing["spec"]["nodeName"] = "a"
     planner = kplan.Planner(kplan.load_snapshot([node("a"), standing]), kubernetes=version)
 
-    assert planner.place(pod("new", "1", **init)).node == (outcome if policy else "a")
+    assert planner.place(pod("new", cpu="1", **init)).node == (outcome if policy else "a")
 
 
 def test_ports_of_other_containers_count_in_every_release() -> None:
-    held = pod("standing", "1")
+    held = pod("standing", cpu="1")
     held["spec"]["nodeName"] = "a"
-    wanted = pod("new", "1")
+    wanted = pod("new", cpu="1")
     for each in (held, wanted):
         each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
     planner = kplan.Planner(kplan.load_snapshot([node("a"), held]), kubernetes="1.33.5")
@@ -96,7 +95,7 @@ def test_ports_of_other_containers_count_in_every_release() -> None:
 def test_what_is_rolled_out_loses_the_same_fields() -> None:
     template = {
         "metadata": {"labels": {"a": "b"}},
-        "spec": pod("p", "1", resources={"requests": {"cpu": "100"}})["spec"],
+        "spec": pod("p", cpu="1", resources={"requests": {"cpu": "100"}})["spec"],
     }
     manifest = head("Deployment", name="d") | {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     template["spec"]["containers"][0]["image"] = "x"

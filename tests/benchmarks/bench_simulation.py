@@ -16,7 +16,7 @@ from kplan.questions.in_turn.question import InTurn
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.course.simulation.clusters import Object, deployment, running
+from tests.objects import Object, deployment, running
 
 LIMITS = {
     "rollout of 1,000 replicas on 5,000 nodes": 2.0,

@@ -20,7 +20,7 @@ from kplan.sweeps import ask_all
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.course.simulation.clusters import deployment, running
+from tests.objects import deployment, running
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "one node cordoned": {"cordon": ["node-00003"]},

@@ -12,7 +12,7 @@ from kplan.capacity.counting import Template, fill, fill_at_once, fill_from, is_
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.recorded import examples
 
 Object = dict[str, Any]
@@ -22,7 +22,7 @@ PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "
 
 
 def web(cpu: str = "1", **spec: Any) -> Object:
-    made = pod("web", cpu, **spec)
+    made = pod("web", cpu=cpu, **spec)
     made["metadata"]["labels"] = {"app": "web"}
     return made
 
@@ -44,7 +44,7 @@ def info(made: Object) -> PodInfo:
 
 def template(made: Object | str, name: str = "web", share: int = 1, **spec: Any) -> Template:
     """Return a template of a pod, or of one that requests so much CPU."""
-    return Template(name, (info(pod(name, made, **spec) if isinstance(made, str) else made),), share)
+    return Template(name, (info(pod(name, cpu=made, **spec) if isinstance(made, str) else made),), share)
 
 
 def planner(*objects: dict[str, Any]) -> kplan.Planner:
@@ -52,7 +52,7 @@ def planner(*objects: dict[str, Any]) -> kplan.Planner:
 
 
 def test_counts_until_the_next_replica_does_not_fit() -> None:
-    capacity = planner(node("a"), node("b", "3"), pod("busy", "1", node_name="a")).capacity([template("1")])
+    capacity = planner(node("a"), node("b", "3"), pod("busy", cpu="1", on="a")).capacity([template("1")])
 
     assert capacity.fit.total == 6
     assert capacity.per_node() == {"a": {"web": 3}, "b": {"web": 3}}
@@ -61,7 +61,7 @@ def test_counts_until_the_next_replica_does_not_fit() -> None:
 
 
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
-    capacity = planner(node("a")).capacity([template("0")])
+    capacity = planner(node("a", pods="10")).capacity([template("0")])
 
     assert capacity.fit.total == 10
     assert capacity.stop is not None
@@ -75,8 +75,8 @@ def test_a_limit_ends_the_count_without_a_reason() -> None:
 
 
 def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
-    objects = [node("a"), node("b", "3"), pod("busy", "500m", node_name="b")]
-    pods = [pod(f"web-{i}", "700m") for i in range(12)]
+    objects = [node("a"), node("b", "3"), pod("busy", cpu="500m", on="b")]
+    pods = [pod(f"web-{i}", cpu="700m") for i in range(12)]
     plan = planner(*objects, *pods).plan([f"default/web-{i}" for i in range(12)])
 
     placed = sum(placement.node is not None for placement in plan.placements)
@@ -106,14 +106,14 @@ def test_shapes_that_cannot_help_are_not_tried() -> None:
 
 
 def test_daemons_take_their_room_on_added_nodes() -> None:
-    daemon = pod("agent", "1", node_name="a", owner="DaemonSet")
+    daemon = pod("agent", cpu="1", on="a", owner="DaemonSet/owner")
     capacity = planner(node("a"), daemon).capacity([template("1")], wanted=9)
 
     assert [addition.nodes for addition in capacity.additions] == [2]
 
 
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
-    objects = [node("a"), pod("low", "3", node_name="a")]
+    objects = [node("a"), pod("low", cpu="3", on="a")]
     urgent = template("1", priority=5)
 
     assert planner(*objects).capacity([urgent]).fit.total == 1
@@ -131,7 +131,7 @@ def test_nodes_can_be_left_out() -> None:
 
 
 def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
-    objects = [node("a"), pod("low", "3", node_name="a")]
+    objects = [node("a"), pod("low", cpu="3", on="a")]
 
     assert planner(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
     evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
@@ -154,7 +154,7 @@ def test_rules_that_need_several_nodes_are_given_a_chance() -> None:
 
 
 def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
-    daemon = pod("agent", "4", node_name="a", owner="DaemonSet")
+    daemon = pod("agent", cpu="4", on="a", owner="DaemonSet/owner")
     capacity = planner(node("a"), daemon).capacity([template("1")], wanted=1)
 
     assert capacity.additions == ()
@@ -186,7 +186,7 @@ LOCAL = SHAPES[:5]
 def crowded(cpus: list[int], running: list[int]) -> kplan.Planner:
     objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]
     objects[0]["spec"] = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
-    objects += [pod(f"p{i}", "700m", node_name=f"n{at % len(cpus)}") for i, at in enumerate(running)]
+    objects += [pod(f"p{i}", cpu="700m", on=f"n{at % len(cpus)}") for i, at in enumerate(running)]
     return kplan.Planner(kplan.load_snapshot(objects))
 
 

@@ -8,13 +8,12 @@ from kplan.documents.base import UNSET
 from kplan.documents.capacity import CapacityReport, GroupFit
 from kplan.errors import UsageError
 from kplan.questions.capacity.question import Capacity
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
 def job(name: str, n: int, cpu: str, of: str) -> dict[str, Any]:
-    spec = {**pod("x", cpu, schedulingGroup={"podGroupName": of})["spec"], "restartPolicy": "Never"}
+    spec = {**pod("x", cpu=cpu, schedulingGroup={"podGroupName": of})["spec"], "restartPolicy": "Never"}
     return head("Job", name=name, namespace="default") | {
         "spec": {"parallelism": n, "completions": n, "template": {"spec": spec}}
     }
@@ -71,7 +70,7 @@ def test_groups_and_replicas_are_counted_in_turn() -> None:
         "spec": {
             "replicas": 9,
             "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", "1")["spec"]},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", cpu="1")["spec"]},
         }
     }
     report = counted(racks(), group("gang", 3), job("train", 3, "2", "gang"), web, mix=(1, 2))
@@ -93,7 +92,7 @@ def test_as_many_nodes_are_added_as_the_wanted_groups_need() -> None:
 
 
 def test_groups_evict_where_they_may() -> None:
-    low = [pod(f"low-{name}", "4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
+    low = [pod(f"low-{name}", cpu="4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
     high = head("PriorityClass", name="high") | {"value": 10}
     asked = (high, group("gang", 3, priorityClassName="high"), job("train", 3, "2", "gang"))
 

@@ -17,8 +17,7 @@ from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from kplan.errors import UsageError
 from tests.capacity.test_counting import spread, template, web, zoned
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 Object = dict[str, Any]
 
@@ -117,7 +116,7 @@ def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> No
 
 
 def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
-    own = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", "1")["spec"]}
+    own = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", cpu="1")["spec"]}
     agents = head("DaemonSet", name="agent", namespace="default", uid="agent") | {
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": own}
     }
@@ -129,7 +128,7 @@ def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
             "template": {**own, "spec": {**own["spec"], "nodeSelector": {"gpu": "yes"}}},
         },
     }
-    unknown = pod("lone-a", "1", node_name="a", owner="DaemonSet")
+    unknown = pod("lone-a", cpu="1", on="a", owner="DaemonSet/owner")
     shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "1", "a"))
     found = offers_of([node("a"), agents, elsewhere, unknown], web(), 6, shapes)
 

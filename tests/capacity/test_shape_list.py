@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.capacity.shape_list import MAX_LISTED, PricedShape, read_shapes
 from kplan.errors import InputError
-from tests.course.test_queue_plan import node
+from tests.objects import node
 
 LISTED = """
 - name: small
@@ -57,7 +57,7 @@ def test_what_is_written_becomes_nodes(tmp_path: Path) -> None:
     assert (like.name, like.price, like.like) == ("a", Decimal(2), "a")
     assert like.node.metadata.labels == {"pool": "a"}
     assert [taint.key for taint in like.node.spec.taints] == ["t"]
-    assert larger.node.status.allocatable == {"cpu": 8, "memory": "8Gi", "pods": "10"}
+    assert larger.node.status.allocatable == {"cpu": 8, "memory": "8Gi", "pods": "110"}
     assert (larger.node.metadata.labels, larger.node.spec.taints) == ({"pool": "b"}, ())
 
 

@@ -11,8 +11,7 @@ from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import LOCAL_STORAGE
 from kplan.documents.capacity import ShrinkReport
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -32,7 +31,7 @@ def why(report: ShrinkReport) -> dict[str, tuple[str, str]]:
 
 
 def owned(name: str, cpu: str, on: str, **more: Any) -> Object:
-    web_pod = pod(name, cpu, node_name=on, owner="ReplicaSet", **more)
+    web_pod = pod(name, cpu=cpu, on=on, owner="ReplicaSet/owner", **more)
     web_pod["metadata"]["labels"] = {"app": "web"}
     web_pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return web_pod
@@ -65,7 +64,7 @@ def test_the_emptiest_go_first_as_long_as_their_pods_find_places() -> None:
 
 def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:
     volume = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
-    objects = [node("a"), node("b"), node("c"), pod("bare", "1", node_name="a"), owned("p", "2", "b", **volume)]
+    objects = [node("a"), node("b"), node("c"), pod("bare", cpu="1", on="a"), owned("p", "2", "b", **volume)]
 
     assert freed(shrunk(*objects)) == [("c", 0)]
     report = shrunk(*objects)
@@ -95,8 +94,8 @@ def test_nobody_has_to_make_room() -> None:
 def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None:
     plane = node("plane")
     plane["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = ""
-    waiting = pod("waits", "9", owner="ReplicaSet")
-    daemon = pod("agent", "1", node_name="a", owner="DaemonSet")
+    waiting = pod("waits", cpu="9", owner="ReplicaSet/owner")
+    daemon = pod("agent", cpu="1", on="a", owner="DaemonSet/owner")
     agents = head("DaemonSet", name="owner", namespace="default", uid="owner") | {
         "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"spec": daemon["spec"] | {"nodeName": ""}}}
     }
@@ -109,10 +108,10 @@ def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None
 def test_a_node_stays_where_a_pod_that_waits_fits_once_it_is_empty_and_one_node_always_does() -> None:
     objects = (node("a"), node("b"), owned("p", "2", "a"), owned("q", "2", "b"))
 
-    full = shrunk(*objects, pod("waits", "3", owner="ReplicaSet"))
+    full = shrunk(*objects, pod("waits", cpu="3", owner="ReplicaSet/owner"))
     assert (freed(full), full.waiting) == ([], ("default/waits",))
     assert why(full) == dict.fromkeys("ab", ("pods-wait", "default/waits"))
-    assert why(shrunk(*objects, pod("waits", "9", owner="ReplicaSet"))) == {"b": ("last", "")}
+    assert why(shrunk(*objects, pod("waits", cpu="9", owner="ReplicaSet/owner"))) == {"b": ("last", "")}
     assert [name for name, _ in freed(shrunk(node("a"), node("b"), node("c")))] == ["a", "b"]
 
 

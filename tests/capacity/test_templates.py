@@ -13,8 +13,7 @@ from kplan.capacity.measure import Capacity
 from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
 from kplan.workloads import load_manifests
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 Object = dict[str, Any]
 
@@ -58,7 +57,7 @@ def test_counts_a_workloads_template_whatever_its_own_number(tmp_path: Path, kin
 
 
 def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
-    running = [pod(f"web-{i}", "1", node_name="a", owner="StatefulSet") for i in range(3)]
+    running = [pod(f"web-{i}", cpu="1", on="a", owner="StatefulSet/owner") for i in range(3)]
 
     found = measured(tmp_path, [node("a"), *running], workload("StatefulSet"))
 
@@ -178,7 +177,7 @@ def quota(pods: str) -> Object:
 
 
 def test_a_quota_stops_replicas_that_would_fit(tmp_path: Path) -> None:
-    found = measured(tmp_path, [node("a"), quota("3"), pod("busy", "1", node_name="a")], workload("Deployment"))
+    found = measured(tmp_path, [node("a"), quota("3"), pod("busy", cpu="1", on="a")], workload("Deployment"))
 
     assert found.fit.total == 2
     assert found.stop is not None

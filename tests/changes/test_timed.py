@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.course.simulation.clusters import deployment, node, running, template
-from tests.objects import head
+from tests.objects import deployment, head, node, running, template
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ from tests.objects import head
     ],
 )
 def test_a_step_that_cannot_be_read_is_refused(change: dict[str, Any], message: str) -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
 
     with pytest.raises(kplan.KplanError, match=message):
         planner.timeline([change])
@@ -48,7 +47,7 @@ def test_a_step_that_cannot_be_read_is_refused(change: dict[str, Any], message: 
 
 def planner(*objects: Any) -> kplan.Planner:
     web = running(deployment("web", 2), ["n0", "n1"])
-    return kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *web, *objects]))
+    return kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *web, *objects]))
 
 
 def happened(*changes: dict[str, Any], objects: tuple[Any, ...] = ()) -> list[tuple[str, str | None, float]]:

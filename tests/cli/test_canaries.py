@@ -13,9 +13,9 @@ from typer.testing import Result
 
 from kplan.snapshot.redact import KEPT
 from tests.cli.commands import written
-from tests.course.test_queue_plan import node, pod
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
 from tests.live.server import Answer, Cluster, Request, kubeconfig, status
+from tests.objects import node, pod
 
 from .commands import invoke
 
@@ -251,9 +251,9 @@ def hiding_cluster() -> list[dict[str, Any]]:
     objects = [
         node("a"),
         node("b"),
-        pod("running", "1"),
-        pod("waiting", "1"),
-        pod("big", "999"),
+        pod("running", cpu="1"),
+        pod("waiting", cpu="1"),
+        pod("big", cpu="999"),
         volume,
         storage,
         attachment,

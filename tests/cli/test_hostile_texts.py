@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 from .commands import invoke
 
@@ -42,12 +42,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
     }
     nodes = [served(node("a")), served(node(f"b{ODD}"), taints=taints), served(node("c"), taints=taints)]
-    running = served(pod("running", "1"), nodeName=f"b{ODD}", affinity=affinity, priority=-5)
+    running = served(pod("running", cpu="1"), nodeName=f"b{ODD}", affinity=affinity, priority=-5)
     running["metadata"]["ownerReferences"] = [{"kind": ODD, "name": ODD, "uid": ODD, "controller": True}]
-    waiting = served(pod("waiting", "1"), nodeSelector={f"s{ODD}": ODD}, volumes=[
+    waiting = served(pod("waiting", cpu="1"), nodeSelector={f"s{ODD}": ODD}, volumes=[
         {"name": ODD, "persistentVolumeClaim": {"claimName": ODD}}])  # fmt: skip
-    big = served(pod(f"big{ODD}", "1000"), priority=10, schedulerName="default-scheduler")
-    gated = served(pod("gated", "1"), schedulingGates=[{"name": ODD}])
+    big = served(pod(f"big{ODD}", cpu="1000"), priority=10, schedulerName="default-scheduler")
+    gated = served(pod("gated", cpu="1"), schedulingGates=[{"name": ODD}])
     path = tmp_path_factory.mktemp("hostile") / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, running, waiting, big, gated]}))
     return path
@@ -55,7 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
-    obj = pod("new", "1")
+    obj = pod("new", cpu="1")
     obj["spec"] |= {"tolerations": [{"key": "a", "operator": "Exists"}], "schedulerName": ODD}
     path = tmp_path / "we\u202eb\x1b[31m::x.json"
     path.write_text(json.dumps(obj))

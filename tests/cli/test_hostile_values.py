@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import written
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 from .commands import invoke
 
@@ -70,7 +69,7 @@ def pairs(document: Any, stride: int) -> list[tuple[tuple[Any, ...], str]]:
     return everything[::stride]
 
 
-RICH = pod("rich", "1")
+RICH = pod("rich", cpu="1")
 RICH["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u", "labels": {"a": "b"}}
 RICH["spec"] |= {
     "priority": 5,
@@ -87,7 +86,10 @@ JOB = head("Job", name="j", namespace="default") | {
         "parallelism": 2,
         "completions": 3,
         "backoffLimit": 1,
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {**pod("x", "1")["spec"], "restartPolicy": "Never"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {**pod("x", cpu="1")["spec"], "restartPolicy": "Never"},
+        },
     }
 }
 SCHEDULER = {

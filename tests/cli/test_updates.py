@@ -11,8 +11,7 @@ import kplan
 from kplan.reading.files import as_builtins
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
-from tests.course.simulation import clusters
-from tests.objects import head
+from tests.objects import deployment, head, node, running
 from tests.schemas import assert_keeps_to_its_schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -116,10 +115,8 @@ def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tm
 
 def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(
-        yaml.safe_dump_all([clusters.node("n0"), *clusters.running(clusters.deployment("web", 1), ["n0"])])
-    )
-    more = clusters.deployment("web", 3)
+    cluster.write_text(yaml.safe_dump_all([node("n0", "8"), *running(deployment("web", 1), ["n0"])]))
+    more = deployment("web", 3)
 
     table, junit, names = (
         place(tmp_path, more, "--with", full_quota(tmp_path, "default"), "--runs", "3", "-s", cluster, "-o", output)
@@ -146,22 +143,20 @@ def test_steps_are_told_when_asked_for(tmp_path: Path) -> None:
 
 def autoscaled(tmp_path: Path, **extra: Any) -> Path:
     """Write the demo cluster's storefront scaled by an autoscaler, as somebody applied it with three replicas."""
-    deployment = manifest(replicas=7)
+    storefront = manifest(replicas=7)
     last = manifest(replicas=3)
-    deployment["metadata"]["annotations"] = {
+    storefront["metadata"]["annotations"] = {
         "kubectl.kubernetes.io/last-applied-configuration": json.dumps(last, indent=None)
     }
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "storefront"}
     scaler = head("HorizontalPodAutoscaler", name="storefront", namespace="shop") | {
         "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10}
     }
-    node = head("Node", name="n1", labels={"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n1"}) | {
-        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}}
-    }
+    large = node("n1", "64", "256Gi", labels={"topology.kubernetes.io/zone": "a"})
     priority = head("PriorityClass", name="standard") | {"value": 10}
     path = tmp_path / "cluster.json"
     path.write_text(
-        json.dumps({"kind": "List", "items": [node, priority, deployment, *([scaler] if not extra else [])]})
+        json.dumps({"kind": "List", "items": [large, priority, storefront, *([scaler] if not extra else [])]})
     )
     return path
 

@@ -17,7 +17,7 @@ from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 from tests.recorded import examples
 from tests.scenarios import key, pending, planner, replica, scenarios
 

@@ -10,8 +10,7 @@ import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests, with_objects
 from kplan.workloads import load_manifests
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.workloads.test_manifests import job, template, workload
 
 Object = dict[str, Any]
@@ -44,7 +43,7 @@ def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() 
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    user = pod("user", "1", volumes=volumes)
+    user = pod("user", cpu="1", volumes=volumes)
     cluster = [node("a")]
 
     without, _ = plan(cluster, user)
@@ -103,7 +102,7 @@ def test_priority_classes_and_generated_claims_are_filled_in() -> None:
             }
         },
     }
-    found, _ = plan([node("a"), urgent], pod("x", "1", priority=None, priorityClassName="urgent", volumes=[volume]))
+    found, _ = plan([node("a"), urgent], pod("x", cpu="1", priority=None, priorityClassName="urgent", volumes=[volume]))
 
     assert found.placements[0].pod.priority == 7
     assert "unbound immediate PersistentVolumeClaims" in found.placements[0].message
@@ -170,9 +169,9 @@ def test_claims_without_a_class_get_the_default_one() -> None:
     claims = [_claim(), _claim("none", storageClassName=""), _claim("beta", metadata=beta)]
     cluster = [node("a"), *CLASSES]
 
-    assert _claims(cluster, pod("p", "1"), *claims) == {"data": "a", "none": "", "beta": None}
-    assert _claims([node("a")], pod("p", "1"), *claims, *CLASSES[:2])["data"] == "b"
-    assert _claims([node("a"), CLASSES[0]], pod("p", "1"), _claim()) == {"data": None}
+    assert _claims(cluster, pod("p", cpu="1"), *claims) == {"data": "a", "none": "", "beta": None}
+    assert _claims([node("a")], pod("p", cpu="1"), *claims, *CLASSES[:2])["data"] == "b"
+    assert _claims([node("a"), CLASSES[0]], pod("p", cpu="1"), _claim()) == {"data": None}
 
 
 def test_claims_that_controllers_make_get_the_default_class_too() -> None:
@@ -181,7 +180,7 @@ def test_claims_that_controllers_make_get_the_default_class_too() -> None:
     stateful = workload("StatefulSet", replicas=2, volumeClaimTemplates=[template])
     cluster = [node("a"), *CLASSES]
 
-    assert _claims(cluster, stateful, pod("p", "1", volumes=volumes)) == {
+    assert _claims(cluster, stateful, pod("p", cpu="1", volumes=volumes)) == {
         "data-web-0": "a",
         "data-web-1": "a",
         "p-scratch": "a",
@@ -197,7 +196,9 @@ def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
     }
     cluster = [node("a"), bound, {**budget, "status": {"disruptionsAllowed": 1}}]
 
-    _, planner = plan(cluster, pod("p", "1"), _claim(), {**budget, "spec": {"selector": {"matchLabels": {"app": "x"}}}})
+    _, planner = plan(
+        cluster, pod("p", cpu="1"), _claim(), {**budget, "spec": {"selector": {"matchLabels": {"app": "x"}}}}
+    )
 
     (claim,) = planner.objects.persistent_volume_claims
     (held,) = planner.objects.pod_disruption_budgets
@@ -212,7 +213,7 @@ def test_a_claim_that_is_refused_is_told_and_is_not_there() -> None:
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}}
     }
     quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"requests.storage": "2Gi"}}}
-    user = pod("user", "1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    user = pod("user", cpu="1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
 
     found, planner = plan([node("a"), quota], claim, user)
 

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.errors import ConfigError, UsageError
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -16,7 +16,7 @@ CONFIG = {
 
 
 def on(version: str | None) -> kplan.Snapshot:
-    return replace(kplan.load_snapshot([node("a"), pod("p", "1")]), server_version=version)
+    return replace(kplan.load_snapshot([node("a"), pod("p", cpu="1")]), server_version=version)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_equal_nodes_are_taken_as_the_rule_says() -> None:
         zoned = node(name)
         zoned["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
         nodes.append(zoned)
-    filler = pod("filler", "1", node_name="a")
-    snapshot = kplan.load_snapshot([*nodes, filler, pod("p", "1")])
+    filler = pod("filler", cpu="1", on="a")
+    snapshot = kplan.load_snapshot([*nodes, filler, pod("p", cpu="1")])
 
     taken = {ties: kplan.Planner(snapshot, ties=ties).place("default/p") for ties in ("scheduler", "name")}
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kplan.cluster.workload_pods import Replay, run_in_order
 from kplan.framework.results import Outcome
-from tests.preemption.scenes import node, planner, pod
+from tests.objects import node, pod
+from tests.preemption.scenes import planner
 from tests.recorded import examples
 
 CROWDED = [

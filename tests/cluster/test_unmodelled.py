@@ -1,7 +1,7 @@
 """What is asked for and not honoured is always told."""
 
 import kplan
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 
 def warnings(*objects: dict, config: dict | None = None) -> list[tuple[str, str]]:
@@ -10,12 +10,12 @@ def warnings(*objects: dict, config: dict | None = None) -> list[tuple[str, str]
 
 
 def test_a_plain_cluster_warns_of_nothing() -> None:
-    assert warnings(pod("web", "1")) == []
+    assert warnings(pod("web", cpu="1")) == []
 
 
 def test_tolerations_that_compare_and_scheduling_groups_need_gates_that_are_off() -> None:
-    compares = pod("compares", "1", tolerations=[{"key": "load", "operator": "Lt", "value": "5"}])
-    grouped = pod("grouped", "1", schedulingGroup={"podGroupName": "gang"})
+    compares = pod("compares", cpu="1", tolerations=[{"key": "load", "operator": "Lt", "value": "5"}])
+    grouped = pod("grouped", cpu="1", schedulingGroup={"podGroupName": "gang"})
 
     found = warnings(compares, grouped)
 
@@ -26,7 +26,7 @@ def test_tolerations_that_compare_and_scheduling_groups_need_gates_that_are_off(
 
 def test_device_features_behind_gates_are_told() -> None:
     status = {"phase": "Pending", "nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "claim"}]}
-    mapped = {**pod("mapped", "1"), "status": status}
+    mapped = {**pod("mapped", cpu="1"), "status": status}
 
     assert [code for code, _ in warnings(mapped)] == ["UnmodelledFeature"]
 

@@ -8,7 +8,7 @@ from kplan.course.clock import Clock
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
 from tests.cli.commands import invoke, refused, written
-from tests.course.simulation.clusters import budget, deployment, node, running
+from tests.objects import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
 

@@ -9,13 +9,13 @@ from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import How
 from kplan.documents.plan import PlanReport
 from kplan.questions.drain.question import Drain
-from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
+from tests.objects import Object, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
 
 
 def _node(name: str, ready: str = "True") -> Object:
-    there = node(name)
+    there = node(name, "8")
     there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
     return there
 

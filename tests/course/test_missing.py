@@ -6,8 +6,7 @@ import pytest
 
 import kplan
 from kplan.course.missing import piled_up
-from tests.objects import head
-from tests.preemption.scenes import node, pod
+from tests.objects import head, node, pod
 
 
 def run(number: int, on: str = "", phase: str = "") -> list[dict[str, Any]]:

@@ -16,8 +16,7 @@ from kplan.questions.plan.question import Plan
 from kplan.questions.preempt.question import Preempt
 from kplan.questions.remedy.question import Remedy
 from kplan.report.overview import group_text
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -35,7 +34,7 @@ def test_a_gang_that_fits_is_one_thing_that_is_placed() -> None:
 
 
 def test_no_pod_of_a_gang_that_lacks_room_is_placed_and_the_verdict_counts_the_group_once() -> None:
-    report = plan(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")), pod("alone", "1"))
+    report = plan(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")), pod("alone", cpu="1"))
 
     (gang,) = report.groups or ()
     assert (gang.state, gang.fit, gang.placed) == ("Waits", 1, 0)
@@ -47,7 +46,7 @@ def test_no_pod_of_a_gang_that_lacks_room_is_placed_and_the_verdict_counts_the_g
 
 
 def test_a_gang_that_waits_starts_once_another_pod_has_left() -> None:
-    low = pod("low", "2", priority=-1, nodeName="a")
+    low = pod("low", cpu="2", priority=-1, nodeName="a")
     pods = [member(name, "2") for name in ("x", "y")]
     report = plan(node("a", cpu="2"), node("b", cpu="2"), group("gang", 2), low, *pods)
 
@@ -122,8 +121,8 @@ def test_a_gang_is_tried_again_beginning_with_the_member_that_was_turned_down() 
 
 
 def test_everybody_has_a_turn_before_the_queue_rests() -> None:
-    large = [pod(f"large-{index:02}", "9") for index in range(20)]
-    last = pod("small", "1", priority=-1)
+    large = [pod(f"large-{index:02}", cpu="9") for index in range(20)]
+    last = pod("small", cpu="1", priority=-1)
 
     ends = planner(node("a", cpu="4"), *large, last).run_queue().to_dict()["pods"]
 
@@ -174,7 +173,7 @@ def test_each_decision_of_a_group_is_explained_as_it_was_made() -> None:
 
 
 def test_preemption_tells_whom_the_whole_group_evicts() -> None:
-    running = [pod(name, "2", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
+    running = [pod(name, cpu="2", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
     pods = [member(name, "2", priority=10) for name in ("x", "y")]
     objects = (node("a", cpu="2"), node("b", cpu="2"), group("gang", 2, priority=10), *running, *pods)
     asked = planner(*objects, WorkloadAwarePreemption=True)
@@ -206,12 +205,15 @@ def test_manifests_of_a_group_are_placed_as_a_group_only_while_the_gate_is_on() 
 
 def test_a_group_is_tried_again_once_a_node_is_uncordoned() -> None:
     """Moves cordon the node that a pod leaves, and uncordon it afterwards."""
-    web = pod("web", "1", nodeName="a", nodeSelector={"web": "yes"})
+    web = pod("web", cpu="1", nodeName="a", nodeSelector={"web": "yes"})
     web["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
     ]
     selector = {"matchLabels": {"app": "web"}}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", "1", nodeSelector={"web": "yes"})["spec"]}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": pod("web", cpu="1", nodeSelector={"web": "yes"})["spec"],
+    }
     owner = head("ReplicaSet", name="web", namespace="default", uid="u") | {
         "spec": {"replicas": 1, "selector": selector, "template": template}
     }
@@ -318,7 +320,7 @@ def test_an_autoscaler_that_finds_room_in_several_racks_adds_none_for_a_group_of
 
 
 def test_a_group_that_evicts_others_gets_no_node(tmp_path: Path) -> None:
-    low = [pod(f"low-{name}", "4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
+    low = [pod(f"low-{name}", cpu="4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
     pods = [member(name, "4", priority=10) for name in ("x", "y")]
     asked = growing(
         tmp_path, *racks_of_gpus(), group("gang", 2, priority=10), *low, *pods, WorkloadAwarePreemption=True
@@ -340,7 +342,7 @@ def test_pods_that_are_kept_out_of_the_queue_get_no_node(tmp_path: Path) -> None
 
 
 def test_whole_groups_are_counted_with_the_nodes_that_come(tmp_path: Path) -> None:
-    spec = {**pod("x", "4", schedulingGroup={"podGroupName": "gang"})["spec"], "restartPolicy": "Never"}
+    spec = {**pod("x", cpu="4", schedulingGroup={"podGroupName": "gang"})["spec"], "restartPolicy": "Never"}
     job = head("Job", name="train", namespace="default") | {"spec": {"parallelism": 3, "template": {"spec": spec}}}
     report = growing(tmp_path, *racks_of_gpus()).ask(Capacity(manifests=(group("gang", 3), job), replicas=3))
 

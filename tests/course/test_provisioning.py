@@ -14,8 +14,7 @@ from kplan.questions.drain.question import Drain
 from kplan.questions.explain.question import Explain
 from kplan.questions.nodes.question import Nodes
 from kplan.questions.plan.question import Plan
-from tests.course.simulation.clusters import Object, deployment, node, running
-from tests.objects import head
+from tests.objects import Object, deployment, head, node, running
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")

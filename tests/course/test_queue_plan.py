@@ -8,43 +8,9 @@ import kplan
 from kplan.course.simulation import journal
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import head
+from tests.objects import head, node, pod
 
 Object = dict[str, Any]
-
-
-def node(name: str, cpu: str = "4") -> Object:
-    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name}) | {
-        "spec": {},
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
-    }
-
-
-def pod(
-    name: str,
-    cpu: str,
-    *,
-    priority: int = 0,
-    node_name: str = "",
-    owner: str | None = None,
-    created: str = "2026-01-01T00:00:00Z",
-    **spec: Any,
-) -> Object:
-    metadata: Object = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created}
-    if owner is not None:
-        metadata["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": owner, "name": "owner", "uid": "owner", "controller": True}
-        ]
-    return head("Pod", **metadata) | {
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "priority": priority,
-            "nodeName": node_name,
-            "containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}],
-            **spec,
-        },
-        "status": {"phase": "Running" if node_name else "Pending"},
-    }
 
 
 def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str | None, str | None]]:
@@ -55,9 +21,9 @@ def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str |
 def test_pods_are_taken_by_priority_then_by_age() -> None:
     objects = [
         node("a", "3"),
-        pod("young", "1", created="2026-03-01T00:00:00Z"),
-        pod("old", "1", created="2026-01-01T00:00:00Z"),
-        pod("urgent", "2", priority=5, created="2026-04-01T00:00:00Z"),
+        pod("young", cpu="1", created="2026-03-01T00:00:00Z"),
+        pod("old", cpu="1", created="2026-01-01T00:00:00Z"),
+        pod("urgent", cpu="2", priority=5, created="2026-04-01T00:00:00Z"),
     ]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
 
@@ -70,23 +36,23 @@ def test_pods_are_taken_by_priority_then_by_age() -> None:
 
 
 def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> None:
-    owned = [node("a"), node("b", "2"), pod("web", "2", node_name="a", owner="ReplicaSet")]
-    lonely = [node("a"), node("b", "2"), pod("web", "2", node_name="a")]
-    big = pod("big", "4", priority=10)
+    owned = [node("a"), node("b", "2"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner")]
+    lonely = [node("a"), node("b", "2"), pod("web", cpu="2", on="a")]
+    big = pod("big", cpu="4", priority=10)
 
     assert changes([*owned, big]) == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
     assert changes([*lonely, big]) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
 
 
 def test_replacements_can_be_left_out() -> None:
-    web = pod("web", "2", node_name="a", owner="ReplicaSet")
-    objects = [node("a"), node("b", "2"), web, pod("big", "4", priority=1)]
+    web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner")
+    objects = [node("a"), node("b", "2"), web, pod("big", cpu="4", priority=1)]
 
     assert changes(objects, recreate=False) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
 
 
 def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> None:
-    objects = [node("a"), pod("web", "2", node_name="a", owner="StatefulSet"), pod("big", "4", priority=10)]
+    objects = [node("a"), pod("web", cpu="2", on="a", owner="StatefulSet/owner"), pod("big", cpu="4", priority=10)]
 
     assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
 
@@ -100,8 +66,8 @@ def _leader_and_follower() -> list[dict[str, Any]]:
             ]
         }
     }
-    follower = pod("follower", "1", priority=5, affinity=friend)
-    leader = pod("leader", "1")
+    follower = pod("follower", cpu="1", priority=5, affinity=friend)
+    leader = pod("leader", cpu="1")
     leader["metadata"]["labels"] = {"app": "leader"}
     return [node("a"), node("b"), follower, leader]
 
@@ -117,9 +83,9 @@ def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
 def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() -> None:
     objects = [
         node("a"),
-        pod("low", "4", node_name="a"),
-        pod("patient", "3", priority=20, preemptionPolicy="Never"),
-        pod("preemptor", "4", priority=10),
+        pod("low", cpu="4", on="a"),
+        pod("patient", cpu="3", priority=20, preemptionPolicy="Never"),
+        pod("preemptor", cpu="4", priority=10),
     ]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
 
@@ -134,9 +100,9 @@ def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> Non
     objects = [
         node("a"),
         node("b"),
-        pod("middle", "4", priority=5, node_name="a", owner="ReplicaSet"),
-        pod("low", "4", priority=1, node_name="b", owner="ReplicaSet"),
-        pod("high", "4", priority=9, nodeSelector={"kubernetes.io/hostname": "a"}),
+        pod("middle", cpu="4", priority=5, on="a", owner="ReplicaSet/owner"),
+        pod("low", cpu="4", priority=1, on="b", owner="ReplicaSet/owner"),
+        pod("high", cpu="4", priority=9, nodeSelector={"kubernetes.io/hostname": "a"}),
     ]
 
     assert changes(objects) == [
@@ -147,10 +113,10 @@ def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> Non
 
 
 def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
-    gated = pod("gated", "1", schedulingGates=[{"name": "quota"}])
-    foreign = pod("foreign", "1")
+    gated = pod("gated", cpu="1", schedulingGates=[{"name": "quota"}])
+    foreign = pod("foreign", cpu="1")
     foreign["spec"]["schedulerName"] = "other"
-    leaving = pod("leaving", "1")
+    leaving = pod("leaving", cpu="1")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     plan = kplan.Planner(kplan.load_snapshot([node("a"), gated, foreign, leaving])).plan_queue()
 
@@ -161,7 +127,7 @@ def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
 
 
 def test_utilisation_counts_before_and_after() -> None:
-    objects = [node("a"), pod("web", "1", node_name="a"), pod("new", "2")]
+    objects = [node("a"), pod("web", cpu="1", on="a"), pod("new", cpu="2")]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
     cpu = report["utilisation"]["cluster"]["resources"]["cpu"]
@@ -173,7 +139,7 @@ def test_utilisation_counts_before_and_after() -> None:
 
 
 def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
-    objects = [node("a"), pod("web", "2", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
+    objects = [node("a"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
     assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
@@ -182,7 +148,7 @@ def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
 
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "MAX_RETURNS", 0)
-    objects = [node("a"), pod("worker", "4", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
+    objects = [node("a"), pod("worker", cpu="4", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
     assert [(warning["code"], warning["message"]) for warning in report["warnings"]] == [
@@ -217,9 +183,9 @@ def test_a_replacement_gets_claims_of_its_own() -> None:
         ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
     ) | {"spec": {**claim, "volumeName": "disk"}, "status": {"phase": "Bound"}}
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
-    web = pod("web", "2", node_name="a", owner="ReplicaSet", volumes=volumes)
+    web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner", volumes=volumes)
 
-    found = changes([node("a"), node("b", "2"), storage, bound, web, pod("big", "4", priority=10)])
+    found = changes([node("a"), node("b", "2"), storage, bound, web, pod("big", cpu="4", priority=10)])
     assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
 
 
@@ -261,17 +227,17 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
         device("slice-b", "b"),
     ]
     claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
-    web = pod("web", "2", node_name="a", owner="ReplicaSet", resourceClaims=claims)
+    web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner", resourceClaims=claims)
     web["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": "web-gpu"}]
 
-    found = changes([node("a"), node("b", "2"), *devices, web, pod("big", "4", priority=10)])
+    found = changes([node("a"), node("b", "2"), *devices, web, pod("big", cpu="4", priority=10)])
     assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
 
 
 def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
-    foreign = pod("foreign", "1")
+    foreign = pod("foreign", cpu="1")
     foreign["spec"]["schedulerName"] = "other"
-    leaving = pod("leaving", "1")
+    leaving = pod("leaving", cpu="1")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
 
@@ -283,7 +249,7 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
 
 
 def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
-    going = pod("going", "1", node_name="a")
+    going = pod("going", cpu="1", on="a")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     planner = kplan.Planner(kplan.load_snapshot([node("a"), going]))
     report = planner.plan_queue().report(fail_on=["warning"])

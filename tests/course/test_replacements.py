@@ -5,8 +5,7 @@ from kplan.questions.drain.question import Drain
 from kplan.questions.plan.question import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.course.simulation.clusters import Object, daemon_set, deployment, node, running
-from tests.objects import head
+from tests.objects import Object, daemon_set, deployment, head, node, running
 
 
 def _daemon(number: int, on: str) -> Object:

@@ -6,8 +6,7 @@ from kplan.course.clock import Clock
 from kplan.course.report import change_report
 from kplan.course.timeline import carry_out_in_time
 from kplan.documents.placement import PodPlacement
-from tests.course.simulation.clusters import node
-from tests.objects import head
+from tests.objects import head, node
 
 
 def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> None:

@@ -4,10 +4,9 @@ import pytest
 
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
-from tests.course.simulation.clusters import deployment, running
-from tests.course.simulation.clusters import node as device_node
 from tests.course.simulation.test_device_claims import DEVICES, trained
-from tests.objects import head
+from tests.objects import deployment, head, running
+from tests.objects import node as device_node
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 
 LOCAL = [
@@ -59,7 +58,7 @@ def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
-    nodes = [device_node("n0"), device_node("n1")]
+    nodes = [device_node("n0", "8"), device_node("n1", "8")]
     web = running(trained(0), [])
     settled = Planner(load_snapshot([*nodes, *DEVICES, *web])).changed(
         scale=[f"deployment/web={replicas}"], settle=True
@@ -98,7 +97,7 @@ def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
             "maxReplicas": 4,
         }
     }
-    objects = [device_node("n0"), *running(deployment("web", 1), ["n0"]), scaler]
+    objects = [device_node("n0", "8"), *running(deployment("web", 1), ["n0"]), scaler]
     settled = Planner(load_snapshot(objects)).changed(settle=True)
 
     assert [found.spec.replicas for found in settled.snapshot.deployments] == [3]
@@ -113,7 +112,7 @@ def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
             "spec": {"containers": [container], "priority": priority, **spec}
         }
 
-    planner = Planner(load_snapshot([device_node("n0"), taking("low", 0, nodeName="n0")]))
+    planner = Planner(load_snapshot([device_node("n0", "8"), taking("low", 0, nodeName="n0")]))
 
     preempting = planner.changed(with_=[taking("high", 10)], settle=True).snapshot
     waiting = planner.changed(with_=[taking("low-too", 0)], settle=True).snapshot

@@ -1,7 +1,7 @@
 """Why a pod requests more than its containers."""
 
 import kplan
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 
 
 def diagnosis(cpu: str, **spec: object) -> str:

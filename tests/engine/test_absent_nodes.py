@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.framework.cycle import schedule_pod
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 
 def spread(name: str) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def spread(name: str) -> dict[str, Any]:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    spread_pod = pod(name, "1", topologySpreadConstraints=[constraint])
+    spread_pod = pod(name, cpu="1", topologySpreadConstraints=[constraint])
     spread_pod["metadata"]["labels"] = {"app": "web"}
     return spread_pod
 

@@ -7,8 +7,7 @@ import pytest
 import kplan
 from kplan.api.time import to_micros
 from kplan.health.clock import present, renewals, silent_nodes
-from tests.course.simulation.clusters import node
-from tests.objects import head
+from tests.objects import head, node
 
 NOON = to_micros("2026-03-01T12:00:00Z") / 1e6
 
@@ -22,10 +21,10 @@ def lease(name: str, second: str) -> dict[str, Any]:
 
 
 def test_kubelets_that_missed_a_renewal_do_not_answer() -> None:
-    unknown = node("n2")
+    unknown = node("n2", "8")
     unknown["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     leases = [lease("n0", "40.250000"), lease("n1", "20.000000"), lease("gone", "39.000000")]
-    snapshot = kplan.load_snapshot([node("n0"), node("n1"), unknown, *leases])
+    snapshot = kplan.load_snapshot([node("n0", "8"), node("n1", "8"), unknown, *leases])
 
     renewed = renewals(snapshot)
 
@@ -43,4 +42,4 @@ def test_leases_of_other_namespaces_are_no_heartbeats() -> None:
     other = lease("n0", "40.000000")
     other["metadata"]["namespace"] = "kube-system"
 
-    assert not kplan.load_snapshot([node("n0"), other]).leases
+    assert not kplan.load_snapshot([node("n0", "8"), other]).leases

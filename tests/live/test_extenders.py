@@ -12,7 +12,7 @@ import pytest
 
 import kplan
 from kplan.live.extenders import http_extenders
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 Reply = Callable[[dict[str, Any]], Any]
 
@@ -69,7 +69,7 @@ def place(hook: Webhook, objects: list[dict[str, Any]], name: str = "default/new
     return kplan.Planner(snapshot, config, extenders=http_extenders(config)).place(name)
 
 
-CLUSTER = [node("a"), node("b"), node("c"), pod("new", "1")]
+CLUSTER = [node("a"), node("b"), node("c"), pod("new", cpu="1")]
 
 
 def test_filters_by_node_objects() -> None:
@@ -157,9 +157,9 @@ def test_a_failing_prioritizer_gives_no_score() -> None:
 PREEMPTION = [
     node("a"),
     node("b"),
-    pod("low-a", "4", node_name="a"),
-    pod("low-b", "4", node_name="b"),
-    pod("new", "4", priority=5),
+    pod("low-a", cpu="4", on="a"),
+    pod("low-b", cpu="4", on="b"),
+    pod("new", cpu="4", priority=5),
 ]
 
 

@@ -12,8 +12,7 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.planner.parameters import Parameters
 from kplan.questions import Drain
-from tests.course.simulation.clusters import deployment, node
-from tests.objects import head
+from tests.objects import deployment, head, node
 
 OF_OBJECTS = {"checks", "manifests", "pod", "pods", "question", "templates"}
 """Parameters with readers of their own."""
@@ -73,7 +72,7 @@ WAITS = {
 
 @pytest.fixture(scope="module")
 def planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([node("a"), node("b"), WAITS | {"apiVersion": "v1"}]))
+    return kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8"), WAITS | {"apiVersion": "v1"}]))
 
 
 def methods() -> list[str]:
@@ -143,13 +142,13 @@ def test_a_refusal_names_the_parameter_and_what_was_expected(
 )
 def test_a_planner_refuses_settings_of_a_wrong_type(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(kplan.UsageError) as refusal:
-        kplan.Planner(kplan.load_snapshot([node("a")]), **settings)
+        kplan.Planner(kplan.load_snapshot([node("a", "8")]), **settings)
     assert refusal.value.message.startswith(message)
 
 
 def test_an_autoscaler_of_a_wrong_type_and_a_configuration_that_is_no_file_are_refused() -> None:
     with pytest.raises(kplan.UsageError, match="'karpenter' is no autoscaler"):
-        kplan.Planner(kplan.load_snapshot([node("a")]), autoscaler="karpenter").nodes()  # type: ignore[arg-type] # as a program without types says it
+        kplan.Planner(kplan.load_snapshot([node("a", "8")]), autoscaler="karpenter").nodes()  # type: ignore[arg-type] # as a program without types says it
     with pytest.raises(kplan.UsageError, match="3 is no configuration"):
         kplan.load_scheduler_config(3)  # type: ignore[arg-type] # as a program without types says it
 
@@ -181,7 +180,7 @@ def test_a_plan_of_pods_that_can_be_read_once_travels_with_all_of_them(planner: 
 
 
 def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its_arguments() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("a"), node("b")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8")]))
     web = head("Pod", name="web", namespace="default") | {"spec": {"containers": [{"name": "c", "image": "app:1"}]}}
     nodes = ["a"]
     plan, drained = planner.plan((web,)), planner.drain(nodes)

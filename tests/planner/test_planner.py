@@ -8,7 +8,8 @@ from kplan.cluster.incoming import IncomingPod
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.load import decode_pod
-from tests.preemption.scenes import node, planner, pod
+from tests.objects import node, pod
+from tests.preemption.scenes import planner
 
 WORLD = [node("a", cpu="2"), node("b", cpu="2"), pod("web", on="a"), pod("web-1", cpu="2"), pod("web-2", cpu="2")]
 

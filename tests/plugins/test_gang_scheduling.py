@@ -6,8 +6,7 @@ import pytest
 
 import kplan
 from kplan.errors import NotFoundError, UsageError
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -18,7 +17,7 @@ def group(name: str, min_count: int | None, **spec: Any) -> dict[str, Any]:
 
 
 def member(name: str, cpu: str = "1", of: str = "gang", **spec: Any) -> dict[str, Any]:
-    return pod(name, cpu, schedulingGroup={"podGroupName": of}, **spec)
+    return pod(name, cpu=cpu, schedulingGroup={"podGroupName": of}, **spec)
 
 
 def planner(*objects: dict[str, Any], **gates: bool) -> kplan.Planner:
@@ -92,7 +91,7 @@ def test_a_gang_runs_where_a_label_has_one_value() -> None:
 
 
 def test_a_gang_evicts_pods_as_a_whole_or_not_at_all() -> None:
-    running = [pod(name, "2", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
+    running = [pod(name, cpu="2", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
     pods = [member(name, "2", priority=10) for name in ("x", "y")]
     gates = {"WorkloadAwarePreemption": True}
     fits = planner(node("a", cpu="2"), node("b", cpu="2"), group("gang", 2, priority=10), *running, *pods, **gates)
@@ -103,7 +102,7 @@ def test_a_gang_evicts_pods_as_a_whole_or_not_at_all() -> None:
 
 
 def test_what_cannot_arrive_is_refused_by_name() -> None:
-    asked = planner(node("a"), pod("runs", "1", nodeName="a"), pod("waits", "1"))
+    asked = planner(node("a"), pod("runs", cpu="1", nodeName="a"), pod("waits", cpu="1"))
 
     with pytest.raises(UsageError, match="default/runs runs already"):
         asked.run_queue([["default/runs"]])

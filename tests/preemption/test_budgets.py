@@ -2,8 +2,7 @@
 
 import kplan
 from kplan.preemption.dry_run import Budgets
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 
 def violating(allowed: dict[str, int], *units: str) -> list[bool]:
@@ -11,7 +10,7 @@ def violating(allowed: dict[str, int], *units: str) -> list[bool]:
     names = [(unit, index, letters) for unit in units for index, letters in enumerate(unit.split(","))]
     pods = []
     for number, (_, _, letters) in enumerate(names):
-        made = pod(f"p{number}", "1", nodeName="a")
+        made = pod(f"p{number}", cpu="1", nodeName="a")
         made["metadata"]["labels"] = {"some": "label"} | dict.fromkeys(letters, "yes")
         pods.append(made)
     budgets = [

@@ -6,7 +6,8 @@ import pytest
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, Status
-from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod, preempt, victims
+from tests.objects import node, pod
+from tests.preemption.scenes import HOSTNAME, app, budget, planner, preempt, victims
 
 DEALLOCATE = "no new claims to deallocate, "
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}

@@ -23,8 +23,9 @@ from kplan.preemption.go_sort import go_sort
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.framework import fakes
+from tests.objects import node, pod
 from tests.oracle import preemption as oracle
-from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod
+from tests.preemption.scenes import HOSTNAME, app, budget, planner
 from tests.recorded import examples
 
 few = examples(60)

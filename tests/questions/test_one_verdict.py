@@ -12,8 +12,7 @@ from kplan.course.clock import Clock
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 Object = dict[str, Any]
 
@@ -48,12 +47,12 @@ def silent(name: str) -> Object:
 
 NODES = [node("a"), node("b"), node("c", "2")]
 CLUSTERS = {
-    "room": [*NODES, pod("old", "1", node_name="a", owner="ReplicaSet")],
-    "pending": [*NODES, pod("old", "1", node_name="a", owner="ReplicaSet"), pod("big", "9")],
-    "preemption": [*NODES, pod("low", "3", node_name="a", owner="ReplicaSet"), pod("high", "4", priority=9)],
-    "silent node": [*NODES, silent("d"), pod("lost", "1", node_name="d", owner="ReplicaSet")],
+    "room": [*NODES, pod("old", cpu="1", on="a", owner="ReplicaSet/owner")],
+    "pending": [*NODES, pod("old", cpu="1", on="a", owner="ReplicaSet/owner"), pod("big", cpu="9")],
+    "preemption": [*NODES, pod("low", cpu="3", on="a", owner="ReplicaSet/owner"), pod("high", cpu="4", priority=9)],
+    "silent node": [*NODES, silent("d"), pod("lost", cpu="1", on="d", owner="ReplicaSet/owner")],
     "quota": [*NODES, quota("2")],
-    "foreign": [*NODES, pod("other", "1") | {"spec": pod("other", "1")["spec"] | {"schedulerName": "other"}}],
+    "foreign": [*NODES, pod("other", cpu="1") | {"spec": pod("other", cpu="1")["spec"] | {"schedulerName": "other"}}],
 }
 QUESTIONS = {
     "queue": Plan(),

@@ -10,9 +10,9 @@ import pytest
 
 import kplan
 from tests.cli.commands import invoke
-from tests.course.simulation.clusters import node
+from tests.objects import node
 
-NODES = [json.dumps(node(name)).encode() for name in ("a", "b")]
+NODES = [json.dumps(node(name, "8")).encode() for name in ("a", "b")]
 
 
 def packed(path: Path, *entries: tuple[str, bytes], change: Callable[[tarfile.TarInfo], None] | None = None) -> Path:

@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.reading.arguments import listed
-from tests.course.simulation.clusters import deployment, node
+from tests.objects import deployment, node
 
 
 @pytest.mark.parametrize("single", ["web.yaml", Path("web.yaml"), {"kind": "Pod"}, 5])
@@ -31,7 +31,7 @@ def test_questions_take_a_single_pod_node_manifest_or_change(tmp_path: Path) -> 
     for manifest in (str(path), path, deployment("web", 1)):
         assert [pod.origin.name for pod in demo.pods(manifest)] == ["web"]
         assert demo.roll_out(manifest).steps == demo.roll_out([manifest]).steps
-    assert [node.metadata.name for node in kplan.load_snapshot(node("a")).nodes] == ["a"]
+    assert [node.metadata.name for node in kplan.load_snapshot(node("a", "8")).nodes] == ["a"]
 
 
 @pytest.mark.parametrize("pod", [5, None])

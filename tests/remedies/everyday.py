@@ -1,6 +1,6 @@
 """Small clusters with one pod pending for an everyday reason each."""
 
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 from tests.remedies.more_everyday import MORE
 from tests.remedies.objects import (
     HOST,

@@ -1,6 +1,6 @@
 """Further everyday reasons: names that are misspelt, volumes, pools and what nodes are made of."""
 
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 from tests.remedies.objects import (
     HOST,
     ZONE,

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.objects import head
-from tests.preemption.scenes import node, pod
+from tests.objects import head, node, pod
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

@@ -3,7 +3,8 @@
 import pytest
 
 from kplan.remedies.diagnosis import MOST_WITH_REMEDIES
-from tests.preemption.scenes import node, planner, pod
+from tests.objects import node, pod
+from tests.preemption.scenes import planner
 from tests.remedies.applying import applied
 from tests.remedies.everyday import STORIES
 from tests.remedies.objects import KEY, Story

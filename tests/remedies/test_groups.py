@@ -10,8 +10,7 @@ from kplan.changes import remedy as r
 from kplan.documents.placement import GroupPlan
 from kplan.remedies import trials
 from kplan.rules.pod_info import PodInfo
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -25,7 +24,7 @@ def remedies(*objects: dict[str, Any], **gates: bool) -> dict[str, r.Remedy]:
 
 
 def running(name: str, cpu: str, where: str, **spec: Any) -> dict[str, Any]:
-    return pod(name, cpu, nodeName=where, **spec)
+    return pod(name, cpu=cpu, nodeName=where, **spec)
 
 
 def owned(name: str, cpu: str, where: str) -> dict[str, Any]:

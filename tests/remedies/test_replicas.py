@@ -7,7 +7,7 @@ from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
 from kplan.report.remedies import remedy_text
 from kplan.workloads import load_manifests
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 from tests.remedies.objects import HOST, ZONE, affinity, claim, taint
 from tests.remedies.objects import volume as volume_object
 

@@ -11,7 +11,7 @@ import pytest
 from kplan.report.blocks import Heading, Preformatted, Table
 from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
 from tests.cli.commands import invoke
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.report.github import calls, tags
 
 CALLING = [
@@ -114,8 +114,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hostile["metadata"] |= {"uid": f"n{index}"}
         hostile["metadata"]["labels"] |= {"zone": text, f"l{text}": "x"}
         hostile["spec"]["taints"] = [{"key": f"k{text}", "value": text, "effect": "NoSchedule"}] if index % 3 else []
-        running = pod(f"running {text}", "1", priority=-5, node_name=text)
-        waiting = pod(text, "1", priority=index, nodeSelector={"zone": text}, schedulingGates=[])
+        running = pod(f"running {text}", cpu="1", priority=-5, on=text)
+        waiting = pod(text, cpu="1", priority=index, nodeSelector={"zone": text}, schedulingGates=[])
         waiting["metadata"] |= {"uid": f"w{index}", "namespace": text if index % 2 else "default"}
         if index % 5 == 0:
             waiting["spec"]["schedulingGates"] = [{"name": text}]
@@ -127,7 +127,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
             waiting["spec"]["containers"][0]["image"] = text
         items += [hostile, running, waiting]
     for text in ("gh-7", "@team", "deadbeef"):
-        template = {"metadata": {"labels": {"app": text}}, "spec": pod(text, "1")["spec"]}
+        template = {"metadata": {"labels": {"app": text}}, "spec": pod(text, cpu="1")["spec"]}
         template["spec"] |= {"nodeSelector": {"zone": text}}
         spec = {"replicas": 3, "selector": {"matchLabels": {"app": text}}, "template": template}
         metadata = {"name": text, "namespace": "default", "uid": f"d{text}"}

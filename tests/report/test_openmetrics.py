@@ -15,7 +15,7 @@ from kplan.questions.plan.question import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
-from tests.course.simulation.clusters import deployment
+from tests.objects import deployment
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(

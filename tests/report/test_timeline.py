@@ -12,7 +12,7 @@ from kplan.report.blocks import Block, Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.timeline import end_line, timeline_blocks
 from kplan.report.words import seconds_text
-from tests.course.simulation.clusters import deployment, node, running
+from tests.objects import deployment, node, running
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
 
 def _report() -> PlanReport:
     web = deployment("web", 4, maxSurge=0, maxUnavailable=2)
-    planner = kplan.Planner(kplan.load_snapshot([node("n1"), *running(web, ["n1"])]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *running(web, ["n1"])]))
     plan = planner.timeline(
         [{"at": 0, "apply": [deployment("web", 4, "app:2", maxSurge=0, maxUnavailable=2)]}],
         start={"*": 20},

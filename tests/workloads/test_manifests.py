@@ -12,8 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests, load_manifests
-from tests.course.test_queue_plan import node, pod
-from tests.objects import head
+from tests.objects import head, node, pod
 
 Object = dict[str, Any]
 
@@ -82,20 +81,20 @@ def test_replicas_override_what_the_workload_says() -> None:
 
 
 def test_a_plain_pod_keeps_its_name_and_is_numbered_when_replicated() -> None:
-    plain = pod("solo", "1")
+    plain = pod("solo", cpu="1")
 
     assert names(load(plain)) == ["default/solo"]
     assert names(load(plain, replicas=2)) == ["default/solo-0", "default/solo-1"]
 
 
 def test_names_that_the_cluster_has_are_not_given_again() -> None:
-    cluster = [node("a"), pod("web-0", "1", node_name="a")]
+    cluster = [node("a"), pod("web-0", cpu="1", on="a")]
 
     assert names(load(workload("Deployment", replicas=2), cluster=cluster)) == ["default/web-1", "default/web-2"]
 
 
 def test_stateful_pods_that_exist_are_not_placed_again() -> None:
-    cluster = [node("a"), pod("web-0", "1", node_name="a")]
+    cluster = [node("a"), pod("web-0", cpu="1", on="a")]
     found = load(workload("StatefulSet", replicas=3), cluster=cluster)
 
     assert names(found) == ["default/web-1", "default/web-2"]
@@ -144,7 +143,7 @@ def test_daemon_pods_are_pinned_and_tolerate_what_their_controller_lets_them() -
 
 
 def test_nodes_that_a_daemon_set_serves_already_get_no_second_pod() -> None:
-    running = pod("agent", "1", node_name="a", owner="DaemonSet")
+    running = pod("agent", cpu="1", on="a", owner="DaemonSet/owner")
     running["metadata"]["ownerReferences"][0]["name"] = "web"
 
     assert names(load(workload("DaemonSet"), cluster=[node("a"), node("b"), running])) == ["default/web-b"]
@@ -186,9 +185,9 @@ def test_manifests_without_pods_are_refused() -> None:
 
 
 def test_objects_that_leave_their_name_to_the_server_get_one_each() -> None:
-    nameless = {**pod("x", "1"), "metadata": {"generateName": "gen-"}}
+    nameless = {**pod("x", cpu="1"), "metadata": {"generateName": "gen-"}}
     nameless_job = {**job(), "metadata": {"generateName": "run-"}}
-    cluster = [node("a"), pod("gen-0", "1", node_name="a")]
+    cluster = [node("a"), pod("gen-0", cpu="1", on="a")]
 
     found = load(nameless, nameless, nameless_job, cluster=cluster)
 
@@ -214,7 +213,7 @@ def test_selectors_must_choose_the_pods_of_the_template(kind: str, selector: Obj
 
 
 def test_a_pod_that_names_its_node_is_odd() -> None:
-    found = load(pod("solo", "1", node_name="a"))
+    found = load(pod("solo", cpu="1", on="a"))
 
     assert [(warning.code, warning.object) for warning in found.warnings] == [("AlreadyAssigned", "Pod/default/solo")]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.workloads.test_manifests import job, load, names, workload
 
 Object = dict[str, Any]
@@ -19,7 +19,7 @@ def test_workloads_of_one_name_have_pods_of_different_names() -> None:
 
 
 def test_a_name_that_is_written_is_drawn_for_no_other_pod() -> None:
-    found = load(workload("Deployment", replicas=2), workload("StatefulSet", replicas=2), pod("web-2", "1"))
+    found = load(workload("Deployment", replicas=2), workload("StatefulSet", replicas=2), pod("web-2", cpu="1"))
     assert names(found) == ["default/web-3", "default/web-4", "default/web-0", "default/web-1", "default/web-2"]
 
 

@@ -14,7 +14,7 @@ from kplan.questions.place.question import Place
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written
-from tests.course.test_queue_plan import node
+from tests.objects import node
 
 MOST = 2**31 - 1
 LABELS = {"app": "w"}
@@ -91,7 +91,7 @@ def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: 
     few, many, cluster = (tmp_path / name for name in ("few.yaml", "many.yaml", "cluster.json"))
     few.write_text(yaml.safe_dump(workload("Deployment", 300)))
     many.write_text(yaml.safe_dump(workload("Deployment", MOST)))
-    nodes = [node(f"n{number}") for number in range(12)]
+    nodes = [node(f"n{number}", pods="10") for number in range(12)]
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
 
     fewer, more = (report(command, asked, "--snapshot", cluster, "--max-listed", "50") for asked in (few, many))

@@ -7,8 +7,7 @@ import pytest
 
 import kplan
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
-from tests.course.test_queue_plan import node
-from tests.objects import head
+from tests.objects import head, node
 
 NODES = [node("general-1"), node("general-2"), node("gpu-1")]
 

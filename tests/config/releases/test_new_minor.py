@@ -6,7 +6,7 @@ import kplan
 from kplan.config import releases
 from kplan.config.loading import default_configuration
 from kplan.config.releases import Gate, minors
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 V1_38 = minors.V1_36.but(
     minor="1.38",
@@ -26,7 +26,7 @@ def _with_1_38(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_minor_has_a_gate_a_text_and_a_rule_of_its_own() -> None:
     tainted = node("tainted")
     tainted["spec"]["taints"] = [{"key": "moon", "value": "full", "effect": "NoSchedule"}]
-    snapshot = kplan.load_snapshot([tainted, node("small", "1"), pod("large", "8", priority=5)])
+    snapshot = kplan.load_snapshot([tainted, node("small", "1"), pod("large", cpu="8", priority=5)])
 
     newest, before = kplan.Planner(snapshot, kubernetes="1.38"), kplan.Planner(snapshot, kubernetes="1.36")
 

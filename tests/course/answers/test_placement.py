@@ -8,8 +8,8 @@ from kplan.course import in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
 from kplan.framework.results import Outcome
-from tests.objects import head
-from tests.preemption.scenes import node, planner, pod
+from tests.objects import head, node, pod
+from tests.preemption.scenes import planner
 
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
 WORLD = [
@@ -37,7 +37,7 @@ def test_a_scheduled_pod():
     assert made["pod"] == {
         "namespace": "default",
         "name": "web",
-        "uid": "uid-default-web",
+        "uid": "web",
         "priority": 0,
         "schedulerName": "default-scheduler",
     }

@@ -6,7 +6,8 @@ from kplan.course.answers.placement_report import placement_documents, placement
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Summary
 from kplan.snapshot.model import MissingKind
-from tests.preemption.scenes import app, budget, node, planner, pod
+from tests.objects import node, pod
+from tests.preemption.scenes import app, budget, planner
 
 WORLD = [
     node("a", cpu="4"),

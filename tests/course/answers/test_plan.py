@@ -2,7 +2,7 @@
 
 import kplan
 from kplan.course.answers.plan import is_roomy
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 
 
 def infos(*pods: dict) -> list:

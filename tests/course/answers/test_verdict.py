@@ -6,7 +6,8 @@ from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, judge, par
 from kplan.documents.base import Counted, Verdict
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from tests.preemption.scenes import app, budget, node, planner, pod
+from tests.objects import node, pod
+from tests.preemption.scenes import app, budget, planner
 
 GUARDED = [
     node("a", cpu="4"),

@@ -9,7 +9,7 @@ import kplan.course.odds.luck
 from kplan.course.odds.runs import PENDING
 from kplan.questions import Plan
 from kplan.questions.preempt.question import Preempt
-from tests.preemption.scenes import node, pod
+from tests.objects import node, pod
 from tests.recorded import examples
 
 HOSTNAME = "kubernetes.io/hostname"

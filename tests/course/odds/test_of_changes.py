@@ -14,8 +14,7 @@ from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan
 from kplan.questions.drain.question import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
-from tests.course.simulation.clusters import Object, budget, deployment, node, running, template
-from tests.objects import head
+from tests.objects import Object, budget, deployment, head, node, running, template
 from tests.schemas import assert_keeps_to_its_schema
 
 NODES = ["n0", "n1", "n2", "n3"]

@@ -12,7 +12,7 @@ from kplan.course.odds.report import wilson
 from kplan.course.odds.runs import PENDING, Branch, BranchRandom, all_runs
 from kplan.errors import UsageError
 from kplan.questions import Plan
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.scenarios import scenarios
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -105,8 +105,8 @@ def test_equal_pods_take_turns_by_lot_in_a_queue() -> None:
 
 
 def test_an_evicted_pod_counts_as_evicted() -> None:
-    low = [pod(name, "4", node_name=name[-1]) for name in ("low-a", "low-b")]
-    planner = of(node("a"), node("b"), *low, pod("high", "4", priority=10))
+    low = [pod(name, cpu="4", on=name[-1]) for name in ("low-a", "low-b")]
+    planner = of(node("a"), node("b"), *low, pod("high", cpu="4", priority=10))
 
     odds = planner.odds(["default/high"], runs=200, settle_preemption=True)
 
@@ -125,7 +125,7 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
             "percentageOfNodesToScore": 10,
         }
     )
-    planner = kplan.Planner(kplan.load_snapshot([*nodes, pod("p", "1")]), config, sampling="as-configured")
+    planner = kplan.Planner(kplan.load_snapshot([*nodes, pod("p", cpu="1")]), config, sampling="as-configured")
 
     nodes = planner.odds(["default/p"], runs=2000).counts["default/p"]
 
@@ -136,7 +136,7 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
 @pytest.mark.parametrize("runs", [0, -1, 10**9])
 def test_a_number_of_runs_that_is_none_is_refused(runs: int) -> None:
     with pytest.raises(UsageError, match="runs"):
-        of(node("a"), pod("p", "1")).odds(["default/p"], runs=runs)
+        of(node("a"), pod("p", cpu="1")).odds(["default/p"], runs=runs)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from kplan.documents.odds import OddsReport
 from kplan.questions.many_runs.question import ManyRuns
 from kplan.questions.place.question import Place
 from kplan.questions.plan.question import Plan
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -17,7 +17,7 @@ def drawn(question: Place | Plan, *objects: dict[str, Any], runs: int = 200, **g
 
 
 def test_a_gang_runs_as_a_whole_in_the_runs_that_leave_it_room() -> None:
-    early = pod("early", "1", priority=100)
+    early = pod("early", cpu="1", priority=100)
     picky = [member(name, "2", nodeSelector={"kubernetes.io/hostname": name[0]}) for name in ("a-0", "b-0")]
     nodes = [node(name, cpu="2") for name in ("a", "b", "c")]
     report = drawn(Plan(), *nodes, group("gang", 2), early, *picky)
@@ -44,4 +44,4 @@ def test_equal_racks_are_drawn_with_equal_chances() -> None:
 
 
 def test_pods_without_groups_have_none_in_the_report() -> None:
-    assert not drawn(Plan(), node("a"), pod("x", "1"), runs=2).groups
+    assert not drawn(Plan(), node("a"), pod("x", cpu="1"), runs=2).groups

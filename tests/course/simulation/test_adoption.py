@@ -3,8 +3,7 @@ from typing import Any
 import kplan
 from kplan.course.change import ChangePlan
 from kplan.documents.change import StepEvent
-from tests.course.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set, template
-from tests.objects import head
+from tests.objects import Object, daemon_set, deployment, head, node, running, stateful_set, template
 
 NODES = ["n0", "n1", "n2"]
 
@@ -29,7 +28,7 @@ def replica_set(name: str, replicas: int, **labels: str) -> Object:
 
 
 def planner(*objects: Object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name) for name in NODES), *objects]))
+    return kplan.Planner(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
 
 
 def names(change: ChangePlan, *, new: bool | None = None) -> list[str]:

@@ -14,8 +14,7 @@ from kplan.documents.drains import DrainOutcome
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn import drains
 from kplan.questions.in_turn.question import InTurn
-from tests.course.simulation.clusters import Object, budget, deployment, node, running, stateful_set
-from tests.objects import head
+from tests.objects import Object, budget, deployment, head, node, running, stateful_set
 
 NAMES = [f"n{index}" for index in range(5)]
 _CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -47,7 +46,7 @@ def _workload(name: str, replicas: int, cpu: str, trait: str, *, port: bool) -> 
 def clusters(draw: st.DrawFn) -> list[Object]:
     sizes = st.sampled_from(["2", "4", "8"])
     objects = [
-        node(name, draw(sizes), draw(st.sampled_from(["2", "4", "110"])), **{_ZONE: f"z{index % 2}"})
+        node(name, draw(sizes), pods=draw(st.sampled_from(["2", "4", "110"])), **{_ZONE: f"z{index % 2}"})
         for index, name in enumerate(NAMES)
     ]
     for name in ("web", "api", "log"):
@@ -119,7 +118,7 @@ Case = tuple[list[Object], InTurn, Object | None]
 
 
 def _nodes(n: int, **labels: str) -> list[Object]:
-    return [node(name, **labels) for name in NAMES[:n]]
+    return [node(name, "8", **labels) for name in NAMES[:n]]
 
 
 def _invalid_preference() -> Case:
@@ -144,7 +143,7 @@ def _evicted_once_more() -> Case:
     *owners, pod = running(workload, ["n0"])
     pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
     protected = budget("web", minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow")
-    nodes = [node("n0", **{_ZONE: "z0"}), node("n1", "64", **{_ZONE: "z0"}), node("n2", **{_ZONE: "z1"})]
+    nodes = [node("n0", "8", **{_ZONE: "z0"}), node("n1", "64", **{_ZONE: "z0"}), node("n2", "8", **{_ZONE: "z1"})]
     return [*nodes, *owners, pod, protected], InTurn(by="zone"), None
 
 
@@ -153,7 +152,7 @@ def _room_for_pods_that_name_their_node() -> Case:
     for owner in bound[:2]:
         owner["spec"] = copy.deepcopy(owner["spec"])
         owner["spec"]["template"]["spec"]["nodeName"] = "n1"
-    nodes = [node("n0"), node("n1", pods="1"), node("n2", pods="0")]
+    nodes = [node("n0", "8"), node("n1", "8", pods="1"), node("n2", "8", pods="0")]
     return [*nodes, *bound, *running(deployment("web", 1), ["n0"])], InTurn(), None
 
 
@@ -164,7 +163,7 @@ def _new_replica_set_that_is_spread_by_default() -> Case:
     owner["spec"] = copy.deepcopy(owner["spec"])
     owner["spec"]["template"]["spec"]["containers"][0]["image"] = "app:2"
     replica_set["spec"] = {**replica_set["spec"], "replicas": 0}
-    nodes = [node("n0", **{_ZONE: "z0"}), node("n1"), node("n2")]
+    nodes = [node("n0", "8", **{_ZONE: "z0"}), node("n1", "8"), node("n2", "8")]
     return (
         [*nodes, owner, replica_set, pod],
         InTurn(),
@@ -174,7 +173,7 @@ def _new_replica_set_that_is_spread_by_default() -> Case:
 
 def _claim_of_another_zone() -> Case:
     """Only what rejects nodes for their zone tells the pods apart."""
-    objects = [node("n0", **{_ZONE: "z0"}), node("n1", **{_ZONE: "z0"})]
+    objects = [node("n0", "8", **{_ZONE: "z0"}), node("n1", "8", **{_ZONE: "z0"})]
     owner = {"apiVersion": "example.com/v1", "controller": True, "kind": "Store", "name": "db", "uid": "s"}
     for claim, labels in (("a", {}), ("b", {_ZONE: "z9"})):
         bound = {"volumeName": claim, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}

@@ -10,8 +10,7 @@ from kplan.course.clock import Clock
 from kplan.course.timeline import TimelinePlan, carry_out_in_time
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan.question import Plan
-from tests.course.simulation.clusters import node
-from tests.objects import head
+from tests.objects import head, node
 
 
 def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
@@ -24,7 +23,7 @@ def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
             "jobTemplate": {"spec": {"template": template}},
         }
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1"), cron]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), cron]))
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
     return carry_out_in_time(planner, [], clock)
 
@@ -63,7 +62,7 @@ def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
             "jobTemplate": {"spec": {"parallelism": 4, "completions": 4, "template": template}},
         }
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1"), *objects]), now="2026-01-15T12:30:00Z")
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *objects]), now="2026-01-15T12:30:00Z")
     clock = Clock(run={"CronJob/default/tick": 60}, runs_for=2 * 3600)
     return Plan(manifests=(cron,), timeline=clock).answer(planner)
 

@@ -1,8 +1,7 @@
 import pytest
 
 import kplan
-from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
-from tests.objects import head
+from tests.objects import Object, deployment, head, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2"]
 
@@ -15,7 +14,7 @@ def autoscaler(lowest: int | None, highest: int, name: str = "h", kind: str = "D
 
 
 def planner(*objects: Object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name) for name in NODES), *objects]))
+    return kplan.Planner(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
 
 
 @pytest.mark.parametrize(("replicas", "ends_at"), [(1, 2), (2, 2), (5, 5), (9, 6), (0, 0)])

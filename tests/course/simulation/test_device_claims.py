@@ -1,7 +1,6 @@
 import kplan
 from kplan.documents.change import WorkloadState
-from tests.course.simulation.clusters import Object, deployment, node
-from tests.objects import head
+from tests.objects import Object, deployment, head, node
 
 DEVICES: list[Object] = [
     head("ResourceClaimTemplate", name="gpu", namespace="default")
@@ -28,7 +27,7 @@ def trained(replicas: int, image: str = "app:1") -> Object:
 
 
 def test_pods_get_claims_of_their_own_and_give_their_devices_back() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *DEVICES]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *DEVICES]))
 
     change = planner.roll_out([trained(2), trained(2, "app:2")])
 
@@ -37,7 +36,7 @@ def test_pods_get_claims_of_their_own_and_give_their_devices_back() -> None:
 
 
 def test_a_rollout_is_stuck_when_the_devices_are_taken() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), *DEVICES]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *DEVICES]))
 
     change = planner.roll_out([trained(3)])
 

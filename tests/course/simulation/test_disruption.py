@@ -8,8 +8,7 @@ import kplan
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions
 from kplan.course.simulation.start import start
-from tests.course.simulation.clusters import Object, budget, deployment, node, running, template
-from tests.objects import head
+from tests.objects import Object, budget, deployment, head, node, running, template
 
 NODES = ["n0", "n1"]
 

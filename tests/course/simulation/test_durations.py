@@ -4,8 +4,7 @@ from typing import Any
 
 import kplan
 from kplan.course.simulation.durations import learn
-from tests.course.simulation.clusters import node
-from tests.objects import head
+from tests.objects import head, node
 
 
 def _pod(name: str, owner: tuple[str, str], phase: str, *conditions: tuple[str, str, str], **status: Any) -> Any:
@@ -40,7 +39,7 @@ def _running(name: str, ready_at: str, restarts: int = 0) -> Any:
 def test_starts_are_the_median_from_binding_to_ready_without_pods_that_restarted() -> None:
     pods = [_running("db-0", "00:07"), _running("db-1", "00:09"), _running("db-2", "50:00", restarts=3)]
 
-    learned = learn(kplan.load_snapshot([node("n1"), *pods]))
+    learned = learn(kplan.load_snapshot([node("n1", "8"), *pods]))
 
     start = learned.start["StatefulSet/default/db"]
     assert (start.seconds, start.source, start.n_samples) == (8.0, "learned", 2)
@@ -51,7 +50,7 @@ def test_runs_are_those_of_pods_that_succeeded_and_of_jobs_that_are_complete() -
     ended = _pod("a-1", ("Job", "a"), "Succeeded", ("Ready", "False", "02:00"), startTime="2026-01-01T00:00:30Z")
     times = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:05:00Z"}
 
-    learned = learn(kplan.load_snapshot([node("n1"), ended, _job("a", "nightly"), _job("b", **times)]))
+    learned = learn(kplan.load_snapshot([node("n1", "8"), ended, _job("a", "nightly"), _job("b", **times)]))
 
     assert {name: duration.seconds for name, duration in learned.run.items()} == {
         "Job/default/a": 90.0,

@@ -12,7 +12,7 @@ from kplan.course.change import ChangePlan
 from kplan.course.simulation.failures import Failures
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
-from tests.course.simulation.clusters import Object, budget, deployment, node, running
+from tests.objects import Object, budget, deployment, node, running
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]

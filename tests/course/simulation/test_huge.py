@@ -8,11 +8,10 @@ import kplan
 from kplan.course.report import change_report
 from kplan.course.simulation import owners
 from kplan.documents.change import WorkloadState
-
-from .clusters import Object, deployment, node, running, stateful_set, template
+from tests.objects import Object, deployment, node, running, stateful_set, template
 
 MOST = 2**31 - 1
-NODES = [node("n0", pods="6"), node("n1", pods="6")]
+NODES = [node("n0", "8", pods="6"), node("n1", "8", pods="6")]
 
 
 def parallel(name: str) -> Object:

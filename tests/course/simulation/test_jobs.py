@@ -11,8 +11,7 @@ import kplan
 from kplan.course.change import ChangePlan
 from kplan.course.timeline import TimelinePlan
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.course.simulation.clusters import Object, node, template
-from tests.objects import head
+from tests.objects import Object, head, node, template
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 FAIL_JOB = {**IGNORE, "action": "FailJob"}
@@ -58,9 +57,9 @@ def pods_of(workload: Object, *nodes: str) -> list[Object]:
 
 def cluster(workload: Object, **of_node: Any) -> kplan.Planner:
     """Return a cluster in which two pods of a job run on n0, and one on n1."""
-    first = node("n0")
+    first = node("n0", "8")
     first["spec"].update(of_node)
-    return kplan.Planner(kplan.load_snapshot([first, node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")]))
+    return kplan.Planner(kplan.load_snapshot([first, node("n1", "8"), workload, *pods_of(workload, "n0", "n0", "n1")]))
 
 
 def drained(workload: Object, **options: Any) -> ChangePlan:
@@ -132,7 +131,7 @@ def test_a_rule_about_exit_codes_is_decided_by_an_assumption_that_is_told() -> N
 
 
 def test_a_job_succeeds_early_once_enough_indexes_have() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
 
     def succeeded(*rules: Object) -> list[str]:
         policies = {"successPolicy": {"rules": list(rules)}} if rules else {}
@@ -156,7 +155,7 @@ def _job(parallelism: int, completions: int, **spec: Any) -> Object:
 
 def _drained(job: Object) -> TimelinePlan:
     """Apply a job, and drain one of its nodes ten seconds later."""
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8")]))
     changes = [{"at": 0, "apply": [job]}, {"at": 10, "drain": ["n0"]}]
     return planner.timeline(changes, start={"*": 4}, stop={"*": 3}, run={"*": 60})
 

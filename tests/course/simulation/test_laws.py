@@ -12,7 +12,7 @@ import kplan
 from kplan.course.change import ChangePlan
 from kplan.course.drains import NODE_NOT_REACHED
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
-from tests.course.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2", "n3"]

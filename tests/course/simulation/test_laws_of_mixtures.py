@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.change import ChangePlan
 from kplan.course.simulation.owners import Owner
-from tests.course.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 from tests.course.simulation.test_adoption import orphan, replica_set
 from tests.course.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
-from tests.objects import head
+from tests.objects import Object, budget, daemon_set, deployment, head, node, running
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.timeline import TimelinePlan
 from kplan.documents.change import StepEvent
-from tests.course.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2", "n3"]

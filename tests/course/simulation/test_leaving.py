@@ -4,8 +4,7 @@ import copy
 from typing import Any
 
 import kplan
-from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
-from tests.objects import head
+from tests.objects import Object, deployment, head, node, running, stateful_set
 
 NODES = ["n0", "n1"]
 
@@ -68,7 +67,7 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
         ],
     ) | {"spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"}, "status": {"phase": "Running"}}
     wanted["spec"]["podManagementPolicy"] = "Parallel"
-    base = kplan.Planner(kplan.load_snapshot([node("n0"), wanted, pod])).changed(scale=["statefulset/db=3"])
+    base = kplan.Planner(kplan.load_snapshot([node("n0", "8"), wanted, pod])).changed(scale=["statefulset/db=3"])
 
     assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
     assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"

@@ -4,8 +4,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from tests.course.simulation.clusters import daemon_set, node
-from tests.objects import head
+from tests.objects import daemon_set, head, node
 
 
 def _daemons(*, surge: bool, image: str = "app:1") -> dict[str, object]:

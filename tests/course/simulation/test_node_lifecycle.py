@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.course.simulation.clusters import Object, deployment, node, running, stateful_set
-from tests.objects import head
+from tests.objects import Object, deployment, head, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -16,7 +15,7 @@ Times = dict[str, list[float]]
 
 
 def _node(name: str, *taints: Object, ready: str = "True") -> Object:
-    there = node(name, **{"topology.kubernetes.io/zone": "a"})
+    there = node(name, "8", **{"topology.kubernetes.io/zone": "a"})
     there["spec"]["taints"] = list(taints)
     there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
     return there

@@ -18,7 +18,7 @@ from kplan.course.simulation.nodes import (
 from kplan.course.simulation.start import start
 from kplan.course.timeline import TimelinePlan, carry_out_in_time
 from kplan.documents.change import StepEvent
-from tests.course.simulation.clusters import Object, budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import Object, budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1"]
 
@@ -89,7 +89,7 @@ THREE = ["n0", "n1", "n2"]
 
 
 def _node(name: str, zone: str = "a", machine: str = "") -> Object:
-    there = node(name, **{"topology.kubernetes.io/zone": zone})
+    there = node(name, "8", **{"topology.kubernetes.io/zone": zone})
     there["spec"]["providerID"] = machine
     return there
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.course.simulation.clusters import daemon_set, deployment, node, stateful_set
+from tests.objects import daemon_set, deployment, node, stateful_set
 
 Object = dict[str, Any]
 NODES = ["n1", "n2"]
@@ -63,4 +63,4 @@ def test_a_paused_deployment_says_so() -> None:
     paused = deployment("web", 2)
     paused["spec"]["paused"] = True
 
-    assert outcome([node("n1")], paused) == (0, "stuck", "it is paused")
+    assert outcome([node("n1", "8")], paused) == (0, "stuck", "it is paused")

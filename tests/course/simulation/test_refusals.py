@@ -6,11 +6,9 @@ from typing import Any
 import kplan
 from kplan.course.change import ChangePlan
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
-from tests.objects import head
+from tests.objects import Object, deployment, head, node, running, stateful_set
 
-from .clusters import Object, deployment, node, running, stateful_set
-
-NODES = [node("n0"), node("n1")]
+NODES = [node("n0", "8"), node("n1", "8")]
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 
 

@@ -8,9 +8,8 @@ import kplan
 from kplan.course.change import ChangePlan
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
-from tests.course.simulation.clusters import Object, daemon_set, node, stateful_set
 from tests.course.simulation.test_adoption import NODES, names, orphan
-from tests.objects import head
+from tests.objects import Object, daemon_set, head, node, stateful_set
 
 OWNER = {"apiVersion": "apps/v1", "controller": True}
 DEFAULTS = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "schedulerName": "default-scheduler"}
@@ -61,7 +60,7 @@ def as_read(request: pytest.FixtureRequest) -> Any:
 
 
 def asked(objects: list[Object], manifests: list[Object], read: Any = lambda snapshot: snapshot) -> ChangePlan:
-    snapshot = kplan.load_snapshot([*(node(name) for name in NODES), *objects])
+    snapshot = kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects])
     return kplan.Planner(read(snapshot)).roll_out(manifests)
 
 
@@ -85,7 +84,7 @@ def test_a_daemon_set_whose_template_nobody_runs_yet_replaces_all_pods(as_read: 
     pods = [pod_of(old, f"ag-{name}", name, "app:1", "older") for name in NODES]
     objects = [stored(new), revision(old, 1, "older"), revision(new, 2, "newer"), *pods]
 
-    snapshot = as_read(kplan.load_snapshot([*(node(name) for name in NODES), *objects]))
+    snapshot = as_read(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
     after = kplan.Planner(snapshot).changed(settle=True).snapshot
 
     images = {container.image for pod in after.pods for container in pod.spec.containers}
@@ -122,7 +121,7 @@ def partly_updated() -> list[Object]:
 
 
 def test_a_missing_pod_below_the_partition_has_the_template_of_its_revision(as_read: Any) -> None:
-    snapshot = as_read(kplan.load_snapshot([*(node(name) for name in NODES), *partly_updated()[:3]]))
+    snapshot = as_read(kplan.load_snapshot([*(node(name, "8") for name in NODES), *partly_updated()[:3]]))
     planner = kplan.Planner(snapshot).changed(settle=True)
 
     older, newer = (obj.data.spec.template.spec.containers[0].image for obj in snapshot.controller_revisions)
@@ -173,6 +172,6 @@ def test_what_other_programs_store_in_revisions_is_left_out() -> None:
             ("c", "StatefulSet", {}, {"spec": {"template": "text"}}),
         )
     ]
-    snapshot = kplan.load_snapshot([node("n0"), *foreign])
+    snapshot = kplan.load_snapshot([node("n0", "8"), *foreign])
 
     assert snapshot.controller_revisions == ()

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.change import ChangePlan
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.course.simulation.clusters import Object, node, stateful_set
-from tests.objects import head
+from tests.objects import Object, head, node, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -97,7 +96,7 @@ def standing(replicas: int, *further: Object, **settings: Any) -> kplan.Planner:
     """Return a cluster in which the pods of the set run on n0, n1, …, each with a local volume there."""
     workload = database(replicas)
     workload["spec"].update(settings)
-    objects = [*(node(name) for name in NODES), storage_class("local"), workload]
+    objects = [*(node(name, "8") for name in NODES), storage_class("local"), workload]
     objects += [pod_of(workload, number, NODES[number % 3]) for number in range(replicas)]
     for number in range(replicas):
         objects.append(volume(f"pv{number}", NODES[number % 3], bound_to=f"data-db-{number}"))
@@ -137,7 +136,7 @@ def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_cl
     workload = database(1)
     first = pod_of(workload, 0, "n0")
     first["spec"]["volumes"] = []
-    objects = [*(node(name) for name in NODES), storage_class("local"), volume("spare", "n1"), workload, first]
+    objects = [*(node(name, "8") for name in NODES), storage_class("local"), volume("spare", "n1"), workload, first]
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2)])
 
     assert nodes_of(change) == {"db-0": "n0"}
@@ -212,7 +211,7 @@ def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted
     volumes = [volume(f"pv{number}", NODES[number], bound_to=f"data-db-{number}") for number in range(3)]
     claims = [*(claim(f"data-db-{number}", f"pv{number}") for number in range(2)), owned]
     pods = [pod_of(workload, number, NODES[number]) for number in range(3)]
-    objects = [*(node(name) for name in NODES), storage_class("local"), workload, *pods, *volumes, *claims]
+    objects = [*(node(name, "8") for name in NODES), storage_class("local"), workload, *pods, *volumes, *claims]
 
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([small])
 
@@ -220,7 +219,7 @@ def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted
 
 
 def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -> None:
-    objects = [*(node(name) for name in NODES), storage_class("now", "Immediate"), volume("v", "n1", "now")]
+    objects = [*(node(name, "8") for name in NODES), storage_class("now", "Immediate"), volume("v", "n1", "now")]
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2, storage_class="now")])
 
     assert nodes_of(change) == {"db-0": "n1", "db-1": None}
@@ -229,7 +228,7 @@ def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -
 
 def test_a_class_that_binds_at_once_prefers_few_access_modes_to_a_small_volume() -> None:
     def first_claim(*volumes: tuple[str, str, list[str]]) -> str | None:
-        objects = [*(node(name) for name in NODES), storage_class("now", "Immediate")]
+        objects = [*(node(name, "8") for name in NODES), storage_class("now", "Immediate")]
         for name, size, modes in volumes:
             written = volume(name, "n1", "now")
             written["spec"] |= {"capacity": {"storage": size}, "accessModes": modes}

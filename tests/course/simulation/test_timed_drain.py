@@ -11,8 +11,7 @@ from kplan.changes.values import Drain, Upgrade
 from kplan.course.clock import Clock
 from kplan.course.timeline import TimelinePlan, carry_out_in_time
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.course.simulation.clusters import budget, deployment, node, running, template
-from tests.objects import head
+from tests.objects import budget, deployment, head, node, running, template
 
 NODES = ["n0", "n1", "n2"]
 
@@ -116,7 +115,7 @@ def test_a_node_that_kubectl_refuses_to_empty_keeps_its_finished_pods() -> None:
     alone = {**head("Pod", name="alone", namespace="default"), **template("alone")}
     alone["metadata"]["name"] = "alone"
     alone["spec"]["nodeName"] = "n0"
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), alone]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), alone]))
     plan = planner.timeline([{"at": 0, "apply": [job]}, {"at": 30, "drain": ["n0"]}], start={"*": 1}, run={"*": 5})
 
     assert [obstacle.pod for obstacle in plan.obstacles] == ["default/alone"]

@@ -8,8 +8,7 @@ import pytest
 
 import kplan
 from kplan.snapshot.own_file import save_snapshot
-from tests.course.simulation.clusters import daemon_set, deployment, node, running, stateful_set, template
-from tests.objects import head
+from tests.objects import daemon_set, deployment, head, node, running, stateful_set, template
 
 NODES = ["n1", "n2"]
 
@@ -26,7 +25,7 @@ def labels_of(change: Any) -> list[dict[str, str]]:
 
 
 def test_pods_of_a_new_job_carry_its_name() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n1")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
 
     found = labels_of(planner.roll_out([job(parallelism=2, completions=2)]))
 
@@ -35,7 +34,7 @@ def test_pods_of_a_new_job_carry_its_name() -> None:
 
 
 def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n1")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
     own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
 
     assert labels_of(planner.roll_out([own])) == [{"app": "batch"}]
@@ -92,7 +91,7 @@ def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> No
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     first["spec"]["podManagementPolicy"] = second["spec"]["podManagementPolicy"] = "Parallel"
     second["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
-    planner = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8")]))
 
     change = planner.roll_out([first, second, first])
 
@@ -105,7 +104,7 @@ def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> No
 def test_behind_its_feature_gate_several_pods_of_a_stateful_set_go_at_a_time(gate: bool, n: int) -> None:
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     second["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
-    snapshot = kplan.load_snapshot([node("n1")])
+    snapshot = kplan.load_snapshot([node("n1", "8")])
 
     change = kplan.Planner(snapshot, feature_gates={"MaxUnavailableStatefulSet": gate}).roll_out([first, second])
 
@@ -126,7 +125,7 @@ def test_recreate_is_accepted_behind_its_gate_and_deletes_all_pods_first(
 ) -> None:
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     second["spec"]["updateStrategy"] = {"type": "Recreate"}
-    asked = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes=minor, feature_gates=gates)
+    asked = kplan.Planner(kplan.load_snapshot([node("n1", "8")]), kubernetes=minor, feature_gates=gates)
 
     change = asked.roll_out([first, second])
 
@@ -141,10 +140,12 @@ def test_a_controller_without_the_gate_takes_a_stored_recreate_for_a_rolling_upd
     wanted = stateful_set("db", 3, "app:2")
     wanted["spec"]["updateStrategy"] = {"type": "Recreate"}
     gates = {"StatefulSetRecreateStrategy": True}
-    stored = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes="1.37", feature_gates=gates).roll_out([live])
+    stored = kplan.Planner(kplan.load_snapshot([node("n1", "8")]), kubernetes="1.37", feature_gates=gates).roll_out(
+        [live]
+    )
     assert not stored.workloads[0].refused
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), live]), kubernetes="1.37").roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live]), kubernetes="1.37").roll_out([wanted])
 
     assert not change.workloads[0].refused
 
@@ -154,7 +155,7 @@ def test_a_revision_that_no_pod_has_is_told_about() -> None:
     wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
 
     assert [each.code for each in change.warnings] == ["UnknownRevision"]
     assert len(change.after) == 3
@@ -176,7 +177,7 @@ def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
         | {"spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"}, "status": {"phase": "Running"}}
         for index in range(2)
     ]
-    base = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), live, *pods]))
+    base = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8"), live, *pods]))
 
     change = base.drain(["n1"])
 
@@ -192,7 +193,7 @@ def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
     claim = head("PersistentVolumeClaim", name="data", namespace="default") | {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
-    base = kplan.Planner(kplan.load_snapshot([node("n1"), quota(persistentvolumeclaims="0")]))
+    base = kplan.Planner(kplan.load_snapshot([node("n1", "8"), quota(persistentvolumeclaims="0")]))
 
     change = base.roll_out([claim, deployment("web", 1)])
 
@@ -203,7 +204,7 @@ def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
 def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
     wanted = deployment("web", 1)
     wanted["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8")])).roll_out([wanted])
     (pod,) = change.after
 
     found = change.placement(f"{pod.namespace}/{pod.name}").to_dict()
@@ -251,7 +252,7 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
     spelt["spec"][field] = default
     live, wanted = (spelt, plain) if is_live else (plain, spelt)
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
 
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
 
@@ -260,7 +261,7 @@ def test_a_job_may_spell_out_its_defaults() -> None:
     live, wanted = job(completions=3), job(completions=3, completionMode="NonIndexed", parallelism=2)
     wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
 
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
 
@@ -269,7 +270,7 @@ def test_another_policy_than_the_default_is_refused() -> None:
     wanted = stateful_set("db", 2)
     wanted["spec"]["podManagementPolicy"] = "Parallel"
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), stateful_set("db", 2)])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), stateful_set("db", 2)])).roll_out([wanted])
 
     assert "are forbidden" in str(change.workloads[0].refused)
 
@@ -278,7 +279,9 @@ def test_a_template_that_spells_out_defaults_does_not_roll_out() -> None:
     wanted = deployment("web", 3)
     wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "restartPolicy": "Always"}
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1"), *running(deployment("web", 2), ["n1"])])).roll_out([wanted])
+    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *running(deployment("web", 2), ["n1"])])).roll_out(
+        [wanted]
+    )
 
     assert [workload.change for workload in change.workloads] == ["scale"]
     assert len([pod for pod in change.after if pod.new]) == 1

@@ -5,8 +5,7 @@ from kplan.changes.values import DrainOptions
 from kplan.course.change import ChangePlan
 from kplan.course.drains import NODE_NOT_REACHED
 from kplan.documents.change import StepEvent
-from tests.course.simulation.clusters import Object, budget, deployment, node, running
-from tests.objects import head
+from tests.objects import Object, budget, deployment, head, node, running
 
 NODES = ["n0", "n1", "n2"]
 

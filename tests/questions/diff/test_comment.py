@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke
-from tests.course.simulation.clusters import deployment, node
+from tests.objects import deployment, node
 
 GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_SHA": "abc"}
 GITLAB = {"CI_PROJECT_URL": "https://git.example.com/g/r", "CI_COMMIT_SHA": "def"}
@@ -34,7 +34,7 @@ def comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     after = written(tmp_path / "after", web=sized("web", 2, "1"), api=sized("api", 4, "1"))
     (after / "big.json").write_text(json.dumps(sized("big", 2, "900")))
     cluster = tmp_path / "cluster.json"
-    cluster.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("a"), node("b")]}))
+    cluster.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("a", "8"), node("b", "8")]}))
     monkeypatch.chdir(tmp_path)
     for name in (*GITHUB, *GITLAB, "GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE"):
         monkeypatch.delenv(name, raising=False)

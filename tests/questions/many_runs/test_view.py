@@ -10,11 +10,11 @@ from kplan.documents.odds import OddsReport
 from kplan.questions import Drain
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 
 
 def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:
-    replicas = [pod(f"web-{i}", "3", owner="ReplicaSet") for i in range(3)]
+    replicas = [pod(f"web-{i}", cpu="3", owner="ReplicaSet/owner") for i in range(3)]
     planner = kplan.Planner(kplan.load_snapshot([*(node(f"n{i}") for i in range(n_nodes)), *replicas]))
     return planner.odds([f"default/web-{i}" for i in range(3)], runs=runs).report()
 
@@ -93,7 +93,7 @@ def test_names_are_a_line_for_each_end_of_each_pod() -> None:
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", "1", node_name="n0")]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", cpu="1", on="n0")]))
     report = planner.odds(Drain(nodes=("n0",)), runs=5).report()
 
     assert_tells(render(report, output, ReportOptions()), output, "default/alone", "blocked")

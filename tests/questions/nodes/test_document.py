@@ -13,7 +13,7 @@ from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, St
 from kplan.documents.nodes import AutoscalerName
 from kplan.questions.nodes.question import Nodes
 from kplan.snapshot import Snapshot
-from tests.course.test_queue_plan import node, pod
+from tests.objects import node, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 
@@ -54,7 +54,7 @@ def make_generous(_settings: settings.Settings, _snapshot: Snapshot) -> Generous
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> kplan.Planner:
     monkeypatch.setattr(settings, "_MAKERS", {kplan.Karpenter: f"{__name__}:make_generous"})
-    snapshot = kplan.load_snapshot([node("n1"), node("n2"), pod("web", "1")])
+    snapshot = kplan.load_snapshot([node("n1"), node("n2"), pod("web", cpu="1")])
     return kplan.Planner(snapshot, autoscaler=kplan.Karpenter(), now="2026-01-15T12:00:00Z")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke
-from tests.course.simulation.clusters import deployment
+from tests.objects import deployment
 from tests.schemas import assert_keeps_to_its_schema
 
 MORE_NODES = ("--add-nodes", "3=general-a-1")

@@ -6,7 +6,7 @@ from kplan.changes.values import AddNodes, Patch, Uncordon
 from kplan.documents.base import UNSET
 from kplan.documents.remedies import RemedyReport
 from kplan.questions.remedy.question import Remedy
-from tests.course.test_queue_plan import node
+from tests.objects import node
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
