@@ -316,16 +316,19 @@ class Move(ChangeBase, frozen=True, tag="move"):
     Attributes
     ----------
     uncordons : the node accepts pods before, and again afterwards
+    of_others : NAMESPACE/NAME of a workload of another namespace than the pods that are to run; empty for none
     """
 
     node: str
     pods: tuple[Place, ...]
     uncordons: bool = True
+    of_others: str = ""
 
     @property
     def words(self) -> str:
         goes = [f"{place.pod} to {place.goes_to}" if place.goes_to else place.pod for place in self.pods]
-        return f"move {listing(goes, most=MOST_NAMED)} (away from {self.node})"
+        whose = r.of_somebody_else(self.of_others, within=True)
+        return f"move {listing(goes, most=MOST_NAMED)} (away from {self.node}{whose})"
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -289,7 +289,7 @@ class MovedPod(Document, frozen=True, kw_only=True):
     ----------
     goes_to : where it fits as well
     budgets : NAMESPACE/NAME of the disruption budgets that count it; all of them allow its disruption
-    of_others : KIND NAMESPACE/NAME of its workload, where that is not the one that waits; empty otherwise
+    of_others : NAMESPACE/NAME of its workload, where that is of another namespace than the pod that waits
     """
 
     pod: str
@@ -569,7 +569,14 @@ def _added(addition: NodeAddition) -> str:
 
 
 def _moved(c: MovedPod) -> str:
-    return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}"
+    whose = of_somebody_else(c.of_others)
+    return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}{whose}"
+
+
+def of_somebody_else(workload: str, *, within: bool = False) -> str:
+    """Return whose a workload is that is none of those who ask, in parentheses or within some; empty for none."""
+    text = f"{workload} belongs to somebody else"
+    return "" if not workload else f"; {text}" if within else f" ({text})"
 
 
 def _lowered(c: RequestChange) -> str:

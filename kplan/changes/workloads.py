@@ -22,7 +22,15 @@ from kplan.changes.base import (
     pod_of,
     target_of,
 )
-from kplan.changes.remedy import WEIGHTS, CorrectName, CorrectSelector, LowerReplicas, Remedy, remedy_change
+from kplan.changes.remedy import (
+    WEIGHTS,
+    CorrectName,
+    CorrectSelector,
+    LowerReplicas,
+    Remedy,
+    of_somebody_else,
+    remedy_change,
+)
 from kplan.errors import UsageError
 from kplan.facts import Count
 from kplan.reading.arguments import FilePath, Manifest
@@ -97,6 +105,7 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     lowest : the autoscaler's least number of replicas
     stops : how many running ones that stops
     drops : pods that wait and are not wanted any more, as NAMESPACE/NAME
+    of_others : the workload, as NAMESPACE/NAME, if it is of another namespace than the pods that are to run
     """
 
     workload: str
@@ -106,6 +115,7 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     lowest: Count = 0
     stops: Count = 0
     drops: tuple[str, ...] | UnsetType = UNSET
+    of_others: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Scale:
@@ -120,7 +130,9 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     def words(self) -> str:
         instead = "" if self.old is UNSET else f" instead of {self.old}"
         by = f" (autoscaler {self.autoscaler})" if self.autoscaler else ""
-        return f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}"
+        return (
+            f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}{of_somebody_else(self.of_others)}"
+        )
 
     @property
     def steps(self) -> tuple[str, ...]:

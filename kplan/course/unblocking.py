@@ -67,12 +67,13 @@ def ways(
         yield _changed_budget(base, replace(budget, spec=to), *words)
     yield from _more_replicas(base, obstacle, missing_pods(obstacle, at_rest))
     if isinstance(spec.max_unavailable, int):
-        more = spec.max_unavailable + 1
+        more = spec.max_unavailable + missing_pods(obstacle, at_rest)
         to = replace(spec, max_unavailable=more)
         words = f"maxUnavailable: {spec.max_unavailable}", f"maxUnavailable: {more}"
-    elif isinstance(spec.min_available, int) and spec.min_available > 1:
-        to = replace(spec, min_available=spec.min_available - 1)
-        words = f"minAvailable: {spec.min_available}", f"minAvailable: {spec.min_available - 1}"
+    elif isinstance(spec.min_available, int) and spec.min_available > missing_pods(obstacle, at_rest):
+        fewer = spec.min_available - missing_pods(obstacle, at_rest)
+        to = replace(spec, min_available=fewer)
+        words = f"minAvailable: {spec.min_available}", f"minAvailable: {fewer}"
     else:
         to = replace(spec, min_available=None, max_unavailable=1)
         field = "minAvailable" if spec.max_unavailable is None else "maxUnavailable"

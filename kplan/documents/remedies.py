@@ -60,6 +60,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
         first ones have a reason
     would_help : what would let a pod of `because` run that is no action: to wait for somebody, to create or repair
         something; absent where nothing is known
+    beside : what would help these pods besides that is no action: to wait for somebody, to create or repair something
     checked : the whole set was carried out in a simulation, and has this result
     """
 
@@ -74,4 +75,5 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     tried: Count
     because: dict[str, str] | UnsetType = UNSET
     would_help: dict[str, Remedy] | UnsetType = UNSET
+    beside: tuple[Remedy, ...] | UnsetType = UNSET
     checked: bool = True

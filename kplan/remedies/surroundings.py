@@ -237,10 +237,9 @@ def move(case: Case) -> Offers:
 
 
 def owner_of(case: Case, row: int) -> str:
-    """Return whose a pod is that is not of the waiting pod's workload; empty for a sibling."""
-    info = case.live.cluster.pods.infos[row]
-    kind, namespace, name = owner = workload_of(case.live, info)
-    return "" if owner == workload_of(case.live, case.info) else f"{kind} {namespace}/{name}"
+    """Return the workload of a pod of another namespace than the one that waits; empty for one of the same."""
+    _, namespace, name = workload_of(case.live, case.live.cluster.pods.infos[row])
+    return "" if namespace == case.info.namespace else f"{namespace}/{name}"
 
 
 def _leaving_at_once(case: Case) -> tuple[Rows, End]:

@@ -52,6 +52,9 @@ _MOST_WAITING = 4
 _MOST_CORDONED = 30
 _MOST_SHAPES = 6
 
+_ACTIONS = (r.Uncordon, r.AddNodes, r.MovePod, r.LowerReplicas)
+"""Remedies that are actions, unless somebody else does them, or forbids them."""
+
 R = TypeVar("R", bound=r.RemedyBase)
 
 
@@ -92,8 +95,13 @@ class Candidates:
             groups += ((act,) for act in self._tolerating())
         return list(dict.fromkeys(groups))
 
-    def offered(self) -> Iterator[Changes]:
-        """Yield what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
+    def offered(self) -> Sequence[Changes]:
+        """Return what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
+        if self._acts not in self._playing.offered:
+            self._playing.offered[self._acts] = tuple(self._offers())
+        return self._playing.offered[self._acts]
+
+    def _offers(self) -> Iterator[Changes]:
         session = self._simulation.session
         if not self._acts and self._simulation.groups.is_on:
             yield from self._of_groups()
@@ -103,6 +111,8 @@ class Candidates:
             for offer in offers_for_pod(session, result, causes, replicas, only_pod=bool(self._acts)):
                 if acts := tuple(self._acts_of(offer, [row])):
                     yield acts
+                elif not self._acts and not isinstance(offer.remedy, _ACTIONS):
+                    self._playing.beside[_plain(offer.remedy)] = None
 
     def moves(self) -> list[Changes]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""

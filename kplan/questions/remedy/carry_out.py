@@ -17,6 +17,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.autoscaling.settings import with_change
+from kplan.changes import remedy as r
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, RaiseQuota, Stage
@@ -119,6 +120,8 @@ class Playing:
         self.base = base
         self.quotas = quotas
         self.n_tried = 0
+        self.offered: dict[Changes, tuple[Changes, ...]] = {}  #: what `explain` names after some actions
+        self.beside: dict[r.Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: tuple[Changes, Played] | None = None

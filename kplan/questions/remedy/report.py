@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.names import WorkloadRef
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
@@ -25,6 +26,7 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command
 from kplan.health.workloads import WorkloadHealth
+from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.remedies.diagnosis import Diagnosis, diagnose
@@ -68,13 +70,22 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
+    if {UNSCHEDULABLE, PENDING} & set(chosen):
+        staying = {*left, *(health.workload for health in workloads if health.refused.raises and not quotas)}
+        short = (health.workload for health in workloads if _stays_short(health, staying))
+        counted += [Counted(workload, "MissingReplicas") for workload in short]
     if NEW_NODES in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
     existing = base.objects.pod_by_key
     missing = missing_replicas(base, list(goal.wanted) if pods else None)
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
-    diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation, left)
+    diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation.session, left)
+    if goal.of and not left and not best.acts:
+        before = _diagnoses(base.session, sorted(named))
+        diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
+    Candidates(playing, (), goal, by_hand=by_hand).offered()
+    helpful = {pod: first for pod, diagnosis in diagnoses.items() if (first := _help_of(diagnosis))}
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(pod for pod in named if pod in existing or pod in left)),
@@ -83,8 +94,9 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
         tried=playing.n_tried,
-        because={pod: diagnosis.text for pod, diagnosis in diagnoses.items()} or UNSET,
-        would_help={pod: helpful for pod, diagnosis in diagnoses.items() if (helpful := _help_of(diagnosis))} or UNSET,
+        because={pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left} or UNSET,
+        would_help=helpful or UNSET,
+        beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
     )
 
 
@@ -93,9 +105,24 @@ def _is_held_up(health: WorkloadHealth) -> bool:
     return health.is_short or bool(resume_command(health))
 
 
-def _diagnoses(simulation: Simulation, left: Sequence[str]) -> dict[str, Diagnosis]:
-    """Return why pods are pending in the end; for the first ones of many."""
-    session, by_pod = simulation.session.fork(), dict[str, Diagnosis]()
+def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
+    """Tell whether a workload lacks pods for a reason that no action ends.
+
+    Parameters
+    ----------
+    staying : pods that stay pending, and workloads whose quotas are not raised
+    """
+    first = next((pod for pod in health.troubled if pod.pod == health.waits_for), None)
+    if "refused" in health.states:
+        return health.workload in staying or not health.refused.raises
+    if "waits-for-pod" in health.states:
+        return health.waits_for in staying or (first is not None and first.state == "not-ready")
+    return "waits-for-deletion" in health.states and first is not None and first.never_ends
+
+
+def _diagnoses(live: Session, left: Sequence[str]) -> dict[str, Diagnosis]:
+    """Return why pods are pending; for the first ones of many."""
+    session, by_pod = live.fork(), dict[str, Diagnosis]()
     for name in left[:_MOST_REASONS]:
         row = session.find(name)
         if row is not None:
@@ -162,7 +189,8 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     for act in with_joined_moves(acts):
         done = (*done, act)
         after = playing.play(done)
-        actions.append(with_effects(_with_places(playing.base, act, done, after.moved_to), before, after))
+        named = _named_as_others(_with_places(playing.base, act, done, after.moved_to), goal)
+        actions.append(with_effects(named, before, after))
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(
@@ -178,6 +206,20 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         undo=tuple(line for act in acts if isinstance(act, LoosenBudget) for line in act.undoing),
         is_least=solution.is_least,
     )
+
+
+def _named_as_others(act: Change, goal: Goal) -> Change:
+    """Return a change with the workload that it disturbs, if that is of another namespace than the pods in question."""
+    match act:
+        case Scale():
+            workloads = [act.workload]
+        case Move():
+            workloads = [place.workload for place in act.pods if place.workload]
+        case _:
+            return act
+    own = {WorkloadRef.parse(workload).namespace for workload in goal.wanted}
+    others = (ref for workload in workloads if (ref := WorkloadRef.parse(workload)).namespace not in own)
+    return replace(act, of_others=next((ref.path for ref in others), ""))
 
 
 def _raised(quota: RaiseQuota, after: Played) -> Change:

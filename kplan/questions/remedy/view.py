@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import clause, count, listing
+from kplan.changes import remedy as r
 from kplan.changes.values import Change, Move, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
@@ -21,6 +22,8 @@ from kplan.report.words import grouped
 
 _MOST_NAMED = 5
 _MOST_HELD_UP = 10
+_BY_OTHERS = (r.Await, r.RepairNode, r.RemoveGates)
+"""What somebody else does, or that is done outside of the cluster."""
 
 
 def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
@@ -39,6 +42,9 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}; then {_ends(alternative)}",))
         yield from _actions(alternative, document)
+    for remedy in document.beside or ():
+        if not remedy.checked or isinstance(remedy, _BY_OTHERS):
+            yield Heading((f"Or: {remedy_text(remedy)}",))
     if by_itself:
         yield followed_line(by_itself.autoscaler)
 
@@ -99,6 +105,8 @@ def _pods_sentence(document: d.RemedyReport) -> str:
     if remedy.of and remedy.runs == remedy.of:
         by_itself = document.nodes and document.nodes.added
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
+        waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
+        enough = enough if by_itself or not waits else f"{listing([*waits], most=2)}"
         return f"{_all_run(remedy)}: {enough}"
     first, reasons = _first_left(document), document.because or {}
     like = [pod for pod in document.pods if reasons.get(pod) == reasons.get(first)]
