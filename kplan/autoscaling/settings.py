@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.provisioning import NodePool, NodeRequirement
 from kplan.api.quantity import listing
-from kplan.changes.values import Admitted, Pool
+from kplan.changes.limits import Admitted, Pool
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 

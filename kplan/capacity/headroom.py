@@ -341,12 +341,11 @@ MOST_NODES = 200
 
 
 def right_sizing(base: Base) -> RightSizing | UnsetType:
-    """Return which nodes can go once pending pods are placed; UNSET without recommendations, and in large clusters.
+    """Return which nodes can go once pending pods are placed, with recommended requests; UNSET in large clusters.
 
     Where pods wait with the recommended requests, nothing can go.
     """
-    changes = base.snapshot.changes or ()
-    if len(base.objects.nodes) > MOST_NODES or not any(change.change == "resize" for change in changes):
+    if len(base.objects.nodes) > MOST_NODES:
         return UNSET
     from kplan.capacity.shrink import shrink_report
 

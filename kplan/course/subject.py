@@ -59,6 +59,11 @@ class Subject(msgspec.Struct, frozen=True):
         return has_updates(self.manifests, self.base.snapshot)
 
     @property
+    def has_new_requests(self) -> bool:
+        """Whether pods of the cluster have requests that something recommends."""
+        return any(change.change == "resize" for change in self.base.snapshot.changes or ())
+
+    @property
     def origins(self) -> dict[str, Origin]:
         """The position of each workload in the files, by KIND/NAMESPACE/NAME."""
         workloads = () if self.manifests is None else self.manifests.workloads

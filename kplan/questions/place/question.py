@@ -73,7 +73,7 @@ class Place(AboutPods, frozen=True):
             max_listed=showing.max_listed,
             with_map=showing.with_map,
         )
-        if subject.manifests is not None:
+        if subject.manifests is not None or not subject.has_new_requests:
             return document
         from kplan.capacity.headroom import right_sizing
 

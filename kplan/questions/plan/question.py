@@ -56,7 +56,7 @@ class Plan(AboutPods, frozen=True):
             subject, self.rollout, self.command, showing, clock=self.timeline, queue=self._queue(subject)
         )
         assert document is not None  # noqa: S101 - there is one even without manifests
-        if subject.manifests is not None:
+        if subject.manifests is not None or not subject.has_new_requests:
             return document
         from kplan.capacity.headroom import right_sizing
 
