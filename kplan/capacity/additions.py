@@ -294,7 +294,6 @@ class _Search:
         self._n_placed = 0
 
     def listed(self, index: int) -> ListedShape:
-        """Return a shape as a document."""
         shape, status = self._shapes[index], self._shapes[index].node.status
         return ListedShape(
             name=shape.name,

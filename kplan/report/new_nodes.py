@@ -27,7 +27,7 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
     if not (changes.added or changes.unhelped or changes.existing):
         return
     yield from added_blocks(changes.added, changes.autoscaler, is_whole=is_whole)
-    yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=is_whole)
+    yield from unhelped_blocks(changes.unhelped, is_whole=is_whole)
     yield followed_line(changes.autoscaler)
     for node, pods in changes.existing.items():
         names = name_ranges(pods, most=None if is_whole else _MOST_NAMES)
@@ -143,9 +143,7 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
             yield line(f"{choice}; {ref.name} may take {names} as well.", is_item=True)
 
 
-def unhelped_blocks(
-    unhelped: Mapping[str, Mapping[str, tuple[str, ...]]], events: Mapping[str, str], *, is_whole: bool
-) -> Iterator[Block]:
+def unhelped_blocks(unhelped: Mapping[str, Mapping[str, tuple[str, ...]]], *, is_whole: bool) -> Iterator[Block]:
     """Yield why the autoscaler has no node for pods, once for all that share a reason."""
     if not unhelped:
         return
@@ -156,10 +154,6 @@ def unhelped_blocks(
     limit = len(shown) if is_whole else _MOST_ROWS
     for reasons_of, pods in shown[:limit]:
         yield line(Span(name_ranges(pods, most=_MOST_NAMES), "strong"), is_item=True)
-        if not reasons_of:
-            # Without groups there is nothing behind the colon of "pod didn't trigger scale-up: ".
-            event = events.get(pods[0], "").rstrip(": ")
-            yield Line((event or "no reason is told",), 2)
         by_reason = grouped((why, names_of[home]) for home, why in reasons_of)
         for why, homes in by_reason.items():
             names = name_ranges(homes, most=None if is_whole else _MOST_NAMES)

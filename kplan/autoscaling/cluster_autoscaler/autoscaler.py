@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_ZONE, ZONE
+from kplan.api.quantity import count
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint
@@ -20,7 +21,7 @@ from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopR
 from kplan.autoscaling.cluster_autoscaler.options import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.pods import created
 from kplan.autoscaling.cluster_autoscaler.scale_down import Stays
-from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL
+from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.seam import (
@@ -69,11 +70,7 @@ def advice_of(
     prices = setup.prices_of(snapshot.nodes)
     after = [price for name, price in prices.items() if name not in gone]
     last = results[-1].scale_ups
-    unhelped = {
-        pod.pod.metadata.key: {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
-        for outcome in last
-        for pod in outcome.unhelped
-    }
+    unhelped = {pod.pod.metadata.key: _words_of(pod, outcome, setup) for outcome in last for pod in outcome.unhelped}
     events = {
         pod.pod.metadata.key: event_text(pod)
         for outcome in last
@@ -92,6 +89,14 @@ def advice_of(
         warnings=(*setup.warnings, *_warnings(results)),
         detail=partial(_detail, snapshot, results),
     )
+
+
+def _words_of(pod: Unhelped, outcome: ScaleUp, setup: Setup) -> dict[str, tuple[str, ...]]:
+    """Return why groups do not help a pod; under an empty name what keeps all of them from it."""
+    if outcome.result == LIMITED:
+        return {"": (f"the cluster may have {count(setup.options.max_nodes_total, 'node')} at most (max-nodes-total)",)}
+    reasons = {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
+    return reasons or {"": ("there is no node group",)}
 
 
 def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]:
@@ -295,7 +300,6 @@ class ClusterAutoscalerEngine:
                 yield group.template.spec.taints
 
     def manages(self, node: Node) -> bool:
-        """Tell whether a node belongs to a group."""
         return any(node.metadata.name in group.nodes for group in self._setup.groups)
 
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
@@ -392,7 +396,6 @@ class ClusterAutoscalerWatch:
         return self._stays.get(stay.node, stay)
 
     def keep(self, node: str, now: int) -> None:
-        """Take note that a node could not be emptied, and stays."""
         self._home[node].target += 1
         self._loops.failed_at = now
 

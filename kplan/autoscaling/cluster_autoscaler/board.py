@@ -111,11 +111,9 @@ class Board:
         return self.cluster.nodes.row_of[name]
 
     def name(self, row: int) -> str:
-        """Return the name of a node."""
         return self.cluster.nodes.names[row]
 
     def is_present(self, row: int) -> bool:
-        """Return whether a node exists at present."""
         absent = self.cluster.nodes.absent
         return absent is None or not absent[row]
 
@@ -154,7 +152,6 @@ class Board:
         return len(self._undoing)
 
     def undo(self, mark: int) -> None:
-        """Take back all since a mark."""
         while len(self._undoing) > mark:
             self._undoing.pop()()
 
@@ -424,7 +421,6 @@ class NewNodes:
         self.n_pods: list[int] = []  #: of each node, the pods that the packing put there
 
     def add_node(self) -> None:
-        """Add an empty node."""
         if self.n_nodes == self._size:
             self._free = {name: np.concatenate((free, np.zeros_like(free))) for name, free in self._free.items()}
             self._size *= 2

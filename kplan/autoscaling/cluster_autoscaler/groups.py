@@ -181,7 +181,6 @@ def marked(node: Node, now: int) -> Node:
 
 
 def unmarked(node: Node) -> Node:
-    """Return a node without that mark."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
     return replace(node, spec=replace(node.spec, taints=taints))
 

@@ -47,6 +47,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
 from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, Stays, cropped
 from kplan.autoscaling.cluster_autoscaler.scale_up import (
     FAILED,
+    LIMITED,
     MAX_NODES_TOTAL,
     SUCCESSFUL,
     Expanders,
@@ -113,7 +114,6 @@ class Classes:
         self._names = {pod.metadata.key: first.setdefault(_class_of(pod), pod.metadata.key) for pod in pods}
 
     def name(self, pod: Pod) -> str:
-        """Return the name of a pod's class."""
         return self._names.get(pod.metadata.key, pod.metadata.key)
 
     def count(self, pods: Iterable[Pod]) -> dict[str, int]:
@@ -417,7 +417,7 @@ class Loops:
         elif most > 0 and n_ready >= most:
             result.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
             unhelped = [Unhelped(pod, {}, {}) for pod in pods]
-            result.scale_ups.append(ScaleUp("ScaleUpLimitedByMaxNodesTotal", unhelped=unhelped))
+            result.scale_ups.append(ScaleUp(LIMITED, unhelped=unhelped))
         elif not self._options.bypassed_scheduler_names and self._are_new(pods):
             result.scale_ups.append(ScaleUp("ScaleUpInCooldown"))
             return True
@@ -543,4 +543,4 @@ class Loops:
             self._state.recalculate()
 
 
-_UNTRIED = frozenset({"ScaleUpNotNeeded", "ScaleUpLimitedByMaxNodesTotal", "ScaleUpInCooldown"})
+_UNTRIED = frozenset({"ScaleUpNotNeeded", LIMITED, "ScaleUpInCooldown"})

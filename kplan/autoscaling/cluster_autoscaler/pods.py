@@ -129,7 +129,6 @@ def identity(pod: Pod) -> str:
 
 
 def unbound(pod: Pod) -> Pod:
-    """Return the pod without its node."""
     return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
 
@@ -289,7 +288,6 @@ Owners = Mapping[tuple[str, str, str], Any]
 
 
 def owners_of(snapshot: Snapshot) -> Owners:
-    """Return the controllers of a cluster."""
     kinds = ((kind.name, snapshot.objects(kind.attribute)) for kind in POD_MAKERS.values())
     owners: Iterable[tuple[str, Any]] = ((kind, obj) for kind, objects in kinds for obj in objects)
     return {(kind, obj.metadata.namespace, obj.metadata.name): obj for kind, obj in owners}

@@ -73,7 +73,6 @@ class Planner:
         return [at for at in self._recheck_at.values() if at < oldest]
 
     def forget(self) -> None:
-        """Forget which nodes are not needed."""
         self.unneeded = {}
 
     def candidates(self, board: Board, nodes: Iterable[Node]) -> list[Node]:

@@ -246,6 +246,7 @@ FILTERED_OUT = "expansion options filtered out and no longer considered"
 SUCCESSFUL = "ScaleUpSuccessful"
 NO_OPTIONS = "ScaleUpNoOptionsAvailable"
 FAILED = "ScaleUpError"
+LIMITED = "ScaleUpLimitedByMaxNodesTotal"
 
 
 class Unhelped(msgspec.Struct, frozen=True):
@@ -476,7 +477,6 @@ class Orchestrator:
         return [growth for growth in growths if growth.wanted != growth.current]
 
     def execute(self, growths: Sequence[Growth]) -> None:
-        """Raise the targets of groups."""
         for growth in growths:
             growth.group.target = growth.wanted
             self._state.register(growth.group, growth.wanted - growth.current, self._expanders.now)

@@ -86,12 +86,10 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return Widening(self._prepared(cluster)).changes()
 
     def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
-        """Yield the taints of the nodes of pools."""
         for pool in self._prepared(cluster).usable_pools:
             yield pool.spec.template.spec.taints
 
     def manages(self, node: Node) -> bool:
-        """Tell whether a node belongs to a NodePool."""
         return NODEPOOL in node.metadata.labels
 
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:

@@ -68,12 +68,10 @@ class Events:
         self.list: list[Event] = []
 
     def add(self, event: Event) -> None:
-        """Note an event."""
         if event not in self.list:
             self.list.append(event)
 
     def note(self, state: StateNode, reason: str, message: str, *, pod: str = "", particulars: str = "") -> None:
-        """Note an event of a node."""
         self.add(Event(_target(state), reason, message, pod, particulars))
 
     def block_pool(self, pool: str, reason: str) -> None:
@@ -97,7 +95,6 @@ class Events:
         return texts
 
     def about(self, node: str) -> Sequence[Event]:
-        """Return the events of a node."""
         return [event for event in self.list if event.target == f"node/{node}"]
 
 
@@ -140,7 +137,6 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of its node."""
         return self.state.name
 
     @property
@@ -149,7 +145,6 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def is_static(self) -> bool:
-        """Whether its pool has replicas."""
         return self.pool.spec.replicas is not None
 
     @property
@@ -187,7 +182,6 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def budgets(self) -> Budgets:
-        """The pod disruption budgets."""
         return Budgets(self.prepared.snapshot.pod_disruption_budgets, self.now)
 
     def later(self) -> Question:
@@ -278,7 +272,6 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
 
 
 def has_consolidation(candidate: Candidate, events: Events) -> bool:
-    """Tell whether the pool of a node removes nodes that are not needed."""
     if candidate.pool.spec.disruption.consolidate_after in (None, NEVER):
         events.note(candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has consolidation disabled')
         return False
@@ -301,7 +294,6 @@ def concerns_static_drift(candidate: Candidate, _events: Events) -> bool:
 
 
 def concerns_drift(candidate: Candidate, _events: Events) -> bool:
-    """Tell whether a node differs from its pool."""
     return not candidate.is_static and candidate.condition.is_drifted
 
 

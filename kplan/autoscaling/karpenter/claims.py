@@ -287,7 +287,6 @@ class InFlight:
         return own
 
     def take(self, entrant: Entrant, fit: Fit) -> None:
-        """Add the pod."""
         shared = self._shared
         self.pods.append(entrant)
         add(self._requests, entrant.requests)
@@ -416,7 +415,6 @@ class ExistingNode:
         return any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items())
 
     def take(self, entrant: Entrant, fit: Fit, shared: Pass) -> None:
-        """Add the pod."""
         node = fit.requirements
         if fit.allocation is not None and shared.devices is not None:
             shared.devices.commit(fit.allocation, fit.allocation.types)

@@ -118,7 +118,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def hostname(self) -> str:
-        """Its host name."""
         return self.labels.get(HOSTNAME) or self.name
 
     @cached_property
@@ -160,7 +159,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_deleting(self) -> bool:
-        """Whether it is going away."""
         if self.is_marked:
             return True
         if self.claim is not None:

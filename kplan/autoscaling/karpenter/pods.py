@@ -126,7 +126,6 @@ class PodFacts:
 
 
 def is_pending(pod: Pod) -> bool:
-    """Tell whether a pod waits to run."""
     return pod.status.phase == "Pending"
 
 
@@ -135,7 +134,6 @@ def is_terminal(pod: Pod) -> bool:
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Tell whether a pod is being deleted."""
     return pod.metadata.deletion_timestamp is not None
 
 

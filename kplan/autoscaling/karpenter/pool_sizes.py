@@ -46,7 +46,6 @@ class Count(msgspec.Struct):
 
 
 def counts_of(prepared: Prepared) -> dict[str, Count]:
-    """Return the number of claims of each pool."""
     leaving = {state.claim.metadata.name for state in prepared.state.deleting if state.claim is not None}
     counts: dict[str, Count] = {}
     for claim in prepared.snapshot.node_claims:

@@ -101,11 +101,6 @@ class Template(msgspec.Struct, frozen=True):
     limits: Amounts
     lacks_min_values: bool = False
 
-    @property
-    def is_static(self) -> bool:
-        """Whether the pool has as many nodes as it says, whatever the pods."""
-        return self.pool.spec.replicas is not None
-
 
 def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
     return any(condition.type == name and condition.status == "True" for condition in conditions)

@@ -104,7 +104,6 @@ class Vocabulary:
         self.nothing = self.intern({})
 
     def bit(self, key: str, value: str) -> int:
-        """Return the set of one value of a label."""
         bits = self._bits.setdefault(key, {})
         if value not in bits:
             bits[value] = 1 << len(bits)
@@ -113,14 +112,12 @@ class Vocabulary:
         return bits[value]
 
     def bits(self, key: str, values: Iterable[str]) -> int:
-        """Return a set of values of a label."""
         mask = 0
         for value in values:
             mask |= self.bit(key, value)
         return mask
 
     def texts(self, key: str, mask: int) -> list[str]:
-        """Return the values of a set, sorted."""
         names = self._texts.get(key, [])
         return sorted(names[index] for index in bits_of(mask))
 

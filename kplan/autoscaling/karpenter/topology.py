@@ -77,7 +77,6 @@ def _meets(node: Requirements, hostname: str | None, wanted: Requirements, known
 
 
 def node_filter(wishes: Wishes, taint_policy: str | None, affinity_policy: str | None, known: Vocabulary) -> NodeFilter:
-    """Return the filter of a spread constraint of a pod."""
     alternatives = [known.of_labels(wishes.node_selector)]
     if wishes.required is not None:
         alternatives = [

@@ -49,7 +49,6 @@ class Nodes(AboutPods, frozen=True):
                 raise ParameterError(f"{{timeline}} and {{{name}}} do not go together", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> NodesReport:
-        """Return the NodesReport."""
         from kplan.questions.nodes.document import as_scheduled, decided_in_time, decided_now, following
 
         self.check()

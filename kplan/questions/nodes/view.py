@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import UnsetType
 
@@ -39,7 +39,7 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     is_whole = options.top is None or options.is_wide
     yield from added_blocks(document.adds, document.autoscaler, is_whole=is_whole)
     yield from _existing(document, is_whole=is_whole)
-    yield from unhelped_blocks(document.unhelped, document.events, is_whole=is_whole)
+    yield from unhelped_blocks(document.unhelped, is_whole=is_whole)
     yield from _removes(document, is_whole=is_whole)
     yield from _stays(document, is_whole=is_whole)
     yield from price_blocks(document.price, document.autoscaler)
@@ -71,12 +71,15 @@ def _sentence(document: NodesReport) -> str:
     if document.unhelped:
         (first, reasons), *others = document.unhelped.items()
         more = f" (and {count(len(others), 'other pod')} too)" if others else ""
-        why = next((f"{short_group_name(home) or home}: {', '.join(why)}" for home, why in reasons.items()), "")
-        why = why or document.events.get(first, "").rstrip(": ")
-        texts.append(f"{first} gets none{more}{f': {why}' if why else ''}")
+        texts.append(f"{first} gets none{more}: {next(_reason_texts(reasons))}")
     if document.stays:
         texts.append(f"{count(len(document.stays), 'node')} {'stays' if len(document.stays) == 1 else 'stay'}")
     return "; ".join(texts)
+
+
+def _reason_texts(reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for home, why in reasons.items():
+        yield f"{short_group_name(home)}: {', '.join(why)}" if home else ", ".join(why)
 
 
 def _existing(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
@@ -173,12 +176,12 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
             yield Case(name, "passed", "Removed", message, detail, kind="node")
     for pod, reasons in document.unhelped.items():
         counted = document.verdict.counted_of(pod)
-        message = document.events.get(pod) or "; ".join(f"{home}: {', '.join(why)}" for home, why in reasons.items())
+        message = "; ".join(_reason_texts(reasons))
         yield Case(
             pod,
             "failed" if counted else "skipped",
             "Unschedulable",
-            message or "the autoscaler does not help it",
+            message,
             more=f"kplan explain {pod}",
         )
     for name, stay in document.stays.items():

@@ -36,7 +36,7 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield from _left(document)
         if changes := document.remedy.nodes:
             is_whole = options.top is None or options.is_wide
-            yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=is_whole)
+            yield from unhelped_blocks(changes.unhelped, is_whole=is_whole)
     if document.remedy.actions:
         yield line(Span(_certainty(document), "dim"))
     for alternative in document.alternatives:

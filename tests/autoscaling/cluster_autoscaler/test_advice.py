@@ -252,3 +252,13 @@ def test_quotas_do_not_count_where_they_are_switched_off() -> None:
     objects = [node("n1", "100m"), pod("web", "3"), quota("q", {"nodes": 1})]
 
     assert len(kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW).nodes().adds) == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [([group("g")], "the cluster may have 1 node at most (max-nodes-total)"), ([], "there is no node group")],
+)
+def test_what_keeps_all_groups_from_helping_is_said_once(groups: list[Object], words: str) -> None:
+    report = ask(groups, node("n1"), pod("web", "9"), options={"max-nodes-total": 1 if groups else 0})
+
+    assert report.unhelped == {"default/web": {"": (words,)}}
