@@ -49,6 +49,9 @@ class Patience(msgspec.Struct, frozen=True):
 
     first: float  #: before the first eviction
     retry: float = 5.0  #: after a refused eviction
+    #: until a refusal comes, on average: of two evictions at once under one budget the API server tries the loser again
+    #: after half a second
+    refusal: float = 0.25
     poll: float = 1.0  #: between two looks whether an evicted pod is gone
     evicting: float = math.inf  #: after which refused evictions are not tried again, and the node is given up
 

@@ -262,9 +262,10 @@ class _Shrinking:
             self._carry_out(freed.name)
 
     def _carry_out(self, name: str) -> Drain:
-        drain = Drain(self._simulation, self._options)
-        self._simulation.cordon([name])
-        drain.together(drain.leaving([name]))
+        drain = Drain(self._simulation, self._options, [name])
+        drain.begin()
+        self._simulation.run()
+        drain.conclude()
         return drain
 
     def _waiting(self) -> Counter[str]:

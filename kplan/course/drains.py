@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kplan.changes.values import DrainOptions
+from kplan.changes.values import DrainOptions, Upgrade
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import no_node
 from kplan.course.carried_out import Decisions
@@ -14,6 +14,7 @@ from kplan.course.change import ChangePlan
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.draining import HANGS, Drain, How
 from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.node_upgrade import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck
 from kplan.course.watching import any_node, at_rest, begin
 from kplan.documents.change import StepEvent
@@ -134,23 +135,25 @@ def empty(
 ) -> ChangePlan:
     """Drain nodes in a fresh simulation, or have them fail; parameters as for `drain`."""
     simulation.node_lifecycle.go_on()
-    work = Drain(simulation, options or DrainOptions())
+    drains: list[Drain] = []
     if how == "lost":
         simulation.node_lifecycle.fail(nodes, is_machine_gone=True)
-        simulation.run()
     elif how in ("rolling", "replace"):
-        work.node_by_node(nodes, replaced=how == "replace")
+        NodeUpgrade(simulation, nodes, Upgrade(is_replaced=how == "replace"), options, drains).begin()
     else:
+        drains.append(Drain(simulation, options, () if how == "one-by-one" else nodes))
         simulation.cordon(nodes)
         if how == "one-by-one":
-            work.one_by_one(work.leaving(nodes), waits=waits)
+            drains[0].one_by_one(drains[0].leaving(nodes), waits=waits)
         else:
-            work.in_turn(nodes)
-    if not simulation.node_lifecycle.is_well:
+            drains[0].begin()
+    if how != "one-by-one" or not simulation.node_lifecycle.is_well:
         simulation.run()  # what has failed already goes on, also where no pod is evicted
-    left_out = [*nodes_not_reached([work]), *drains_that_hang([work])]
+    for drain in drains:
+        drain.conclude()
+    left_out = [*nodes_not_reached(drains), *drains_that_hang(drains)]
     left_out += left_on_lost(simulation, nodes, is_over=True) if how == "lost" else []
-    return ChangePlan(simulation, base, drains=[work], left_out=tuple(left_out), options=options or DrainOptions())
+    return ChangePlan(simulation, base, drains=drains, left_out=tuple(left_out), options=options or DrainOptions())
 
 
 def nodes_not_reached(drains: Iterable[Drain]) -> list[InputWarning]:

@@ -33,12 +33,12 @@ from kplan.course.simulation.applying import Applied, Applying, Rollout
 from kplan.course.simulation.controlled import EVER
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.cron import CronJobs
+from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.node_upgrade import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.start import start as start_simulation
-from kplan.course.simulation.timed_drain import TimedDrain
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import watched
 from kplan.documents.change import Change, StepEvent, Timeline, WorkloadState
@@ -228,7 +228,7 @@ class _Course(c.Stage):
         self._autoscalers = Autoscalers(self._snapshot.horizontal_pod_autoscalers)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
-        self.drains: list[TimedDrain] = []
+        self.drains: list[Drain] = []
         self._runs_cron_jobs = False
         for step in steps:
             self.simulation.timers.post(self.simulation.now + step.at, partial(self._begin, step))
@@ -256,15 +256,15 @@ class _Course(c.Stage):
         is_over = simulation.timers.are_idle
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
-        not_reached = nodes_not_reached(drain.work for drain in self.drains)
+        not_reached = nodes_not_reached(self.drains)
         lost = {name: None for step in self._steps if isinstance(step.change, c.Fail) for name in step.change.nodes}
-        not_reached += drains_that_hang(drain.work for drain in self.drains)
+        not_reached += drains_that_hang(self.drains)
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
             simulation,
             self._base,
             self._applied,
-            drains=[drain.work for drain in self.drains],
+            drains=self.drains,
             left_out=(*self._left_out, *not_reached),
             until=until,
             is_over=is_over,
@@ -289,7 +289,7 @@ class _Course(c.Stage):
         if upgrade is not None:
             NodeUpgrade(self.simulation, nodes, upgrade, options, self.drains).begin()
             return
-        drain = TimedDrain(self.simulation, nodes, options, timeout=math.inf if timeout is None else timeout)
+        drain = Drain(self.simulation, options, nodes, timeout=math.inf if timeout is None else timeout)
         self.drains.append(drain)
         drain.begin()
 

@@ -1,19 +1,25 @@
 """A drain: nodes are cordoned, and their pods evicted as kubectl does it, within what budgets allow.
 
-Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/core/pod/storage/eviction.go.
+Refused evictions are tried again, and the next node waits for this one to be empty.
+
+Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/cmd/drain/drain.go RunDrain,
+pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.quantity import listing
 from kplan.api.time import seconds
+from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.controlled import EVER
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -21,6 +27,7 @@ from kplan.course.simulation.disruption import VIOLATED
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.start import QUIET
+from kplan.course.simulation.timers import Act
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
@@ -45,10 +52,39 @@ def is_cordoned(simulation: Simulation, name: str) -> bool:
     return bool(nodes.unschedulable[nodes.row_of[name]])
 
 
-class Drain:
-    """Evicts the pods of nodes."""
+class OnEnd(Protocol):
+    """Listens for the end of a node's drain."""
 
-    def __init__(self, simulation: Simulation, options: DrainOptions | None = None) -> None:
+    def __call__(self, name: str, *, is_empty: bool) -> None:
+        """Receive the name of a node, and whether it is empty."""
+
+
+class Drain:
+    """Cordons nodes, then empties one after the other; without nodes it only tells what it would evict.
+
+    kubectl tries a pod again and again that a budget protects, and waits for one that nothing ends: without a timeout
+    it never gets to the next node. It goes on past a node that it refuses to empty, and past a pod that cannot be
+    evicted for another reason.
+
+    Parameters
+    ----------
+    afterwards : nodes whose turn comes when it ends, each in a drain of its own; the list may change
+    timeout : seconds after which it gives a node up; infinity for never
+    on_end : called when a node is empty, or it gives up on one
+    patience : how it waits; kubectl by default
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        options: DrainOptions | None = None,
+        nodes: Sequence[str] = (),
+        *,
+        afterwards: Sequence[str] = (),
+        timeout: float = math.inf,
+        on_end: OnEnd | None = None,
+        patience: Patience = KUBECTL,
+    ) -> None:
         self._simulation = simulation
         self._options = options or DrainOptions()
         #: pods that cannot be evicted, with the message of the eviction API or of kubectl, and their budgets
@@ -56,6 +92,20 @@ class Drain:
         self.refused: list[RefusedNode] = []  #: nodes that kubectl refuses to empty
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
         self.waits_at = ""  #: the node at which kubectl waits without end; empty where it does not
+        self._left, self._afterwards = list(nodes), afterwards
+        self._timeout = timeout
+        self._on_end = on_end
+        self._patience = patience
+        self._node = ""
+        self._gives_up_at = self._evicts_until = math.inf
+        self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
+        self._steps_at: dict[int, int] = {}  # row -> how many steps there were when its eviction was refused last
+        self._given_up: dict[int, str] = {}  # row of a pod that is not waited for any more -> why it may not be evicted
+        self._is_node_failed = False
+
+    @property
+    def _is_timed(self) -> bool:
+        return self._simulation.durations.is_timed
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
@@ -137,23 +187,19 @@ class Drain:
         """
         waiting = list(pods)
         while waiting:
-            still = [pod for pod in waiting if not self._try(pod, settles=True)]
+            still = []
+            for pod in waiting:
+                if pod.row not in self._simulation.pods:
+                    continue
+                if self.obstacle(pod):
+                    still.append(pod)
+                else:
+                    self.tell_to_go(pod)
+                    self._simulation.run(QUIET)
             if len(still) == len(waiting):
                 break
             waiting = still
         self._simulation.run(EVER if waits else QUIET)
-        self.note_blocked(waiting)
-        self.note_hanging(pods)
-
-    def together(self, pods: Sequence[ObservedPod]) -> None:
-        """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
-        waiting = self.without_refused(pods)
-        while waiting:
-            still = [pod for pod in waiting if not self._try(pod, settles=False)]
-            self._simulation.run()
-            if len(still) == len(waiting):
-                break
-            waiting = still
         self.note_blocked(waiting)
         self.note_hanging(pods)
 
@@ -169,71 +215,11 @@ class Drain:
             elif holders:
                 self.note_blocked([pod], HELD.format(listing(holders)))
 
-    def in_turn(self, nodes: Sequence[str]) -> None:
-        """Empty cordoned nodes one after the other, as ``kubectl drain`` does.
-
-        kubectl tries a pod again and again that a budget protects, and waits for one that nothing ends: without a
-        timeout it never gets to the next node. It goes on past a node that it refuses to empty, and past a pod that
-        cannot be evicted for another reason.
-
-        Upstream: staging/src/k8s.io/kubectl/pkg/cmd/drain/drain.go RunDrain, pkg/drain/drain.go evictPods.
-        """
-        for index, name in enumerate(nodes):
-            n_known = len(self.obstacles)
-            self.together(self.leaving([name]))
-            if any(one.never_ends or one.words == VIOLATED for one in self.obstacles[n_known:]):
-                self.waits_at = name
-                self.not_reached = [later for later in nodes[index + 1 :] if self.leaving([later])]
-                return
-
-    def node_by_node(self, nodes: Sequence[str], *, replaced: bool) -> None:
-        """Drain nodes in turn, as a node upgrade does; each is uncordoned when it is empty.
-
-        A node that cannot be emptied stays cordoned, and the nodes after it are not drained, as in an upgrade.
-
-        Parameters
-        ----------
-        replaced : a new node takes the place of each: pods that a drain leaves are gone with the old one
-        """
-        simulation = self._simulation
-        for index, name in enumerate(nodes):
-            was_cordoned = is_cordoned(simulation, name)
-            simulation.cordon([name])
-            self.together(self.leaving([name]))
-            if self.obstacles:
-                self.not_reached = nodes[index + 1 :]
-                return
-            if replaced:
-                self.lose([name], "its node is replaced")
-            if replaced or not was_cordoned:
-                simulation.uncordon(name)
-            simulation.run()
-
-    def lose(self, nodes: Sequence[str], because: str) -> None:
-        """Remove all pods of nodes, whoever owns them and whatever the budgets."""
-        for pod in self.on(nodes):
-            if pod.is_terminating:
-                self._simulation.bury(pod.row)
-            else:
-                self._simulation.remove(pod, StepEvent.DELETED, because)
-        self._simulation.run()
-
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
         pods = [pod for pod in self._simulation.pods.values() if pod.node in order]
         return sorted(pods, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
-
-    def _try(self, pod: ObservedPod, *, settles: bool) -> bool:
-        simulation = self._simulation
-        if pod.row not in simulation.pods:
-            return True
-        if self.obstacle(pod):
-            return False
-        self.tell_to_go(pod)
-        if settles:
-            simulation.run(QUIET)
-        return True
 
     def tell_to_go(self, pod: ObservedPod) -> None:
         """Evict a pod, or delete it where the options say so; one that goes already is only hurried."""
@@ -273,3 +259,120 @@ class Drain:
                 self._simulation.log(
                     StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, is_finding=bool(why)
                 )
+
+    def begin(self) -> None:
+        """Cordon the nodes, and start with the first."""
+        self._simulation.cordon(self._left)
+        self._simulation.later(self._patience.first if self._is_timed else 0.0, self._next_node)
+
+    def _next_node(self) -> None:
+        if not self._left:
+            self._simulation.note_change()
+            return
+        self._node = self._left.pop(0)
+        self._gives_up_at = self._simulation.now + self._timeout
+        self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
+        self._simulation.log_node(StepEvent.DRAINING, self._node, of_time=True)
+        n_refused = len(self.refused)
+        leaving = [pod for pod in self.leaving([self._node]) if not self.is_skipped(pod)]
+        pods = self.without_refused(leaving)
+        self._waiting = {pod.row: "" for pod in pods}
+        if len(self.refused) > n_refused:
+            self._end_node(is_empty=False)
+            return
+        self._simulation.clear_finished(self._node, f"drain of {self._node}")
+        for pod in pods:
+            self._evict(pod.row)
+        if not pods:
+            self._end_node(is_empty=True)
+
+    def _evict(self, row: int) -> None:
+        simulation = self._simulation
+        pod = simulation.pods.get(row)
+        if pod is None or row not in self._waiting:
+            self._done(row)
+            return
+        if simulation.now >= self._evicts_until:
+            self._give_up()
+            return
+        words = "" if pod.is_terminating else self.obstacle(pod)
+        if not words:
+            self._waiting[row] = ""
+            self.tell_to_go(pod)
+            seconds = self._patience.poll if self._is_timed else 0.0
+            at = simulation.now + seconds
+            simulation.timers.post(at, partial(self._look, row), is_idle=self._gives_up_at == math.inf)
+            return
+        if self._waiting[row] != words:
+            owner = simulation.owner(row)
+            simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, of_time=True)
+        if self._evicts_until < math.inf:
+            simulation.note_change()
+        is_first = not self._waiting[row]
+        self._waiting[row] = words
+        if words != VIOLATED:
+            self._fail(row)
+        else:
+            seconds = self._patience.retry + (self._patience.refusal if is_first else 0.0)
+            self._try_again(row, partial(self._evict, row), seconds, is_idle=self._evicts_until == math.inf)
+
+    def _try_again(self, row: int, act: Act, seconds: float, *, is_idle: bool) -> None:
+        """Try something again later, unless nothing has happened since the last try, and nothing will.
+
+        kubectl would try for ever then. Without durations the next try comes as soon as all is at rest.
+        """
+        n_steps = len(self._simulation.steps)
+        has_changed = self._steps_at.get(row) != n_steps
+        self._steps_at[row] = n_steps
+        if has_changed or self._evicts_until < math.inf or not self._simulation.timers.are_idle:
+            at = self._simulation.now + (0.0 if has_changed and not self._is_timed else seconds)
+            self._simulation.timers.post(at, act, is_idle=is_idle)
+
+    def _look(self, row: int) -> None:
+        pod = self._simulation.pods.get(row)
+        if pod is None or row not in self._waiting or self.is_skipped(pod):
+            self._done(row)
+        elif self._simulation.now >= self._gives_up_at:
+            self._give_up()
+        else:
+            self._try_again(row, partial(self._look, row), self._patience.poll, is_idle=self._gives_up_at == math.inf)
+
+    def _done(self, row: int) -> None:
+        if self._waiting.pop(row, None) is not None and not self._waiting:
+            self._end_node(is_empty=not self._is_node_failed)
+
+    def _fail(self, row: int) -> None:
+        """Note that the API server answers an eviction with an error, after which it is not tried again."""
+        self._given_up[row] = self._waiting.pop(row)
+        self._is_node_failed = True
+        if not self._waiting:
+            self._simulation.later(0.0, lambda: self._end_node(is_empty=not self._is_node_failed))
+
+    def _end_node(self, *, is_empty: bool) -> None:
+        """Go on with the next node, even where this one is not empty, as kubectl does."""
+        if is_empty:
+            self._simulation.log_node(StepEvent.EMPTIED, self._node, of_time=True)
+        else:
+            self._simulation.note_change()
+        self._is_node_failed = False
+        if self._on_end is not None:
+            self._on_end(self._node, is_empty=is_empty)
+        self._simulation.later(0.0, self._next_node)
+
+    def _give_up(self) -> None:
+        """Give this node up, as its time is over."""
+        self._given_up |= self._waiting
+        self._waiting = {}
+        self._end_node(is_empty=False)
+
+    def conclude(self) -> None:
+        """Note the pods that it could not evict, and the nodes that it did not get to."""
+        pods, left = self._simulation.pods, {**self._given_up, **self._waiting}
+        blocked = [pods[row] for row, words in left.items() if words and row in pods]
+        self.note_blocked(blocked, log=not self._is_timed)
+        self.note_hanging([pods[row] for row in left if row in pods])
+        left_behind = [name for name in self._left if self.leaving([name])]
+        if self._waiting and self._gives_up_at == math.inf:
+            self.waits_at = "" if self._afterwards else self._node
+            left_behind += self._afterwards
+        self.not_reached = (*self.not_reached, *left_behind)

@@ -11,7 +11,6 @@ from kplan.changes.values import DrainOptions, Upgrade
 from kplan.course.simulation.draining import Drain, is_cordoned
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import Departure, depart
-from kplan.course.simulation.timed_drain import TimedDrain
 from kplan.documents.change import StepEvent
 
 
@@ -29,7 +28,7 @@ class NodeUpgrade:
         nodes: Sequence[str],
         upgrade: Upgrade,
         options: DrainOptions | None,
-        drains: list[TimedDrain],
+        drains: list[Drain],
     ) -> None:
         self._simulation = simulation
         self._left = list(nodes)
@@ -55,17 +54,18 @@ class NodeUpgrade:
 
     def _join(self, name: str) -> None:
         self._simulation.uncordon(name)
-        self._simulation.log_node(StepEvent.ADDED, name)
+        self._simulation.log_node(StepEvent.ADDED, name, of_time=True)
 
     def _next(self) -> None:
         if self._has_failed or not self._left:
             return
         name = self._left.pop(0)
         was_cordoned = is_cordoned(self._simulation, name) and not self._upgrade.cordons_all
-        drain = TimedDrain(
+        drain = Drain(
             self._simulation,
-            [name],
             self._options,
+            [name],
+            afterwards=self._left,
             timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout,
             on_end=partial(self._ended, was_cordoned=was_cordoned),
         )
@@ -76,7 +76,7 @@ class NodeUpgrade:
         simulation, upgrade = self._simulation, self._upgrade
         if not is_empty and not upgrade.is_forced:
             self._has_failed = True
-            self._drains[-1].work.not_reached = tuple(self._left)
+            self._drains[-1].not_reached = tuple(self._left)
             if upgrade.uncordons_failed:
                 simulation.uncordon(name)
                 simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
@@ -89,7 +89,7 @@ class NodeUpgrade:
             for pod in Drain(simulation).on([name]):
                 if not pod.is_terminating:
                     simulation.remove(pod, StepEvent.DELETED, "its node is replaced")
-            simulation.log_node(StepEvent.REMOVED, name, "an empty node takes its place")
+            simulation.log_node(StepEvent.REMOVED, name, "an empty node takes its place", of_time=True)
         if upgrade.keeps_surge and len(self._left) < len(upgrade.surge):
             depart(simulation, name, "a further node has taken its place", is_logged=False)
             self._n_out -= 1
@@ -108,7 +108,7 @@ class NodeUpgrade:
         self._simulation.note_change()
         self._n_out -= 1
         if self._upgrade.waits_for_nodes:
-            self._next()
+            self._simulation.later(0.0, self._next)  # first, pods that wait may go to the node
         if not self._n_out and not self._upgrade.keeps_surge:
             self._remove_surge()
 

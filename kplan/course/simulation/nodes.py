@@ -23,7 +23,6 @@ from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
-from kplan.course.simulation.timed_drain import TimedDrain
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
@@ -135,10 +134,10 @@ class Departure:
         simulation = self._simulation
         self._began = simulation.now
         simulation.cordon([self._name])
-        drain = TimedDrain(
+        drain = Drain(
             simulation,
-            [self._name],
             _EVICT_ALL,
+            [self._name],
             timeout=self._times.timeout,
             on_end=self._ended,
             patience=self._times.patience,
