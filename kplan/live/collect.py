@@ -14,12 +14,12 @@ from msgspec import UNSET
 
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
+from kplan.live.connections import side_by_side
 from kplan.live.kubeconfig import load_access
 from kplan.live.lists import Discovery, decode_object, discover, page_decoder, prepare, read_list, read_version
 from kplan.live.options import LiveOptions
 from kplan.live.reader import Getter, Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
-from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapshot

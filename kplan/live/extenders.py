@@ -24,9 +24,7 @@ from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
 from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
-from kplan.live.faults import reason_of
-from kplan.live.tls import TlsFiles
-from kplan.live.waiting import BodyTooLargeError, OutOfTimeError, in_time, read_body
+from kplan.live.connections import BodyTooLargeError, OutOfTimeError, TlsFiles, in_time, read_body, reason_of
 from kplan.visible import without_account
 
 _OK = 200

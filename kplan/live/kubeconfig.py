@@ -32,6 +32,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.errors import KubeconfigError, UsageError
+from kplan.live.connections import OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
 from kplan.live.kubeconfig_file import (
     AuthInfo,
     Cluster,
@@ -44,8 +45,6 @@ from kplan.live.kubeconfig_file import (
     read_small,
 )
 from kplan.live.options import LiveOptions
-from kplan.live.tls import Pem, TlsFiles
-from kplan.live.waiting import OutOfTimeError, in_time, side_by_side
 
 if TYPE_CHECKING:
     import urllib3

@@ -19,9 +19,9 @@ import msgspec
 
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError, ForbiddenError
+from kplan.live.connections import side_by_side
 from kplan.live.reader import ExpiredListError, ListMeta, Reader
 from kplan.live.resources import Resource
-from kplan.live.waiting import side_by_side
 from kplan.reading.files import MAX_OBJECT
 from kplan.reading.items import is_too_large, too_large
 

@@ -23,9 +23,18 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from kplan.errors import ApiError, ForbiddenError, KubeconfigError, UnauthorizedError, UnreachableError
-from kplan.live.faults import CONNECT_SECONDS, BrokenAnswerError, explain, reason_of, too_slow
+from kplan.live.connections import (
+    CONNECT_SECONDS,
+    BodyTooLargeError,
+    BrokenAnswerError,
+    OutOfTimeError,
+    explain,
+    in_time,
+    read_body,
+    reason_of,
+    too_slow,
+)
 from kplan.live.kubeconfig import Access
-from kplan.live.waiting import BodyTooLargeError, OutOfTimeError, in_time, read_body
 
 #: An object has at most one and a half megabytes, and a page some hundred objects.
 _MOST_BYTES = 1 << 30

@@ -24,6 +24,7 @@ from kplan.reading.files import (
     NotObjects,
     Progress,
     files_below,
+    files_in_archive,
     is_archive,
     read_source,
     read_text,
@@ -159,8 +160,6 @@ class _Reader(msgspec.Struct, frozen=True):
         yield from self._documents(name, text, notes)
 
     def archive(self, path: Path, notes: list[Problem]) -> Iterator[Document]:
-        from kplan.reading.archives import files_in_archive
-
         files = files_in_archive(path, self.limits)
         while (entry := self._tried(str(path), lambda: next(files, None))) is not None:
             name, content, size = entry

@@ -22,10 +22,10 @@ from kplan.framework.interface import ExtenderError
 from kplan.live import extenders, lists, reader
 from kplan.live import kubeconfig as kubeconfig_module
 from kplan.live.collect import collect_snapshot
+from kplan.live.connections import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
 from kplan.live.options import LiveOptions
 from kplan.live.reader import Transport
-from kplan.live.waiting import OutOfTimeError, in_time
 from tests.cli.processes import PROGRAM
 
 from .conftest import Start

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from kplan.errors import ApiError, ForbiddenError, UnauthorizedError, UnreachableError
-from kplan.live.faults import BrokenAnswerError
+from kplan.live.connections import BrokenAnswerError
 from kplan.live.reader import ExpiredListError, Reader, Response
 
 from .server import recordings

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kplan.errors import KubeconfigError
+from kplan.live.connections import TlsFiles
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import Transport
-from kplan.live.tls import TlsFiles
 from tests.cli.processes import PROGRAM
 
 from .conftest import Start

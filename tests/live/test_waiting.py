@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from kplan.live.waiting import side_by_side
+from kplan.live.connections import side_by_side
 
 
 def test_results_come_as_they_are_ready() -> None:

@@ -1,0 +1,361 @@
+"""Connections: waiting with limits of time and size, errors in the user's terms, and certificates and keys.
+
+OpenSSL reads client certificates and keys from files only. What a kubeconfig or an exec plugin holds is handed to it as
+a file without a name, in memory, and never stays on a disk; where the system has no such files, as a private one that
+is gone again before the first request.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import math
+import os
+import queue
+import ssl
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    DecodeError,
+    HTTPError,
+    IncompleteRead,
+    LocationParseError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ProxyError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from kplan.errors import UnreachableError
+
+T = TypeVar("T")
+
+_CHUNK_BYTES = 1 << 20
+
+_LOOKS_UP = 0.2
+"""Seconds after which a thread that waits looks whether a signal has come."""
+
+
+class OutOfTimeError(Exception):
+    """A task that has not ended within its time limit."""
+
+
+class BodyTooLargeError(Exception):
+    """A body that is larger than the limit."""
+
+
+def in_time(seconds: float | None, task: Callable[[], T]) -> T:
+    """Return the result of `task`, or raise its error.
+
+    Time-outs of sockets count from one byte to the next, and looking up a name has none at all. So the task runs in a
+    separate thread, which is abandoned when the time is up.
+
+    Raises
+    ------
+    OutOfTimeError
+        When it has not ended after that many seconds; None waits without limit.
+    """
+    if seconds is None:
+        return task()
+    done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
+    _start(lambda: done.put(_run(task)))
+    return _next(done, time.monotonic() + min(seconds, threading.TIMEOUT_MAX)).result()
+
+
+def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
+    """Run tasks in threads and yield their results as they come; raise the first error, which ends it.
+
+    An interrupt, or the end of the program, does not wait for a server that does not answer. Tasks that have not begun
+    by then are dropped.
+    """
+    waiting = deque(tasks)
+    done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                ended = _run(waiting.popleft())
+                if ended.exception() is not None:
+                    waiting.clear()
+                done.put(ended)
+
+    for _ in range(min(n_threads, len(tasks))):
+        _start(work)
+    try:
+        for _ in tasks:
+            yield _next(done, math.inf).result()
+    finally:
+        waiting.clear()
+
+
+def _next(done: queue.SimpleQueue[Future[T]], deadline: float) -> Future[T]:
+    """Return what has ended next, or raise OutOfTimeError.
+
+    It looks up now and then: a signal that comes just before the main thread waits, or to another thread, wakes nobody.
+    """
+    while (left := deadline - time.monotonic()) > 0:
+        with suppress(queue.Empty):
+            return done.get(timeout=min(left, _LOOKS_UP))
+    raise OutOfTimeError
+
+
+def _start(work: Callable[[], object]) -> None:
+    """Start a daemon thread: unlike those of an executor, the end of the program does not wait for it."""
+    threading.Thread(target=work, daemon=True).start()
+
+
+def _run(task: Callable[[], T]) -> Future[T]:
+    """Run a task, and return its result or its error."""
+    ended: Future[T] = Future()
+    try:
+        ended.set_result(task())
+    except BaseException as error:  # noqa: BLE001 - `result` raises it again
+        ended.set_exception(error)
+    return ended
+
+
+def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> bytes:
+    """Return a whole body, unpacked, and give the connection back; it is closed where that fails.
+
+    Parameters
+    ----------
+    deadline : on the monotonic clock; None for no limit
+    most : maximum number of bytes
+
+    Raises
+    ------
+    OutOfTimeError
+        When the deadline has passed: nothing waits for the body any more.
+    BodyTooLargeError
+        When the body is larger.
+    """
+    try:
+        body = b"".join(_chunks(answer, deadline, most))
+    except BaseException:
+        answer.close()
+        raise
+    answer.release_conn()
+    return body
+
+
+def _chunks(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> Iterator[bytes]:
+    total = 0
+    while chunk := answer.read1(_CHUNK_BYTES, decode_content=True):
+        yield chunk
+        total += len(chunk)
+        if total > most:
+            raise BodyTooLargeError
+        if deadline is not None and time.monotonic() > deadline:
+            raise OutOfTimeError
+
+
+#: Time limit of a connection; a server that does not accept it in time counts as absent.
+CONNECT_SECONDS = 10.0
+
+
+class BrokenAnswerError(UnreachableError):
+    """A connection that ended before the answer; another attempt may succeed."""
+
+
+#: Error of the transport, its message and hint; the first match applies.
+_FAULTS: tuple[tuple[type[HTTPError], str, str], ...] = (
+    (
+        ProxyError,
+        "the proxy on the way to {server} does not let the request through: {cause}",
+        "look at proxy-url in the kubeconfig, and at HTTPS_PROXY and NO_PROXY",
+    ),
+    (
+        NameResolutionError,
+        "the host name of {server} is unknown",
+        "look at the server address in the kubeconfig; does reaching it need a VPN?",
+    ),
+    (
+        NewConnectionError,
+        "cannot connect to {server}: {cause}",
+        "is the API server running, and is the address in the kubeconfig right?",
+    ),
+    (
+        ConnectTimeoutError,
+        "no connection to {server} in time",
+        "is the cluster up, and does reaching it need a VPN or a proxy?",
+    ),
+    (LocationParseError, "not an address: {server}", "look at the server address in the kubeconfig"),
+)
+
+#: Part of OpenSSL's reason, and the hint, for certificates that are not trusted.
+_UNTRUSTED: tuple[tuple[str, str], ...] = (
+    ("ostname", "the server address must be a name in the certificate; tls-server-name in the kubeconfig sets another"),
+    ("IP address", "the server address must be in the certificate; tls-server-name in the kubeconfig sets a name"),
+    ("expired", "the certificate of the API server must be renewed; is the clock of this machine right?"),
+    ("", "the kubeconfig's certificate authority is of another cluster or out of date; get a new kubeconfig"),
+)
+
+#: Part of OpenSSL's message, with message and hint, for other failed handshakes.
+_HANDSHAKES: tuple[tuple[str, str, str], ...] = (
+    ("wrong_version_number", "{server} does not speak TLS", "should the server address begin with http://?"),
+    (
+        "alert",
+        "{server} refused the TLS connection: {error}",
+        "the client certificate in the kubeconfig may have expired or be of another cluster",
+    ),
+    (
+        "",
+        "no TLS connection to {server}: {error}",
+        "look at the certificates in the kubeconfig; they must be PEM and belong together",
+    ),
+)
+
+
+#: Errors of libraries without an error of the operating system as cause.
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (NameResolutionError, "the host name is unknown"),
+    (ConnectTimeoutError, "no connection in time"),
+    (ReadTimeoutError, "no answer in time"),
+    (IncompleteRead, "the answer is shorter than announced"),
+    (http.client.RemoteDisconnected, "it hung up without an answer"),
+    (http.client.IncompleteRead, "the answer is shorter than announced"),
+    (DecodeError, "the answer cannot be unpacked"),
+    (LocationParseError, "that is no address"),
+)
+
+
+def explain(error: HTTPError, server: str, timeout: float | None) -> UnreachableError:
+    """Return the error to raise for a request that ended without a complete answer."""
+    if isinstance(error, SSLError):
+        return _explain_tls(error, server)
+    for kind, message, hint in _FAULTS:
+        if isinstance(error, kind):
+            return UnreachableError(message.format(server=server, cause=reason_of(error)), hint=hint)
+    if isinstance(error, ReadTimeoutError):
+        return too_slow(server, timeout)
+    if isinstance(error, ProtocolError):
+        return BrokenAnswerError(
+            f"the connection to {server} broke off in the middle of an answer: {reason_of(error)}",
+            hint="try again; a proxy or load balancer on the way may be cutting long answers short",
+        )
+    return UnreachableError(f"cannot ask {server}: {reason_of(error)}")
+
+
+def too_slow(server: str, timeout: float | None) -> UnreachableError:
+    within = "" if timeout is None else f" within {timeout:g} s"
+    return UnreachableError(
+        f"no complete answer from {server}{within}",
+        hint="give it more time with --request-timeout, for example --request-timeout 2m",
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of an error in the words of the operating system or of TLS, not of a library."""
+    visited: list[BaseException] = []
+    waiting: list[object] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if not isinstance(current, BaseException) or current in visited:
+            continue
+        visited.append(current)
+        if isinstance(current, ssl.SSLError):
+            return tls_reason(current)
+        if isinstance(current, OSError) and current.strerror:
+            return current.strerror[:1].lower() + current.strerror[1:]
+        waiting += [current.__cause__, current.__context__, *current.args]
+    for kind, reason in _REASONS:
+        if any(isinstance(error, kind) for error in visited):
+            return reason
+    return "it does not speak HTTP as it should"
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    """Return OpenSSL's reason in lower-case words: ``certificate verify failed``."""
+    return (error.reason or "the handshake failed").replace("_", " ").lower()
+
+
+def _explain_tls(error: SSLError, server: str) -> UnreachableError:
+    cause = error.args[0] if error.args else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        reason = cause.verify_message or tls_reason(cause)
+        hint = next(hint for part, hint in _UNTRUSTED if part in reason)
+        return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
+    description = str(cause).lower()
+    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in description)
+    reason = tls_reason(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
+    return UnreachableError(message.format(server=server, error=reason), hint=hint)
+
+
+Pem = bytes | str
+"""Certificates or a key: the content itself, or the path of a file with it."""
+
+_NAME = "kplan"
+
+
+class TlsFiles(msgspec.Struct, frozen=True):
+    """The certificates of a connection; None for none, which for the authority are those of the system."""
+
+    authority: Pem | None = None
+    certificate: Pem | None = None
+    key: Pem | None = None  #: None where it stands beside the certificate
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Load all of them; raises OSError or ValueError for what OpenSSL cannot use."""
+        if self.authority is None:
+            context.load_default_certs()
+        else:
+            with _readable(self.authority) as path:
+                context.load_verify_locations(cafile=path)
+        if self.certificate is not None:
+            with _readable(self.certificate) as path, _readable(self.key or self.certificate) as key_path:
+                # Without a password of its own OpenSSL would ask for one on the terminal.
+                context.load_cert_chain(path, key_path, lambda: "")
+
+
+@contextmanager
+def _readable(pem: Pem) -> Iterator[str]:
+    """Yield the path of a file that exists only during the context, or that was there before."""
+    if isinstance(pem, str):
+        # OpenSSL would wait for a pipe without end.
+        if Path(pem).exists() and not Path(pem).is_file():
+            raise OSError(errno.EINVAL, "is not a regular file", pem)
+        yield pem
+        return
+    descriptor = _nameless()
+    if descriptor is None:
+        with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
+            path = Path(directory) / "pem"
+            path.touch(mode=0o600)
+            path.write_bytes(pem)
+            yield str(path)
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(pem)
+        file.flush()
+        yield _path_of(descriptor)
+
+
+def _nameless() -> int | None:
+    """Return a file in memory that can be opened by its number; None where there are none."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        descriptor = os.memfd_create(_NAME)
+    except OSError:
+        return None
+    if Path(_path_of(descriptor)).exists():
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
