@@ -109,7 +109,7 @@ def _function(functions: Mapping[type, str], settings: Settings) -> Callable[...
 
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]
 
-_STATUS = ("kube-system", "cluster-autoscaler-status")
+_STATUS = "cluster-autoscaler-status"
 _FILES = {"node_groups": "cluster-autoscaler", "instance_types": "karpenter", "karpenter_version": "karpenter"}
 
 
@@ -158,7 +158,7 @@ def _flags(files: Mapping[str, Any], owner: str) -> str:
 def _found_in(snapshot: Snapshot) -> str:
     if snapshot.node_pools:
         return "karpenter"
-    names = ((config.metadata.namespace, config.metadata.name) for config in snapshot.config_maps)
+    names = (config.metadata.name for config in snapshot.config_maps)
     return "cluster-autoscaler" if _STATUS in names else "none"
 
 

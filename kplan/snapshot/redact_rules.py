@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core, meta, pod, provisioning, resource, scheduling, storage, workloads
@@ -34,6 +35,7 @@ from kplan.api.core import HEADLESS, ServicePort, ServiceSpec
 from kplan.api.kinds import NODE_LEASES
 from kplan.api.pod import PodAnnotations
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
+from kplan.api.time import from_micros, seconds
 from kplan.api.workloads import (
     ContainerResourcePolicy,
     CrossVersionObjectReference,
@@ -43,6 +45,7 @@ from kplan.api.workloads import (
     StatefulSetStatus,
     VolumeClaimTemplate,
 )
+from kplan.reading.yaml import YamlProblem, read_yaml
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.own_file import DECIDING_ANNOTATIONS, short_resource
 
@@ -98,8 +101,13 @@ _LABELS_OF_NAMES = {
     "karpenter.kwok.sh/kwoknodeclass": "KWOKNodeClass",
 }
 
+#: Names of the ConfigMaps of every cluster-autoscaler.
+_AUTOSCALERS = ("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")
+
 #: Values that identify nothing.
 _PLAIN_VALUES = frozenset({"true", "false"})
+
+_WORD = "(?<![A-Za-z0-9]){}(?![A-Za-z0-9])"
 
 #: Numbers in node labels with at most so many digits are counts; longer ones may identify an account.
 _SHORT_NUMBER = 6
@@ -184,7 +192,7 @@ class Words:
         self._node_keys: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
-        if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES):
+        if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES) or name in _AUTOSCALERS:
             return name
         if kind == "Namespace" and name == NODE_LEASES:
             return name
@@ -265,6 +273,17 @@ class Words:
                 return f"{self.name(kind, owner)}{suffix}{rest}"
         return name
 
+    def node_group(self, name: str) -> str:
+        """Redact the cloud's name of a node group: it goes on to hold a zone, and the label that names its pool."""
+        path, _, last = name.rpartition("/")
+        own, zone = self._pseudonyms.of("NodeGroup", name), path.removesuffix("/instanceGroups").partition("/zones/")[2]
+        values = (
+            value for value in self._pseudonyms.table(LABEL_VALUE) if re.search(_WORD.format(re.escape(value)), last)
+        )
+        pool = self.value("", max(values, key=len, default=""))
+        redacted = pool if last == name and self._pseudonyms.known(LABEL_VALUE, name) else f"{own}.{pool}"
+        return f"zones/{self.value('zone', zone)}/instanceGroups/{redacted}" if zone else redacted
+
     def uid(self, uid: str) -> str:
         return self._pseudonyms.of(UID, uid)
 
@@ -316,6 +335,33 @@ def _container_or_any(words: Words, value: Any) -> Any:
 
 def _drop(_words: Words, value: Any) -> Any:
     return "" if isinstance(value, str) else type(value)()
+
+
+_OF_GROUP = _words(
+    "health minSize maxSize cloudProviderTarget nodeCounts registered total ready unready scaleUp status"
+)
+_STATES = _words("Healthy Unhealthy Backoff InProgress NoActivity")
+
+
+def _groups(words: Words, text: str) -> str:
+    """Keep the sizes of groups in the cluster-autoscaler's status, and whether scale-ups go on or have failed."""
+    try:
+        content = next((document.value() for document in read_yaml(text.encode(), "status")), None)
+    except YamlProblem:
+        return ""
+    groups = content.get("nodeGroups") if isinstance(content, dict) else None
+    named = [one for one in groups if isinstance(one, dict) and one.get("name")] if isinstance(groups, list) else []
+    redacted = [{"name": words.node_group(str(one["name"])), **_counts(one)} for one in named]
+    return msgspec.json.encode({"nodeGroups": redacted}).decode() if redacted else ""
+
+
+def _counts(part: dict[str, Any]) -> dict[str, Any]:
+    inner = ((key, value) for key, value in part.items() if key in _OF_GROUP)
+    counts: dict[str, Any] = {key: _counts(value) for key, value in inner if isinstance(value, dict)}
+    counts |= {key: value for key, value in part.items() if key in _OF_GROUP and isinstance(value, int)}
+    since = seconds(str(part.get("lastTransitionTime")))
+    counts |= {} if since is None else {"lastTransitionTime": from_micros(round(since * 1e6))}
+    return counts | ({"status": part["status"]} if part.get("status") in (*_STATES,) else {})
 
 
 def _address(_words: Words, address: str) -> str:
@@ -437,8 +483,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (provisioning.TemplateReference, "name"): _named("PodTemplate"),
     (provisioning.TemplateMeta, "labels"): Words.labels,
     (provisioning.TemplateMeta, "annotations"): _annotations,
-    # The status names groups as the cloud does.
-    (core.ConfigMapData, "status"): _drop,
+    (core.ConfigMapData, "status"): _groups,
     (core.ConfigMapData, "priorities"): _drop,
     # Workloads and services
     (ServiceSpec, "selector"): Words.labels,

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
+import kplan
 from kplan.api.kinds import KINDS
+from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.facts import MissingKind
 from kplan.snapshot import load_snapshot, redact, redact_rules
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
@@ -463,3 +465,32 @@ def test_scopes_shares_and_annotations_of_templates_tell_nothing() -> None:
     assert stored.status.allocation is not None
     (allocated,) = stored.status.allocation.devices.results
     assert allocated.share_id == stored.status.devices[0].share_id
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "general",
+        "eks-general-0ac3",
+        "https://www.googleapis.com/projects/acme/zones/eu-b/instanceGroups/gke-general-1a",
+    ],
+)
+def test_of_node_groups_sizes_and_failed_scale_ups_stay(name: str) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "general", "topology.kubernetes.io/zone": "eu-b", "team": "gke"}
+    node = head("Node", name="n1", labels=labels) | {"status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+    group = {
+        "name": name,
+        "health": {"minSize": 1, "maxSize": 9, "cloudProviderTarget": 3, "message": "acme said no"},
+        "scaleUp": {"status": "Backoff", "lastTransitionTime": "2026-06-01T11:58:00Z", "backoffInfo": {"message": "x"}},
+    }
+    status = head("ConfigMap", name="cluster-autoscaler-status", namespace="kube-system") | {
+        "data": {"status": json.dumps({"nodeGroups": [group, "acme"], "autoscalerStatus": "acme"})}
+    }
+
+    redacted = redact_snapshot(load_snapshot([node, status]))
+    setup = setup_of(kplan.ClusterAutoscaler(), redacted)
+
+    [kept] = setup.groups
+    assert (kept.least, kept.most, kept.target, kept.is_backed_off, len(kept.nodes)) == (1, 9, 3, True, 1)
+    [text] = [config_map.data.status for config_map in redacted.config_maps]
+    assert not any(word in text for word in ("acme", "general", "eu-b", "gke", "eks"))
