@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from kplan.api.provisioning import NodePool, NodeRequirement
 from kplan.api.quantity import listing
-from kplan.changes.limits import Admitted, Pool
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import Autoscaler
+    from kplan.changes.limits import Admitted, Pool
 
 
 class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):

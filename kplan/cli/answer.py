@@ -18,7 +18,7 @@ from kplan.api.names import choice_hint
 from kplan.cli import process
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
-from kplan.cli.faults import say, silence_output
+from kplan.cli.faults import busy, counted, say, silence_output
 from kplan.cli.flags import (
     SPELLED,
     CommonFlags,
@@ -30,9 +30,8 @@ from kplan.cli.flags import (
     ValidateMode,
     VerbosityFlags,
 )
-from kplan.cli.no_effect import tell_no_effect
+from kplan.cli.help import tell_no_effect
 from kplan.cli.options import flag, options
-from kplan.cli.phases import busy, counted
 from kplan.cli.pipelines import (
     add_to_step_summary,
     command_line,

@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from kplan.cli import process
-from kplan.cli.faults import say
+from kplan.cli.faults import announced_when_slow, noted_when_interrupted, say, shows_progress
 from kplan.cli.help import in_order
 from kplan.cli.options import SNAPSHOT, flag, option, options, repeated, switch
-from kplan.cli.phases import announced_when_slow, noted_when_interrupted, shows_progress
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:

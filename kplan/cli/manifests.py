@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kplan.api.quantity import listing
-from kplan.cli.faults import say
+from kplan.cli.faults import noted_when_interrupted, say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
-from kplan.cli.phases import noted_when_interrupted
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.workloads.sources import Text
 

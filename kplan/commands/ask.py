@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import SweepFlags, emit, formats_of, showing_of, write_out
 from kplan.cli.answer import ask as prepare
+from kplan.cli.faults import busy
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, VerbosityFlags, with_flags
 from kplan.cli.options import argument
-from kplan.cli.phases import busy
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:

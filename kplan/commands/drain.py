@@ -13,7 +13,6 @@ from kplan.cli.flags import Fields, GrowingSavingFlags, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import arguments, flag, switch
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
 from kplan.questions.drain.question import Drain, how_of
 from kplan.questions.in_turn.question import InTurn
@@ -95,6 +94,8 @@ def drain(
         doing, words = "draining nodes, each on its own", "{0:,} of {1:,}"
         reply(in_turn, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
     elif runs is not None:
+        from kplan.commands.runs import reply_with_odds
+
         reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
     else:
         reply(question, subject, showing, flags, doing="draining nodes")

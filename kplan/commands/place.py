@@ -25,7 +25,6 @@ from kplan.cli.flags import (
 )
 from kplan.cli.options import SNAPSHOT, arguments, option, options, repeated
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_with_odds
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.place.question import Place
 
@@ -135,6 +134,8 @@ def place(
         if is_chosen and not subject.pods:
             subject = _pending(subject, choice, namespace)
         if runs is not None:
+            from kplan.commands.runs import reply_with_odds
+
             reply_with_odds(question, subject, runs, showing, flags=own, sweeping=sweeping)
             return
         doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"

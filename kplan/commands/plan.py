@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
-from kplan.cli.no_effect import tell_no_effect
+from kplan.cli.help import tell_no_effect
 from kplan.cli.options import arguments, switch
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_with_odds
 from kplan.errors import UsageError
 from kplan.questions.plan.question import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
@@ -72,6 +71,8 @@ def plan(
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
         subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
     if runs is not None:
+        from kplan.commands.runs import reply_with_odds
+
         reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
         return
     if subject.has_updates and not (queue or time.has_clock or flags.verbosity.quiet):

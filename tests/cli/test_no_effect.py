@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.cli.no_effect import RULES
+from kplan.cli.help import RULES
 from tests.cli.commands import invoke
 
 PLACE = ("place", "shop/voucher-api")

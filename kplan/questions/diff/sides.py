@@ -29,9 +29,9 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.facts import InputWarning
+from kplan.questions.base import change_of
 from kplan.questions.diff.document import diff_report
 from kplan.questions.diff.facts import ComparedAnswer, requests_of
-from kplan.questions.updates import change_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.whatif.references import parse_reference

@@ -26,7 +26,7 @@ from kplan.documents.nodes_report import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.questions.updates import applied_in_time
+from kplan.questions.base import applied_in_time
 from kplan.snapshot.load import decode_pod
 
 if TYPE_CHECKING:

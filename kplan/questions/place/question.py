@@ -51,7 +51,7 @@ class Place(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
         from kplan.course.in_order import place_in_order
-        from kplan.questions.updates import change_of
+        from kplan.questions.base import change_of
 
         self._check(subject)
         change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
@@ -88,11 +88,11 @@ class Place(AboutPods, frozen=True):
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.course.odds.of_pods import in_order
-        from kplan.questions.updates import drawn_update
+        from kplan.questions.base import drawn_update
 
         self._check(subject)
         if self.timeline is not None:
-            from kplan.questions.updates import drawn_in_time
+            from kplan.questions.base import drawn_in_time
 
             return drawn_in_time(subject, self.timeline, self.rollout)
         update = subject.update()

@@ -49,7 +49,7 @@ class Plan(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        from kplan.questions.updates import change_of
+        from kplan.questions.base import change_of
 
         self.check()
         document = change_of(
@@ -65,11 +65,11 @@ class Plan(AboutPods, frozen=True):
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.course.odds.of_queues import in_queue
-        from kplan.questions.updates import drawn_update
+        from kplan.questions.base import drawn_update
 
         self.check()
         if self.timeline is not None:
-            from kplan.questions.updates import drawn_in_time
+            from kplan.questions.base import drawn_in_time
 
             return drawn_in_time(subject, self.timeline, self.rollout, queue=self._queue(subject))
         queue = self._queue(subject)
