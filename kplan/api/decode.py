@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import inspect
 
+from kplan.api.quantity import MAX_INT64
 from kplan.api.time import DURATION, parse_duration
 from kplan.errors import Problem
 
@@ -28,7 +29,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 MAX_PROBLEMS = 20
 
 _MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
-_MOST = 2**63 - 1
 
 
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
@@ -311,9 +311,9 @@ def _name(kind: inspect.Type, value: Any) -> str:
 
 def _bounds(kind: inspect.IntType | inspect.FloatType, value: float) -> str:
     """Return the bounds of a number in words; those of 64 bits go without saying where a value is within them."""
-    if kind.ge is None or (kind.ge < -_MOST and abs(value) <= _MOST):
+    if kind.ge is None or (kind.ge < -MAX_INT64 and abs(value) <= MAX_INT64):
         return ""
-    is_open = kind.le is None or (kind.le >= _MOST and value <= kind.le)
+    is_open = kind.le is None or (kind.le >= MAX_INT64 and value <= kind.le)
     least, most = (bound if bound is None else int(bound) for bound in (kind.ge, kind.le))
     return f" from {least} up" if is_open else f" from {least} to {most}"
 

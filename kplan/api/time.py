@@ -11,6 +11,8 @@ from typing import Annotated, Final, NewType
 
 import msgspec
 
+from kplan.api.quantity import MAX_INT64
+
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
@@ -76,7 +78,6 @@ _UNITS: Final = {
 }
 _TERM: Final = rf"(?a)(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})"
 _MOST_TEXT: Final = 4_000  # Python reads no longer numbers
-_MAX: Final = 2**63 - 1
 
 
 def parse_duration(text: str) -> Nanoseconds | None:
@@ -100,7 +101,7 @@ def parse_duration(text: str) -> Nanoseconds | None:
         if match[2]:
             total += int(match[2]) * unit // 10 ** len(match[2])
         position = match.end()
-    if total > _MAX:
+    if total > MAX_INT64:
         return None
     return Nanoseconds(sign * total)
 

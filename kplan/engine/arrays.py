@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,12 @@ def round_half_away(values: FloatArray) -> Int64Array:
     whole += rest >= 0.5
     whole -= rest <= -0.5
     return whole.astype(np.int64)
+
+
+def rounded_half_away(value: float) -> int:
+    """Round one number as `round_half_away` does many."""
+    whole = math.trunc(value)
+    return whole + (value - whole >= 0.5) - (value - whole <= -0.5)
 
 
 def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:

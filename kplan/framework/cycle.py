@@ -270,7 +270,7 @@ def _run_cycle(
             result.post_filter = framework.run_post_filter(cycle, outcome)
         result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
         return None
-    if len(feasible) == 1:
+    if len(feasible) == 1:  # upstream does not even run PreScore then
         result.ties = feasible
     else:
         # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
@@ -326,6 +326,7 @@ def _find_nodes(
         named_by = pre_filter.plugins_with_nodes
         status = pre_filter.status
         return FilterOutcome(n_nodes, no_node, pre_filter_status=status, named_by=named_by, n_counted=n_counted)
+    # Preemption made room on the nominated node: it is tried alone, and taken without scores where it fits.
     nominated = session.nominator.row_of(cycle.pod_id)
     rejected: dict[int, NodeStatus] = {}
     if nominated is not None and (among is None or among[nominated]):
@@ -336,6 +337,7 @@ def _find_nodes(
     outcome = _filter(session, framework, cycle, entry, pre_filter)
     if among is not None:
         outcome.feasible, outcome.not_evaluated, outcome.n_counted = outcome.feasible & among, ~among, n_counted
+    # The order is upstream's: sampling counts what the filters pass, and extenders see only nodes that were looked at.
     _stop_early(session, framework, outcome, rejected)
     keep_rejections(outcome, rejected)
     _raise_errors(outcome)

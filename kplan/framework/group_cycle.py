@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.config.args import NodeResourcesFitArgs, ResourceSpec
-from kplan.engine.arrays import BoolArray
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
 from kplan.framework.diagnosis import reserve_error
 from kplan.framework.interface import GroupVictims
@@ -26,10 +26,7 @@ from kplan.framework.results import SUCCESS, Outcome, Status, StatusCode
 from kplan.framework.session import Session
 from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
 
-_GENERATOR = "TopologyPlacementGenerator"
-_COUNT = "PodGroupPodsCount"
 _FIT = "NodeResourcesFit"
-_MAX_SCORE = 100
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -88,7 +85,7 @@ def best_placement(session: Session, key: Key, placements: Sequence[Placement], 
     weights = {} if framework is None else framework.weights
     totals = []
     for placement, pods, count in zip(placements, proposed, counts, strict=True):
-        total = _MAX_SCORE * count // max(counts)
+        total = MAX_NODE_SCORE * count // max(counts)
         if _FIT in weights:
             total += weights[_FIT] * _fullness(session, placement, pods, resources)
         totals.append(total)
@@ -114,7 +111,7 @@ def _fullness(session: Session, placement: Placement, pods: Sequence[int], resou
         if allocatable == 0:
             continue
         requested = min(requested + int(used[has_any].sum()), allocatable)
-        total += resource.weight * (requested * _MAX_SCORE // allocatable)
+        total += resource.weight * (requested * MAX_NODE_SCORE // allocatable)
         weight_sum += resource.weight
     return total // weight_sum if weight_sum else 0
 

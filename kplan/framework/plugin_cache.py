@@ -107,7 +107,8 @@ class CachedVerdicts(msgspec.Struct):
         passes = self.lasting[changed]
         for plugin in self.following:
             whole = self.by_plugin[plugin.name]
-            if not whole.reasons:  # it accepted all nodes
+            # Verdicts that accepted all nodes have no reasons, so the bits of these rows alone would mean nothing.
+            if not whole.reasons:
                 whole = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
                 passes &= whole.bits[changed] == 0
                 continue
@@ -388,6 +389,7 @@ class PluginCache:
             self._finish(entry.common.pre_filters)
 
     def _finish(self, cached: CachedPreFilters) -> None:
+        # A result that rejects the pod or names nodes is not for later pods: the loop over all plugins has to run.
         if all(result is None or result.skip for result in cached.results.values()):
             cached.finish(self._pre_filters)
 

@@ -119,6 +119,7 @@ class Framework:
         named: set[str] = set()
         nodes: frozenset[str] | None = None
         rejected: Status | None = None
+        # An unresolvable rejection ends the cycle at once, any other one after the last plugin (RunPreFilterPlugins).
         for plugin in self.pre_filter_plugins:
             is_shared = entry is not self.unshared
             result = self._cache.pre_filter(plugin, cycle, entry) if is_shared else plugin.pre_filter(cycle)

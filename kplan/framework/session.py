@@ -441,6 +441,7 @@ def _add(session: Session, info: PodInfo, rows: RowArray) -> None:
     first = np.searchsorted(of_node, of_node)
     turn = np.empty(len(rows), np.intp)
     turn[order] = np.arange(len(rows)) - first
+    # A node that is listed n times gets its replicas in n turns: within a turn every node is distinct.
     for number in range(int(turn.max(initial=-1)) + 1):
         session.cluster.add_replicas(info, rows[turn == number])
 
@@ -505,12 +506,14 @@ class _Course:
                 self._fill_heaps()
             if len(self._heaps) > MAX_GROUPS:
                 return None
+            # Within a group the scores of other plugins decide; between groups, the score of the group is added.
             group = self._best_group()
             heap = self._heaps[group]
             row = heappop(heap) & ((1 << self._row_bits) - 1)
             if not heap:
                 del self._heaps[group]
             rows.append(row)
+            # A node that is full now leaves the heap of kube-scheduler, which changes who is first among equals.
             is_stale = not self._place(row)
             n_feasible -= is_stale
         return rows

@@ -44,7 +44,7 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 
 _ENDED = ("Succeeded", "Failed")
 _FAILED = ("failed", "evicted")
-_MOST_TROUBLED = 50
+_MOST_TROUBLED = 50  # the last ones: a workload that fails all the time has any number of them
 
 
 class WorkloadHealth(Document, frozen=True, kw_only=True):

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 LIMIT_SECONDS = 60.0
 INTERACTIVE_LIMIT_SECONDS = 300.0
 
-_MOST_OUTPUT = 1 << 20
-_MOST_QUOTED = 500
+_MOST_OUTPUT = 1 << 20  # bytes; a credential has some kilobytes
+_MOST_QUOTED = 500  # characters of what a plugin says, the last ones, which tell why it ends
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXTENSION = "client.authentication.k8s.io/exec"
 

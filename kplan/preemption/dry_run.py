@@ -396,6 +396,7 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
         no_flags: BoolArray = np.zeros(0, np.bool_)
         return DryRun(rejections, Reprieve(no_rows, no_rows, no_rows, no_flags, no_flags))
 
+    # Without all pods of lower priority: where the pod does not fit even then, no eviction helps (SelectVictimsOnNode).
     trials = Trials(framework, cycle, outcome, rows=rows, positions=positions, pods=pods)
     verdicts, overrides = trials.statuses()
     rejections.verdicts += verdicts
@@ -408,6 +409,7 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
     trials.narrow(fits)
     reprieve = _reprieve(cluster, trials, budgets)
 
+    # A node on which all pods are spared was rejected for what no pod causes: upstream calls that an error.
     is_candidate = np.zeros(len(reprieve.rows), np.bool_)
     is_candidate[reprieve.positions[~reprieve.reprieved]] = True
     for row in reprieve.rows[~is_candidate].tolist():
@@ -442,6 +444,7 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
     order = _importance_order(cluster, view.positions, view.pods)
     violating = budgets.violating(cluster.pods, view.positions, view.pods[order])
     if violating.any():
+        # Pods whose eviction breaks a budget come first: they are the ones to spare.
         violating_first = np.lexsort((~violating, view.positions))
         order, violating = order[violating_first], violating[violating_first]
     trials.reorder(order)
@@ -454,6 +457,7 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
         counts = np.diff(bounds)
         has_more = counts > step
         n_left = int(np.count_nonzero(has_more))
+        # One step tries the next pod of every node at once, so it takes as many steps as the fullest node has pods.
         if n_left * _NARROW_SHARE <= len(has_more):
             origin = origin[has_more[trials.view.positions]]
             trials.narrow(has_more)

@@ -72,6 +72,7 @@ class _Sorter:
                 self.heap(low, high)
                 return
             if not balanced:
+                # The last partition was lopsided: the same input may be ordered against the choice of the pivot.
                 self.break_patterns(low, high)
                 limit -= 1
             pivot, is_increasing, is_decreasing = self.choose_pivot(low, high)
@@ -81,6 +82,7 @@ class _Sorter:
                 is_increasing = True
             if balanced and partitioned and is_increasing and self.partial_insertion(low, high):
                 return
+            # Nothing in a range is smaller than what stands before it; a pivot that is no larger is the smallest here.
             if low > 0 and not self.less(low - 1, pivot):
                 low = self.partition_equal(low, high, pivot)
                 continue

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVa
 import msgspec
 
 from kplan.api import decode
+from kplan.api.quantity import MAX_INT64
 from kplan.errors import Problem, UsageError
 
 T = TypeVar("T")
@@ -201,18 +202,16 @@ MOST_VERDICTS: Final = 1_000_000
 MOST_RUNS: Final = 1_000_000
 """Runs with random draws at most: more make the shares no more precise, and take days."""
 
-_MOST = 2**63 - 1
-
-Number = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]
 """How many there are."""
 
-Positive = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT64)]
 """How many there are, where there has to be one."""
 
 Runs = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
 """How many times a question is asked with other draws."""
 
-Seed = Annotated[int, msgspec.Meta(ge=-_MOST - 1, le=_MOST)]
+Seed = Annotated[int, msgspec.Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
 """Of draws: the same seed gives the same answer."""
 
 

@@ -225,9 +225,8 @@ _DURATION = r"(?a)([0-9]{1,9}[smh])+"
 _NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
 _PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
 _ADJUSTMENT = r"(?a)[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?"
-_MOST_VALUES = 50  # that and the weights: as in Karpenter's CRDs
-_MOST_WEIGHT = 100
-_MOST_OVERLAY_WEIGHT = 10_000
+# As in Karpenter's CRDs.
+_MOST_VALUES, _MOST_WEIGHT, _MOST_OVERLAY_WEIGHT = 50, 100, 10_000
 
 
 def node_pool_problems(obj: msgspec.Struct) -> list[Problem]:

@@ -444,7 +444,7 @@ def unreserved(target: str, path: str) -> Errors:
 
 file_mode = must(lambda mode: 0 <= mode <= 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
 
-_MOST_ANNOTATION_BYTES = 256 * 1024
+_MOST_ANNOTATION_BYTES = 256 * 1024  # of all of an object (upstream TotalAnnotationSizeLimitB)
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 Names = Callable[[str], Sequence[str]]

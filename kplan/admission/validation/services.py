@@ -126,9 +126,8 @@ def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
 
 
 def _stays_dual(old: Object, new: Object) -> bool:
-    is_same = all((old.get(key) or []) == (new.get(key) or []) for key in ("type", "clusterIPs", "ipFamilies"))
-    is_same &= bool(old.get("clusterIP", "") == new.get("clusterIP", ""))
-    return is_same and {new.get("ipFamilyPolicy"), old.get("ipFamilyPolicy", PREFER_DUAL)} == {PREFER_DUAL}
+    policies = {new.get("ipFamilyPolicy"), old.get("ipFamilyPolicy", PREFER_DUAL)}
+    return policies == {PREFER_DUAL} and _is_same(old, new, "type", "clusterIP", "clusterIPs", "ipFamilies")
 
 
 def _released(old: Object, new: Object) -> Errors:
@@ -222,8 +221,7 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
             yield forbidden(f"{path}.{called}", "may only be used when `type` is 'LoadBalancer'")
     if kind == "LoadBalancer" and spec.get("loadBalancerClass") is not None:
         yield from KEY(spec["loadBalancerClass"], f"{path}.loadBalancerClass")
-    is_outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
-    if policy and not is_outside:
+    if policy and not _is_outside(spec):
         words = "may only be set for externally-accessible services"
         yield invalid(f"{path}.externalTrafficPolicy", policy, words)
     elif policy and policy not in ("Cluster", "Local"):

@@ -252,6 +252,7 @@ class Search:
             except _TooManyDevicesError:
                 return False
         alternatives = self._wanted[claim][index]
+        # Alternatives are tried in their order, and a claim that has too many devices with one may fit with the next.
         if not alternatives[0].spec.parent:
             return self._devices(claim, index, alternatives[0], n_done=0, start=0)
         all_too_many = True
@@ -274,6 +275,7 @@ class Search:
         if state is None:
             return self._try_devices(claim, index, wanted, n_done=n_done, start=start)
         if state in self._dead_ends:
+            # Upstream remembers nothing: what it would take to find out again counts towards its timeout.
             self._count_steps(self._dead_ends[state])
             return False
         n_before = self._n_steps
@@ -295,6 +297,7 @@ class Search:
             return self._take(wanted, pool, device) and self._go_on(
                 claim, index, wanted, pool, n_done=n_done + 1, start=0
             )
+        # Only devices behind the last one are tried: the same devices in another order are no other solution.
         candidates, picks = self._candidates, self._picks
         for position in range(start, len(candidates)):
             pool, device = candidates[position]

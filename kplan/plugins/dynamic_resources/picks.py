@@ -195,6 +195,7 @@ class Picks:
 
         Raises BrokenConstraintError if it violates a constraint and the request `must` have it.
         """
+        # The order is that of allocateDevice: a device that is dropped for its taints has drawn its counters by then.
         if not (spec.admin_access and device.allows_multiple) and not self.is_free(spec, device.id, claim):
             return False
         is_shared_already = device.allows_multiple and (

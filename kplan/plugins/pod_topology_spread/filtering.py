@@ -324,6 +324,7 @@ def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, 
 
 def spread_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
     """Return verdicts with the first constraint that fails."""
+    # From the last to the first: an earlier constraint replaces what a later one says, as upstream stops at the first.
     bits: BitArray | None = None
     for constraint in reversed(state.constraints):
         earlier = constraint.bits(nodes)

@@ -20,7 +20,15 @@ import numpy as np
 from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.labels import HOSTNAME, InvalidSelector, selector_from
 from kplan.config.args import PodTopologySpreadArgs
-from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, FloatArray, Int64Array, RowArray, round_half_away
+from kplan.engine.arrays import (
+    MAX_NODE_SCORE,
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    RowArray,
+    round_half_away,
+    rounded_half_away,
+)
 from kplan.engine.cluster import Cluster, DomainCounts
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import LabelColumn
@@ -148,14 +156,8 @@ class SoftConstraint:
         return FewScores(counts, scores, scores[least], scores[most])  # more pods score more
 
     def _whole_scores(self, counts: Iterable[int], weight: float) -> list[int]:
-        """Return the scores of a few counts of pods, rounded as `round_half_away` does."""
         penalty = float(self.constraint.max_skew - 1)
-        scores = []
-        for count in counts:
-            score = count * weight + penalty
-            whole = math.trunc(score)
-            scores.append(whole + (score - whole >= 0.5) - (score - whole <= -0.5))
-        return scores
+        return [rounded_half_away(count * weight + penalty) for count in counts]
 
     def _scores_of(self, counts: Int64Array, weight: float) -> FloatArray:
         scores: FloatArray = counts * np.float64(weight) + np.float64(self.constraint.max_skew - 1)
@@ -385,9 +387,7 @@ class SpreadGroups:
         total = 0.0
         for counts, part in zip(self._counts, key, strict=True):
             total += counts.score(part)
-        whole = math.trunc(total)
-        rest = total - whole
-        self._raw[group] = whole + (rest >= 0.5) - (rest <= -0.5)
+        self._raw[group] = rounded_half_away(total)
 
 
 MAX_CACHED = 128
