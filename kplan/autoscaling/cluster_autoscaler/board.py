@@ -1,16 +1,13 @@
-"""The cluster on which the cluster-autoscaler tries things out, under the scheduler's own filters.
+"""The cluster on which the cluster-autoscaler tries things out, under the scheduler's own filters, and places for pods.
 
 Nodes of the table may be absent: they come and go as marks in a column. What is tried is noted and can be taken back.
+Pods go where they were last put, else to the first node from the cursor on.
 
-Upstream: cluster-autoscaler simulator/clustersnapshot/predicate/plugin_runner.go, store/delta.go.
+A pod whose verdicts depend on one node alone fits a new node if its resources do: new nodes that are all alike are
+filled by arithmetic alone, many pods at once.
 
-Finding places for pods on a board, and filling new nodes that are all alike by arithmetic alone.
-
-A pod whose verdicts depend on one node alone fits a new node if its resources do. Pods that are alike go to the nodes
-in turn, so many of them are placed at once. On a board pods go where they were last put, else to the first node from
-the cursor on.
-
-Upstream: cluster-autoscaler simulator/scheduling/hinting_simulator.go, hints.go.
+Upstream: cluster-autoscaler simulator/clustersnapshot: predicate/plugin_runner.go, store/delta.go;
+simulator/scheduling: hinting_simulator.go, hints.go.
 """
 
 from __future__ import annotations

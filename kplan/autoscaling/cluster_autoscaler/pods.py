@@ -1,10 +1,7 @@
-"""What the cluster-autoscaler makes of pods: their state, their owners, and which of them are alike.
+"""What the cluster-autoscaler makes of pods: their state and owners, which are alike, and which may be moved.
 
-Upstream: cluster-autoscaler utils/pod/pod.go, utils/kubernetes/listers.go, utils/drain/drain.go, utils/utils.go.
-
-Whether the cluster-autoscaler may move the pods of a node, rule by rule, and the disruption budgets that it counts.
-
-Upstream: cluster-autoscaler simulator/drainability/rules/, simulator/drain.go, core/scaledown/pdb/basic.go.
+Upstream: cluster-autoscaler utils/pod/pod.go, utils/kubernetes/listers.go, utils/drain/drain.go, utils/utils.go;
+simulator/drainability/rules/, simulator/drain.go, core/scaledown/pdb/basic.go.
 """
 
 from __future__ import annotations

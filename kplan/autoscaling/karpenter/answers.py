@@ -23,7 +23,7 @@ from kplan.autoscaling.karpenter.amounts import (
     texts_of,
 )
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState
-from kplan.autoscaling.karpenter.commands import Command
+from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import device_name
 from kplan.autoscaling.karpenter.disruption import Outcome
 from kplan.autoscaling.karpenter.planned import (
@@ -36,7 +36,6 @@ from kplan.autoscaling.karpenter.planned import (
     node_claim_requirements,
     static_node,
 )
-from kplan.autoscaling.karpenter.pool_sizes import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.prepared import Prepared, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts

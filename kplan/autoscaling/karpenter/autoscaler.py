@@ -1,7 +1,12 @@
-"""Karpenter behind the seam of all autoscalers: its decisions as advice."""
+"""Karpenter behind the seam of all autoscalers: its decisions as advice, and changes of pools that would help more.
+
+For those a pool is tried without its limits, or without one of its requirements; what Karpenter would make then says
+how high the limits have to be, and which further values of a label are needed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,28 +18,27 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node
 from kplan.api.labels import ZONE
-from kplan.api.provisioning import NEVER
+from kplan.api.provisioning import NEVER, NodePool
 from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
-from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL
+from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, ONE, amounts_of, text_of, total_of
 from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.candidates import claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
-from kplan.autoscaling.karpenter.commands import Command
+from kplan.autoscaling.karpenter.commands import Command, scale_static_pools
 from kplan.autoscaling.karpenter.disruption import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.pool_sizes import Widening, scale_static_pools
-from kplan.autoscaling.karpenter.prepared import Prepared, limits_text
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.seam import Advice, Namer, NewNode, Patience, PreparedCluster, Removal, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter
-from kplan.changes.values import Pool
+from kplan.changes.values import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.errors import UsageError
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, LimitChange
 from kplan.snapshot.model import Snapshot
 
 _MOST_NAMED = 3
@@ -356,3 +360,117 @@ def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
             left = (to_micros(since) * 1000 + duration - cluster.now * 1000) / 1e9
             if left > 0:
                 yield left
+
+
+MOST_TRIED = 40
+"""So many pools without their limits, or without one of their requirements, are tried."""
+
+_LISTS = ("In", "NotIn")
+
+
+class Widening:
+    """Looks for changes of the pools of a cluster.
+
+    Parameters
+    ----------
+    prepared : the cluster; is not changed
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._left = MOST_TRIED
+        self._n_waiting = _n_waiting(prepared.provisioned)
+
+    def changes(self) -> Iterator[tuple[Pool, ...]]:
+        """Yield changes that help more pods: one by itself, or several of a pool that help only together."""
+        if not self._n_waiting:
+            return
+        for pool in self._prepared.usable_pools:
+            lists = [
+                index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
+            ]
+            alone: list[Pool] = [*self._limits(pool), *self._one_by_one(pool, lists)]
+            if alone:
+                for change in alone:
+                    yield (change,)
+                continue
+            planned = self._tried(_without(replace(pool, spec=replace(pool.spec, limits={})), lists))
+            admitted = [change for index in lists for change in _admitted(pool, index, self._made(planned))]
+            for at_most in (False, True) if planned else ():
+                yield (*admitted, *self._limits_for(pool, planned, at_most=at_most))
+
+    def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[Pool]:
+        for index in lists:
+            yield from _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
+
+    def _tried(self, pool: NodePool) -> list[Planned]:
+        """Return the nodes of a changed pool with which more pods are helped; none where no more are."""
+        if not self._left:
+            return []
+        self._left -= 1
+        snapshot = self._prepared.snapshot
+        pools = tuple(pool if other.metadata.name == pool.metadata.name else other for other in snapshot.node_pools)
+        other = dataclasses.replace(snapshot, node_pools=pools)
+        provisioned = self._prepared.of(other).provisioned
+        if _n_waiting(provisioned) >= self._n_waiting:
+            return []
+        return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]
+
+    def _limits(self, pool: NodePool) -> Iterator[Pool]:
+        """Yield limits that have room for new nodes: as the provider makes them, and at the most."""
+        if pool.spec.limits:
+            planned = self._tried(replace(pool, spec=replace(pool.spec, limits={})))
+            yield from self._limits_for(pool, planned, at_most=False)
+            yield from self._limits_for(pool, planned, at_most=True)
+
+    def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[Pool]:
+        """Yield the limits that planned nodes need, where they are above those of the pool.
+
+        Parameters
+        ----------
+        at_most : count every node as the largest that it may become, as Karpenter does until it is made
+        """
+        if at_most:
+            capacities = [node.template.columns.most_capacity(node.types) for node in planned]
+        else:
+            capacities = [amounts_of(node.status.capacity) for node in self._made(planned)]
+        used = self._prepared.state.used_by(pool.metadata.name)
+        needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
+        limits = amounts_of(pool.spec.limits)
+        higher = tuple(
+            LimitChange(name, str(pool.spec.limits[name]), text_of(name, needed[name]))
+            for name in limits
+            if planned and needed.get(name, 0) > limits[name]
+        )
+        if higher:
+            yield Pool(pool.metadata.name, higher)
+
+    def _made(self, planned: Iterable[Planned]) -> list[Node]:
+        now = self._prepared.now
+        return [new_node(node, node.template.name, (), has_prices=False, now=now).node for node in planned]
+
+
+def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
+    template = pool.spec.template
+    left = tuple(wanted for index, wanted in enumerate(template.spec.requirements) if index not in indexes)
+    changed = replace(template, spec=replace(template.spec, requirements=left))
+    return replace(pool, spec=replace(pool.spec, template=changed))
+
+
+def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Pool]:
+    """Yield the values of a requirement's label that nodes have, as far as it does not admit them."""
+    wanted = pool.spec.template.spec.requirements[index]
+    labels = {node.metadata.labels.get(wanted.key, "") for node in nodes} - {""}
+    if wanted.operator == "In":
+        values = tuple(sorted(labels.difference(wanted.values)))
+        if values:
+            yield Pool(pool.metadata.name, admits=Admitted(wanted.key, "In", values, index))
+    else:
+        at = tuple(number for number, value in enumerate(wanted.values) if value in labels)
+        if at and len(at) < len(wanted.values):  # an empty list is refused
+            values = tuple(wanted.values[number] for number in at)
+            yield Pool(pool.metadata.name, admits=Admitted(wanted.key, "NotIn", values, index, at))
+
+
+def _n_waiting(provisioned: Simulated) -> int:
+    return len(provisioned.errors) + len(provisioned.waiting)

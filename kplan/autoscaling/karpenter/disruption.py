@@ -39,15 +39,17 @@ from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.commands import (
     NO_PLACE,
     Command,
+    Count,
     consolidation,
+    counts_of,
     first_unplaced,
+    reservable_nodes,
     simulate_without,
     without_same_types,
 )
 from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
-from kplan.autoscaling.karpenter.pool_sizes import Count, counts_of, reservable_nodes
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
 from kplan.preemption.go_sort import go_sorted

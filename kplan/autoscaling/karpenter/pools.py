@@ -1,13 +1,10 @@
-"""Node pools as templates of nodes: their requirements, labels and instance types.
+"""Node pools: which are the running provider's own, and what their new nodes are like.
 
-Upstream: provisioning/scheduling/nodeclaimtemplate.go, provisioner.go NewScheduler, utils/nodepool/nodepool.go.
+Only Karpenter itself knows its provider, and ignores pools and claims of another one. Here it is taken from the node
+classes that are in the cluster, else from what most pools and claims refer to.
 
-Which provider of nodes runs, and the pools and claims that are its own: Karpenter ignores those of another one.
-
-Only Karpenter itself knows its provider. Here it is taken from the node classes that are in the cluster, else from
-what most pools and claims refer to.
-
-Upstream: utils/nodepool/nodepool.go IsManaged, utils/nodeclaim/nodeclaim.go IsManaged.
+Upstream: provisioning/scheduling/nodeclaimtemplate.go, provisioner.go NewScheduler; utils/nodepool/nodepool.go and
+utils/nodeclaim/nodeclaim.go IsManaged.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Topology constraints of a scheduling pass: which pods each one concerns and counts, and where it lets them go.
+"""Topology constraints of a scheduling pass: which pods each concerns, counts in which domain, and lets go where.
 
-Upstream: provisioning/scheduling/topology.go.
+A constraint is shared by all pods that say the same.
 
-One topology constraint, shared by all pods that say the same, and how many pods it counts in each domain.
-
-Upstream: provisioning/scheduling/topologygroup.go, topologynodefilter.go.
+Upstream: provisioning/scheduling: topology.go, topologygroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations

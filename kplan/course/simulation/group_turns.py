@@ -130,6 +130,7 @@ class GroupTurns:
                 self._turns.back_off(pod)
             return
         attempts.orders.append(order)
+        attempts.rests = len(set(order)) == 1  # pods that are alike come in one order
         text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
         tried = [pod for pod in pods if not infos[pod].is_terminating]
         if not tried:
