@@ -198,6 +198,8 @@ def test_a_loss_after_which_pods_are_not_replaced_is_told_as_a_failure() -> None
     assert shown.exit_code == 1
     assert 'type="NotReplaced" message="stuck, 2 of 3 ready: its pods stay on lost nodes' in shown.stdout
 
-    each = invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout
+    each = " ".join(
+        invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout.split()
+    )
     assert "database-a-1: pods of 2 workloads are not replaced" in each
     assert "StatefulSet/data/postgres: its pods stay on lost nodes, or it waits for others of its own" in each
