@@ -522,8 +522,11 @@ NODE_STATES = {
     "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
     "node.cloudprovider.kubernetes.io/shutdown": "shut down",
     "node.kubernetes.io/unschedulable": "cordoned",
+    "karpenter.sh/disrupted": "being removed by Karpenter",
+    "karpenter.sh/unregistered": "not set up yet",
+    "ToBeDeletedByClusterAutoscaler": "being removed by the cluster-autoscaler",
 }
-"""The meaning of the taints that the control plane sets."""
+"""The meaning of the taints that the control plane and autoscalers set."""
 
 _MOST_TAINTS = 3
 
@@ -613,7 +616,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case RepairNode(change=c) if c.resource:
             return f"look at the device plugin of {c.node}, which reports {c.capacity} {c.resource} but 0 allocatable"
         case RepairNode(change=c):
-            return f"repair {c.node}, which is {listing([NODE_STATES.get(taint, taint) for taint in c.taints])}"
+            states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
+            return f"repair {c.node}, which is {listing(states)}"
         case RelaxRule(change=c, with_nodes=nodes):
             more = f" and {_added(nodes)}" if nodes else ""
             return _RULES[c.rule].format(c.topology_key) + more

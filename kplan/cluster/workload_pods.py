@@ -226,6 +226,10 @@ class Named(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+_AUTOSCALERS = ("hpa", "horizontalpodautoscaler", "horizontalpodautoscalers")
+_SERVICES = ("svc", "service", "services")
+
+
 def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
     """Return the pod or the workload that a text names.
 
@@ -245,10 +249,20 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
         return Named(_POD, first, rest[0])
     if not rest:
         return Named(_POD, namespace, first)
+    if not kind and first.lower() in _AUTOSCALERS and len(rest) == 2:
+        scalers = snapshot.horizontal_pod_autoscalers
+        target = next((one.spec.scale_target_ref for one in scalers if one.metadata.key == "/".join(rest)), None)
+        if target is not None and target.kind in POD_MAKERS:
+            return Named(target.kind, rest[0], target.name)
     if not kind or len(rest) > 2:
-        raise UsageError(
-            f"{text} names neither a pod nor a workload", hint="name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
-        )
+        kinds = [*POD_MAKERS, *SHORT_NAMES, "deploy", "pod"]
+        meant = nearest_texts(first, [*(name.lower() for name in kinds)], most=1) if len(rest) <= 2 else []
+        hint = "name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
+        if first.lower() in _SERVICES:
+            hint = f"a Service has no pods of its own: name the workload behind it, such as deploy/{'/'.join(rest)}"
+        elif meant:
+            hint = f"did you mean {'/'.join([*meant, *rest])}?"
+        raise UsageError(f"{text} names neither a pod nor a workload", hint=hint)
     return Named(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 

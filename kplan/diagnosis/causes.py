@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kplan.engine.details import Detail
+from kplan.facts import QuotaUse
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -14,6 +15,7 @@ class Refused(msgspec.Struct, frozen=True):
     missing_class: str = ""  #: the priority class of the pod when it does not exist; empty otherwise
     nearest: str = ""  #: the class with the most similar name; empty for none
     by: str = ""  #: what refuses it, such as LimitRange web/defaults; empty where that has no name
+    uses: tuple[QuotaUse, ...] = ()  #: where a quota does
 
 
 class MissingNamespace(msgspec.Struct, frozen=True):

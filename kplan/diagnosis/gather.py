@@ -111,9 +111,10 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
         return c.Refused(message, missing, nearest(missing, classes))
     try:
         limits.check(info.pod, snapshot.limit_ranges)
+        limits.QuotaLedger(snapshot).charge(info.pod)
     except limits.Rejection as rejection:
         if str(rejection) in message:
-            return c.Refused(str(rejection), by=rejection.because.by)
+            return c.Refused(str(rejection), by=rejection.because.by, uses=rejection.because.uses)
     return c.Refused(message)
 
 

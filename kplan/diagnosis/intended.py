@@ -79,8 +79,17 @@ def is_fact(label: str) -> bool:
     return label in _FACTS
 
 
-SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+SYSTEM_TAINTS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
 """Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""
+
+LEAVING_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
+"""Taints of nodes that an autoscaler is about to remove."""
 
 _SIMILAR_VALUE = 0.6
 _SIMILAR_KEY = 0.75

@@ -10,6 +10,7 @@ from kplan.api.quantity import listing, readable
 from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
+from kplan.health.nodes import is_startup_taint
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
@@ -45,6 +46,13 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
     match cause:
         case c.Refused(missing_class=name) if name:
             return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
+        case c.Refused(uses=uses) if uses:
+            amounts = [
+                f"it requests {readable(use.requested)} {use.resource}, {readable(use.used)} of "
+                f"{readable(use.hard)} used"
+                for use in uses
+            ]
+            return f"{cause.by} refuses the pod: {listing(amounts)}"
         case c.Refused():
             return f"{cause.by or 'The API server'} refuses the pod: {_clause(cause.message)}"
         case c.MissingNamespace():
@@ -54,8 +62,7 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             return f"The scheduler ignores it until its {gates} {listing(cause.gates)} {are} removed"
         case c.OtherScheduler():
             if cause.nearest:
-                known = f"no profile here has that name ({listing(cause.known)})"
-                return f"It waits for scheduler {cause.name or '(none)'}: {known}"
+                return f"It waits for scheduler {cause.name}, which no profile here has{_suggestion(cause.nearest)}"
             return f"{cause.name} decides where it runs; kplan does not model {cause.name}"
         case c.Leaving():
             return "It is being deleted, so kube-scheduler ignores it"
@@ -355,6 +362,8 @@ def _key(taint: str) -> str:
 
 def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     meaning = NODE_STATES.get(_key(taint))
+    if meaning is None and is_startup_taint(_key(taint)):
+        return f"{'is' if is_single else 'are'} not set up yet (taint {taint})"
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"

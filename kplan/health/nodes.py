@@ -33,7 +33,7 @@ STARTING_SECONDS = 15 * 60.0
 
 _ENDED = ("Succeeded", "Failed")
 _STARTUP_TAINT = re.compile(
-    r"(startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io/.+"
+    r"((startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io|readiness\.k8s\.io)/.+"
     r"|[^/]+/([^/]+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
 )
 _OF_CONDITIONS: Mapping[str, NodeState] = {
@@ -100,6 +100,11 @@ def nodes_health(snapshot: Snapshot) -> dict[str, NodeHealth]:
     }
 
 
+def coming_nodes(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the nodes that are being set up, with the keys of the taints that go once they are."""
+    return {name: frozenset(node.startup_taints) for name, node in nodes_health(snapshot).items() if node.is_coming}
+
+
 def _health(
     node: Node,
     now: float | None,
@@ -154,6 +159,11 @@ def _health(
         unusable=tuple(unusable_resources(node)),
         pods=n_pods,
     )
+
+
+def is_startup_taint(key: str) -> bool:
+    """Tell whether a taint goes by itself once its node is set up, as far as its key says so."""
+    return _STARTUP_TAINT.fullmatch(key) is not None
 
 
 def unusable_resources(node: Node) -> Iterator[UnusableResource]:

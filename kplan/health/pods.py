@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.pod import ContainerStatus
@@ -20,6 +21,7 @@ PodState = Literal[
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
 _GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
+_PATIENCE_SECONDS = 600
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -38,6 +40,7 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     ----------
     reason : why it waits or how it ended, in the kubelet's word such as CrashLoopBackOff; empty for one that runs
     has_started : whether its startup probe has passed, for one that runs
+    image : that is wanted, where pulling it fails
     last_end : how it ended last; absent where it never did
     """
 
@@ -45,6 +48,7 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     is_init: bool = False
     reason: str = ""
     has_started: bool = True
+    image: str = ""
     restarts: Count = 0
     last_end: ContainerEnd | UnsetType = UNSET
 
@@ -85,6 +89,14 @@ class PodHealth(Document, frozen=True, kw_only=True):
         return self.state in ("ready", "succeeded", "pending", "gated")
 
     @property
+    def is_late(self) -> bool:
+        """Whether it has been starting for longer than a rollout waits by default (progressDeadlineSeconds)."""
+        first = self.container
+        if self.state != "starting" or (first is not UNSET and first.is_init and not first.reason):
+            return False  # an init container that runs may take long
+        return self.seconds is not UNSET and self.seconds > _PATIENCE_SECONDS
+
+    @property
     def never_ends(self) -> bool:
         """Whether it is being deleted, and no kubelet is there that ends it."""
         return self.state == "being-deleted" and self.node_states is not UNSET and "unreachable" in self.node_states
@@ -106,6 +118,9 @@ def pod_health(pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = No
     missing = tuple(_missing_gates(pod)) if state == "not-ready" and container is None else ()
     if container is None and state != "not-ready":
         container = _restarted(pod)
+    if container is not None and "Image" in container.reason:
+        images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
+        container = replace(container, image=images.get(container.name, ""))
     ready = _condition(pod, "Ready")
     reason = pod.status.reason or (_disruption(pod) if state in ("failed", "being-deleted") else "")
     return PodHealth(

@@ -58,10 +58,11 @@ def node_text(health: NodeHealth) -> str:
     """Return what a node is, without a full stop: ``fresh-1 is being set up``; empty for one that is well."""
     on_it = f" ({_pods(health.pods)} on it)" if health.pods else ""
     parts = [_OF_NODES[state] + (on_it if state == "unreachable" else "") for state in health.states]
-    if health.startup_taints:
-        keys = listing(health.startup_taints)
-        until = f"taint {keys} is" if len(health.startup_taints) == 1 else f"taints {keys} are"
-        parts.append(f"{until} {'still there' if health.is_overdue else 'to go'}")
+    if health.startup_taints and parts:
+        keys, is_one = listing(health.startup_taints), len(health.startup_taints) == 1
+        taint, go = ("taint", "goes") if is_one else ("taints", "go")
+        is_late = f"{taint} {keys} should long be gone: look at who takes {'it' if is_one else 'them'} away"
+        parts[-1] += f" ({is_late if health.is_overdue else f'{taint} {keys} {go} then'})"
     parts += [
         f"reports {one.capacity} {one.resource} but 0 are allocatable: look at the device plugin"
         for one in health.unusable
@@ -79,7 +80,8 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
             return f"{health.pod} is{on} and not ready: {trouble_text(health)}"
         case "starting":
             why = trouble_text(health)
-            return f"{health.pod} is starting{on}{f' ({why})' if why else ''}{_since(health)}"
+            starts = "does not start" if health.is_late else "is starting"
+            return f"{health.pod} {starts}{on}{f' ({why})' if why else ''}{_since(health)}"
         case "being-deleted":
             return f"{health.pod}{on} is being deleted{_since(health)}, {_deletion(health)}"
         case "succeeded":
@@ -113,13 +115,13 @@ def trouble_text(health: PodHealth) -> str:
 
 
 def _container(container: ContainerHealth) -> str:
-    prefix = "Init:" if container.is_init else ""
+    prefix, of_image = "Init:" if container.is_init else "", f", image {container.image}" if container.image else ""
     if not container.reason:
         if container.is_init:
             return f"Init: container {container.name} runs"
         probe = "its readiness probe" if container.has_started else "its startup or readiness probe"
         return f"container {container.name} runs, but {probe} fails{_history(container)}"
-    return f"{prefix}{container.reason}{_history(container)}, container {container.name}"
+    return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}"
 
 
 def _history(container: ContainerHealth) -> str:
@@ -172,6 +174,33 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         yield f"It is a static pod: the kubelet of {node} makes and ends it, and no scheduler or controller does."
     elif health.state == "not-ready" and "unreachable" in (health.node_states or ()):
         yield f"Look at {node}: its kubelet does not answer."
+    elif health.state == "not-ready" or health.is_late:
+        yield from _of_container(health)
+
+
+_OF_REASONS: Mapping[str, str] = {
+    "CreateContainerConfigError": "A ConfigMap, Secret or key that it names is missing",
+    "CreateContainerError": "The container runtime cannot make the container",
+    "ContainerCreating": "Its volumes, its network or its image are not there yet",
+}
+
+
+def _of_container(health: PodHealth) -> Iterator[str]:
+    """Yield what to look at, with the command that shows it."""
+    namespace, _, name = health.pod.partition("/")
+    describe = f"kubectl describe pod {name} -n {namespace}"
+    container = health.container
+    if container is UNSET:
+        yield f"To see why: {describe}"
+    elif "Image" in container.reason:
+        yield f"Look at the name of the image and at the pull secret: {describe}"
+    elif container.last_end is not UNSET and container.last_end.reason == "OOMKilled":
+        yield f"Container {container.name} uses more memory than its limit: raise the limit, or look for a leak."
+    elif container.last_end is not UNSET:
+        yield f"To see why it ends: kubectl logs {name} -n {namespace} -c {container.name} --previous"
+    else:
+        lead = _OF_REASONS.get(container.reason, "To see why")
+        yield f"{lead}: {describe}"
 
 
 # Workloads.
@@ -201,7 +230,19 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
         return f"{name}: {'; '.join(texts)}"
     if kind == "CronJob":
         return f"{name}: no run is active" if not health.pods else f"{name}: {_pods(health.pods)} of its runs"
-    return f"{name}: {health.ready} of {_pods(health.wanted or health.pods)} {_are(health.wanted or health.pods)} ready"
+    of_all = health.wanted or health.pods
+    return f"{name}: {health.ready} of {_pods(of_all)} {_are(of_all)} ready{_lately(health)}"
+
+
+def _lately(health: WorkloadHealth) -> str:
+    """Return what pods of a workload went through that is well now, to stand behind that."""
+    parts = []
+    if health.restarted is not UNSET:
+        parts.append(f"{_own_name(health.restarted.pod)} keeps restarting{_restarts(health.restarted)}")
+    if health.evicted:
+        last = health.evicted[-1]
+        parts.append(f"{state_text(last)}: {listing([_own_name(pod.pod) for pod in health.evicted], most=2)}")
+    return "".join(f"; {part}" for part in parts)
 
 
 def shortage_text(health: WorkloadHealth) -> str:
@@ -320,11 +361,14 @@ def quota_command(raised: QuotaRaise) -> str:
     return f"kubectl patch resourcequota {quote(name)} -n {quote(namespace)} --type merge -p {quote(patch)}"
 
 
+_NO_TROUBLE = ("starting", "failed", "evicted")
+
+
 def _not_ready(health: WorkloadHealth) -> str:
     """Return which pods are not ready, those with one reason together."""
     reasons: dict[str, list[str]] = {}
     for pod in health.troubled:
-        if pod.state not in ("starting", "failed", "evicted") and pod.pod != health.waits_for:
+        if (pod.is_late or pod.state not in _NO_TROUBLE) and pod.pod != health.waits_for:
             reasons.setdefault(trouble_text(pod) or pod.state, []).append(_own_name(pod.pod))
     number = sum(map(len, reasons.values()))
     if not number:
@@ -332,8 +376,9 @@ def _not_ready(health: WorkloadHealth) -> str:
     if all(pod.state == "being-deleted" for pod in health.troubled):
         return "; ".join(f"{listing(names, most=1)} is {reason}" for reason, names in reasons.items())
     of_all = max(health.pods + health.leaving, number)
-    texts = [f"{listing(names, most=1)} {reason}" for reason, names in reasons.items()]
-    return f"{number} of {_pods(of_all)} {_are(number)} not ready: {listing(texts, most=2)}"
+    texts = [f"{listing(names, most=1)}: {reason}" for reason, names in reasons.items()]
+    more = f"; and {len(texts) - 2} other reasons" if len(texts) > 2 else ""
+    return f"{number} of {_pods(of_all)} {_are(number)} not ready, {'; '.join(texts[:2])}{more}"
 
 
 def _scaler(health: WorkloadHealth) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, WorkloadCondition
@@ -44,7 +45,8 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 
 _ENDED = ("Succeeded", "Failed")
 _FAILED = ("failed", "evicted")
-_MOST_TROUBLED = 50  # the last ones: a workload that fails all the time has any number of them
+_MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
+_MANY_RESTARTS = 3
 
 
 class WorkloadHealth(Document, frozen=True, kw_only=True):
@@ -63,6 +65,8 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     waits_for : the pod that comes before those that are missing
     missed_nodes : of a DaemonSet, by name
     troubled : its pods that are not well, the first of them
+    restarted : of those that are ready the one that has restarted most often, from three times on; absent for none
+    evicted : pods that the kubelet evicted and that are still listed, the last of them
     autoscaler : HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas : of that autoscaler
     """
@@ -80,6 +84,8 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     waits_for: str = ""
     missed_nodes: tuple[str, ...] = ()
     troubled: tuple[PodHealth, ...] = ()
+    restarted: PodHealth | UnsetType = UNSET
+    evicted: tuple[PodHealth, ...] = ()
     autoscaler: str = ""
     most_replicas: Count = 0
 
@@ -175,16 +181,23 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps
     pods = [of[pod.metadata.key] for pod in own]
     leaving = sum(pod.state == "being-deleted" for pod in pods)
     living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
+    restarting = [pod for pod in living if pod.state == "ready" and _n_restarts(pod) >= _MANY_RESTARTS]
     return WorkloadHealth(
         workload=key,
         pods=len(living),
         ready=sum(pod.state == "ready" for pod in living),
         pending=sum(pod.state in ("pending", "gated") for pod in living),
         leaving=leaving,
+        restarted=max(restarting, key=_n_restarts, default=UNSET),
+        evicted=tuple(pod for pod in pods if pod.state == "evicted")[-_MOST_EVICTED:],
         troubled=tuple(pod for pod in pods if not pod.is_well and (keeps_failed or pod.state not in _FAILED))[
             -_MOST_TROUBLED:
         ],
     )
+
+
+def _n_restarts(pod: PodHealth) -> int:
+    return pod.container.restarts if pod.container else 0
 
 
 def _with_states(  # noqa: C901 - one case a kind of workload
@@ -229,7 +242,7 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         states += ["paused"] if obj.spec.paused else []
     if health.pending:
         states.append("pods-pending")
-    if any(pod.state not in ("starting", *_FAILED) for pod in health.troubled):
+    if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
     return replace(health, states=tuple(states), **changes)
 

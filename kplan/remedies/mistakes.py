@@ -18,6 +18,7 @@ from kplan.diagnosis.gather import resources_of
 from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.session import Session
+from kplan.health.nodes import is_startup_taint
 from kplan.remedies import variants
 from kplan.remedies.case import Case, Offer, Offers, untried
 from kplan.remedies.surroundings import relax_and_add
@@ -185,7 +186,7 @@ def tolerations(case: Case, misses: NearMisses) -> Offers:
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
         taints = untolerated(case.pod, node, compares=compares)
-        if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
+        if any(taint.key.startswith(SYSTEM_TAINTS) or is_startup_taint(taint.key) for taint in taints):
             continue
         corrections = list(_corrected_toleration(case, taints))
         is_corrected |= bool(corrections)

@@ -17,17 +17,19 @@ from kplan.api.meta import controller_of
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
-from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
+from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, untolerated
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import NodeTable
 from kplan.framework.session import Session
+from kplan.health.clock import moment
+from kplan.health.nodes import coming_nodes, is_startup_taint
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies.case import Case, Offers, least
 from kplan.remedies.node_shapes import NodeShape, node_shapes
 from kplan.remedies.replicas import workload_of
 from kplan.remedies.room import Rows, making_room, movable
 from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, opened
-from kplan.rules.nodes import ends_soon, moment_of_snapshot, starting_taints
+from kplan.rules.nodes import ends_soon
 
 _FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
     "NodeResourcesFit",
@@ -49,10 +51,10 @@ _SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 def waits(case: Case, misses: NearMisses) -> Offers:
     """Wait for a node that is rejected only for what it has while it is set up, or for pods that end."""
     table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
-    moment: int | None = None
+    coming: dict[str, frozenset[str]] | None = None
     for row, keys in _ill(case, misses):
-        moment = moment_of_snapshot(snapshot) if moment is None else moment
-        starting = starting_taints(table.nodes[row], snapshot, moment)
+        coming = coming_nodes(snapshot) if coming is None else coming
+        starting = coming.get(table.names[row], frozenset())
         if keys <= starting:
             awaited = r.Awaited(what="node", name=table.names[row], because=tuple(sorted(keys)))
             remedy = r.Await(change=awaited, command=f"kubectl get node {quote(table.names[row])} -w", then=None)
@@ -70,8 +72,8 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
     leaving = [other for row in rows.tolist() for other in cluster.pods_on[row] if infos[other].is_terminating]
     if not leaving:
         return
-    moment = moment_of_snapshot(case.live.listers.snapshot)
-    leaving = [other for other in leaving if ends_soon(infos[other].pod, moment)][:_MOST_LEAVING]
+    now = moment(case.live.listers.snapshot)
+    leaving = [other for other in leaving if ends_soon(infos[other].pod, now)][:_MOST_LEAVING]
     end = case.trials.end(Trial(ended=tuple(leaving))) if leaving else End()
     mine = [other for other in leaving if end.node in ("", cluster.nodes.names[cluster.node_of[other]])]
     if mine:
@@ -120,16 +122,24 @@ def cordoned_rows(session: Session) -> Rows:
     """Return the nodes that may be uncordoned; those that the question cordons stay so: that is what it asks."""
     table, snapshot = session.cluster.nodes, session.listers.snapshot
     on_purpose = {change.what for change in snapshot.changes if change.change == "cordon"} | session.cordoned
-    return tuple(row for row, name in enumerate(table.names) if table.unschedulable[row] and name not in on_purpose)
+    return tuple(
+        row
+        for row, node in enumerate(table.nodes)
+        if table.unschedulable[row] and table.names[row] not in on_purpose and not node.metadata.deletion_timestamp
+    )
 
 
 def repair(case: Case, misses: NearMisses) -> Offers:
     """Repair a node that is rejected only for taints that state what is wrong with it, or its device plugin."""
     table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
-    moment = moment_of_snapshot(snapshot) if len(misses.only(_TAINTS)) else 0
+    coming = coming_nodes(snapshot) if len(misses.only(_TAINTS)) else {}
     for row, keys in _ill(case, misses):
-        is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(key.startswith(SYSTEM_TAINTS) for key in keys)
-        if is_ill and not keys <= starting_taints(table.nodes[row], snapshot, moment):
+        is_leaving = table.nodes[row].metadata.deletion_timestamp or keys.intersection(LEAVING_TAINTS)
+        is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(
+            key.startswith(SYSTEM_TAINTS) or is_startup_taint(key) for key in keys
+        )
+        is_ill = is_ill and not is_leaving
+        if is_ill and not keys <= coming.get(table.names[row], frozenset()):
             remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
             offers = list(case.tried(remedy, Trial(nodes=opened(case.live, [row], keys))))
             yield from offers

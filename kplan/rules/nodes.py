@@ -1,16 +1,15 @@
-"""Nodes beside their columns: the group or claim that they belong to, and which are still being set up."""
+"""Nodes beside their columns: the group or claim that they belong to, and pods that leave them."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.provisioning import NodeClaim
-from kplan.api.time import to_micros
+from kplan.api.time import seconds
 from kplan.snapshot.model import Snapshot
 
 _EKS = r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -76,70 +75,16 @@ def without_published(snapshot: Snapshot, gone: Iterable[Node]) -> Snapshot:
     )
 
 
-_STARTS_WITHIN = 15 * 60 * 1_000_000
-"""A node that is older is not starting any more; Karpenter gives up a node that has not registered for so long."""
-
-_HANGS_AFTER = 2 * 60 * 1_000_000
+_HANGS_AFTER = 2 * 60.0
 """The deletion timestamp is when the grace period is over; a kubelet that works needs seconds more."""
 
-_KEYS = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
-_OF_YOUNG = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"})
-"""What an old node has when it is broken: these count only where the age of the node is known."""
 
-_PREFIXES = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "readiness.k8s.io/",
-)
-_AGENTS = "/agent-not-ready"
-"""What CSI and network drivers end the keys of taints with that they take away once they run on the node."""
-
-
-def moment_of_snapshot(snapshot: Snapshot) -> int:
-    """Return when a snapshot was taken, in microseconds since 1970; the latest time that it names if unknown."""
-    times: list[str | None] = [snapshot.taken_at]
-    if snapshot.taken_at is None:
-        times += [pod.metadata.creation_timestamp for pod in snapshot.pods]
-        for node in snapshot.nodes:
-            times.append(node.metadata.creation_timestamp)
-            times += [condition.last_transition_time for condition in node.status.conditions]
-    return max(_known(times), default=0)
-
-
-def _known(times: Iterable[str | None]) -> Iterator[int]:
-    for time in times:
-        try:
-            yield 0 if time is None else to_micros(time)
-        except ValueError:
-            continue
-
-
-def ends_soon(pod: Pod, moment: int) -> bool:
-    """Return whether a pod that is being deleted may still end by itself: it does not hang since its grace is over."""
-    times = list(_known([pod.metadata.deletion_timestamp]))
-    return bool(times) and moment - times[0] < _HANGS_AFTER
-
-
-def starting_taints(node: Node, snapshot: Snapshot, moment: int) -> frozenset[str]:
-    """Return the keys of taints that a node has only while it is set up; none of a node that is old or going away.
+def ends_soon(pod: Pod, now: float | None) -> bool:
+    """Return whether a pod that is being deleted may still end by itself: it does not hang since its grace is over.
 
     Parameters
     ----------
-    moment : when that is, in microseconds since 1970
+    now : in seconds since 1970; None if unknown
     """
-    created = max(_known([node.metadata.creation_timestamp]), default=0)
-    if node.metadata.deletion_timestamp is not None or (created and moment - created > _STARTS_WITHIN):
-        return frozenset()
-    keys = {taint.key for taint in node.spec.taints if _is_for_start(taint)}
-    if created:
-        keys |= {taint.key for taint in node.spec.taints if taint.key in _OF_YOUNG}
-    pool = node.metadata.labels.get("karpenter.sh/nodepool")
-    if pool:
-        templates = (held.spec.template.spec for held in snapshot.node_pools if held.metadata.name == pool)
-        own = {(taint.key, taint.effect) for template in templates for taint in template.startup_taints}
-        keys |= {taint.key for taint in node.spec.taints if (taint.key, taint.effect) in own}
-    return frozenset(keys)
-
-
-def _is_for_start(taint: Taint) -> bool:
-    return taint.key in _KEYS or taint.key.startswith(_PREFIXES) or taint.key.endswith(_AGENTS)
+    deleted_at = seconds(pod.metadata.deletion_timestamp)
+    return deleted_at is not None and (now is None or now - deleted_at < _HANGS_AFTER)

@@ -90,7 +90,7 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
         ),
         (
             pod(waiting("ContainerCreating"), phase="Pending"),
-            f"web/p is starting on n1 (ContainerCreating, container app) {SINCE}",
+            f"web/p does not start on n1 (ContainerCreating, container app) {SINCE}",
         ),
         (pod(RUNS), "web/p is on n1 and not ready: container app runs, but its readiness probe fails"),
         (

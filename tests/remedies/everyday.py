@@ -222,7 +222,7 @@ STORIES = (
     Story(
         "another scheduler is to place it",
         [node("a"), web(schedulerName="default-schedular")],
-        ("It waits for scheduler default-schedular: no profile here has that name (default-scheduler).",),
+        ("It waits for scheduler default-schedular, which no profile here has (did you mean default-scheduler?).",),
         ("correct-name",),
     ),
     Story(

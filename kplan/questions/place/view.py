@@ -11,7 +11,7 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
 from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
-from kplan.health.words import resume_command, resume_words, state_text, workload_text
+from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import (
@@ -74,6 +74,10 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     n_nodes = document.snapshot.nodes
     workloads = _named_workloads(document)
     yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
+    for one in workloads:
+        first = next((pod for pod in one.troubled if pod.state == "not-ready" or pod.is_late), None)
+        if first is not None and len(groups) > 1:
+            yield from map(line, pod_advice(first))
     if len(groups) == 1 and workloads and _is_single_pod(groups[0]):
         yield decision_heading(groups[0][0].pod.key, groups[0][0])
     if len(groups) == 1:

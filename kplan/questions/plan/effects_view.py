@@ -15,7 +15,7 @@ from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeli
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.decision import why_nowhere
+from kplan.report.decision import UNDECIDED_WORDS, why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, own_node, suffix_line, where_text
 from kplan.report.remedies import remedy_text
@@ -184,10 +184,7 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.caused_by == "waiting" and first.from_node is None and _tells_apart(document):
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
-    words = Counter(
-        "waits for its group" if change.held_back_by else _PENDING.get(change.outcome, change.reason)
-        for change in pending
-    )
+    words = Counter(_pending_words(document, change) for change in pending)
     if is_daemon(first) and pending:
         parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:
@@ -195,6 +192,14 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if is_wide and first.recreated_as not in (None, first.pod):
         parts.append(f"recreated as {first.recreated_as}")
     return ", ".join(parts)
+
+
+def _pending_words(document: PlanReport, change: PodChange) -> str:
+    """Return in a few words how a pod without a node ends."""
+    undecided = "" if change.attempt is None else document.placements[change.attempt].undecided
+    if undecided:
+        return UNDECIDED_WORDS[undecided].removeprefix("is ")
+    return "waits for its group" if change.held_back_by else _PENDING.get(change.outcome, change.reason)
 
 
 def _tells_apart(document: PlanReport) -> bool:

@@ -46,7 +46,7 @@ from kplan.questions.plan.effects_view import (
     workloads_blocks,
 )
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
+from kplan.report.decision import OUTCOME_WORDS, UNDECIDED_WORDS, decision_blocks, decision_heading, of_several
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import (
@@ -193,7 +193,9 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
         for workload in present.workloads
         if (command := resume_command(workload))
     ]
-    if len(texts) > 1 or document.changes:
+    first = _present_texts(document, is_sentence=True)[:1]
+    texts = [text for text in texts if text not in first]
+    if texts:
         yield Heading(("At present",), 2)
         shown = texts if options.is_wide or options.in_full else texts[:_MOST_PRESENT]
         yield from (line(text, is_item=True) for text in shown)
@@ -242,7 +244,7 @@ def _sentence(document: PlanReport) -> str:
     also = f"; {len(present) - 1} more not well" if len(present) > 1 else ""
     if not document.changes and not document.workloads:
         return f"{present[0]}{also}"
-    if _is_short(document):
+    if _is_short(document) or (is_queue(document) and not waits_text(document)):
         return f"{present[0]}{also}; {_ends_sentence(document)}"
     return f"{_ends_sentence(document)}; at present {present[0]}{also}"
 
@@ -336,10 +338,11 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         if is_daemon(first) and any(member.attempt is not None for member in members):
             yield from _daemons(document, members, options)
             continue
+        placement = None if first.attempt is None else document.placements[first.attempt]
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
+        words = UNDECIDED_WORDS[placement.undecided] if placement is not None and placement.undecided else words
         words = "waits for its group" if first.held_back_by else words
         yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
-        placement = None if first.attempt is None else document.placements[first.attempt]
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
         elif placement is not None:

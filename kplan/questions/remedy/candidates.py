@@ -34,6 +34,7 @@ from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Key
+from kplan.health.nodes import coming_nodes
 from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
 from kplan.remedies.case import Offer, as_one_like
 from kplan.remedies.node_shapes import NodeShape, node_shapes
@@ -41,7 +42,6 @@ from kplan.remedies.replicas import owned_replicas
 from kplan.remedies.room import making_room
 from kplan.remedies.variants import tolerating
 from kplan.remedies.ways import offers_for_group, offers_for_pod
-from kplan.rules.nodes import moment_of_snapshot, starting_taints
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
 
@@ -219,15 +219,14 @@ class Candidates:
     def _awaited(self) -> Iterator[Change]:
         """Yield the nodes that are being set up."""
         objects = self._played.base.objects
-        moment = moment_of_snapshot(objects)
-        for node in objects.nodes:
-            taints = starting_taints(node, objects, moment)
+        for name, taints in coming_nodes(objects).items():
             if taints:
-                yield AwaitNodes((node.metadata.name,), tuple(sorted(taints)))
+                yield AwaitNodes((name,), tuple(sorted(taints)))
 
     def _uncordon(self) -> Iterator[Change]:
         nodes = self._simulation.session.cluster.nodes
-        names = [name for row, name in enumerate(nodes.names) if nodes.unschedulable[row]]
+        rows = (row for row, node in enumerate(nodes.nodes) if not node.metadata.deletion_timestamp)
+        names = [nodes.names[row] for row in rows if nodes.unschedulable[row]]
         self.is_complete &= len(names) <= _MOST_CORDONED
         yield from (Uncordon((name,)) for name in names[:_MOST_CORDONED])
 
