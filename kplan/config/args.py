@@ -206,8 +206,7 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str, problems: Proble
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     percentage_path = child(path, "minCandidateNodesPercentage")
     absolute_path = child(path, "minCandidateNodesAbsolute")
-    if not 0 <= percentage <= 100:
-        problems.invalid(percentage_path, percentage, "not in valid range [0, 100]", "write a number from 0 to 100")
+    problems.check_range(percentage_path, percentage, 0, 100)
     if absolute < 0:
         problems.invalid(absolute_path, absolute, "not in valid range [0, inf)", "write 0 or more")
     if percentage == 0 and absolute == 0:
@@ -218,10 +217,8 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str, problems: Proble
 
 
 def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, problems: Problems) -> None:
-    weight = args.hard_pod_affinity_weight
-    if not 0 <= weight <= 100:
-        place = child(path, "hardPodAffinityWeight")
-        problems.invalid(place, weight, "not in valid range [0, 100]", "write a number from 0 to 100; the default is 1")
+    hint = "write a number from 0 to 100; the default is 1"
+    problems.check_range(child(path, "hardPodAffinityWeight"), args.hard_pod_affinity_weight, 0, 100, hint)
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Problems) -> None:
@@ -316,10 +313,8 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, problem
             problems.invalid(place, shape[i].utilization, problems.release.texts.utilization_order, hint)
             break
     for i, point in enumerate(shape):
-        for field, value, most in (("utilization", point.utilization, 100), ("score", point.score, 10)):
-            if not 0 <= value <= most:
-                place = child(index(path, i), field)
-                problems.invalid(place, value, f"not in valid range [0, {most}]", f"write a number from 0 to {most}")
+        problems.check_range(child(index(path, i), "utilization"), point.utilization, 0, 100)
+        problems.check_range(child(index(path, i), "score"), point.score, 0, 10)
 
 
 def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:

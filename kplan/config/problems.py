@@ -70,6 +70,12 @@ class Problems:
         """Record a value that the field does not allow."""
         self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
 
+    def check_range(self, path: str, value: int, least: int, most: int, hint: str = "") -> None:
+        if not least <= value <= most:
+            self.invalid(
+                path, value, f"not in valid range [{least}, {most}]", hint or f"write a number from {least} to {most}"
+            )
+
     def check_percentage(self, path: str, percentage: int | None) -> None:
         if percentage is not None and not 0 <= percentage <= 100:
             hint = "write a number from 0 (adaptive) to 100 (every node)"

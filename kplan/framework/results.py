@@ -231,23 +231,21 @@ Criterion = Literal[
 DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
 
-WhyNot = Literal[
+Obstacle = Literal[
     "preemption-policy-never",
     "victims-are-leaving",
     "group-is-missing",
     "group-has-constraints",
     "group-preempts-as-a-whole",
-    "no-node-helps",
-    "extenders-refuse",
-    "not-tried",
-    "failed",
 ]
-"""Why preemption finds no node.
+"""Why a pod may not preempt at all.
 
 group-is-missing, group-has-constraints, group-preempts-as-a-whole: a pod of a pod group does not preempt on its own;
-victims-are-leaving: pods that were evicted for it before are still terminating; not-tried: another PostFilter
-plugin ended the search before.
+victims-are-leaving: pods that were evicted for it before are still terminating.
 """
+
+WhyNot = Obstacle | Literal["no-node-helps", "extenders-refuse", "not-tried", "failed"]
+"""Why preemption finds no node; not-tried: another PostFilter plugin ended the search before."""
 
 
 class Freed(Document, frozen=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cmp_to_key
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ from kplan.framework.interface import (
     StatusCode,
 )
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, Key, PodGroups, group_of
+from kplan.framework.results import Obstacle
 from kplan.framework.session import Session
 from kplan.preemption.dry_run import Budgets, DryRun, dry_run
 from kplan.preemption.result import Candidates, PreemptionResult, choose
@@ -153,14 +154,6 @@ def _by_importance(units: Sequence[Unit]) -> list[Unit]:
 
     return sorted(units, key=cmp_to_key(compare))
 
-
-Obstacle = Literal[
-    "preemption-policy-never",
-    "victims-are-leaving",
-    "group-is-missing",
-    "group-has-constraints",
-    "group-preempts-as-a-whole",
-]
 
 _OBSTACLES: Mapping[Obstacle, str] = {
     "preemption-policy-never": "not eligible due to preemptionPolicy=Never.",

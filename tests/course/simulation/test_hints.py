@@ -98,3 +98,12 @@ def test_it_is_enough_that_one_of_the_plugins_may_change_its_mind() -> None:
 
 def test_a_pod_that_no_plugin_turned_down_is_helped_by_anything() -> None:
     assert is_worth_retrying(SESSION, info(), frozenset(), BOUND)
+
+
+def test_every_plugin_that_rejects_pods_knows_what_it_waits_for() -> None:
+    (framework,) = SESSION.frameworks.values()
+    rejecting = {*framework.pre_enqueue_plugins, *framework.pre_filter_plugins, *framework.filter_plugins}
+    # These wait for any event: upstream's hints of both look at other pods of a group, which all events may concern.
+    at_any_event = {"GangScheduling", "DefaultPreemption"}
+
+    assert {plugin.name for plugin in rejecting} - at_any_event <= set(framework.queueing_hints)
