@@ -124,7 +124,8 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     ----------
     by : what refuses them, such as ResourceQuota web/team; empty where it has no name
     uses : where a quota does
-    message : of the API server
+    message : of the API server; empty where nothing tells it
+    reason, since : what a Deployment's condition ReplicaFailure says, where that is all that is known
     raises : the quotas that have to allow more; empty where none refuses them, or where that is not known
     lacks : what has to exist for the pods, and does not
     """
@@ -132,6 +133,8 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     by: str = ""
     uses: tuple[QuotaUse, ...] = ()
     message: str = ""
+    reason: str = ""
+    since: str | None = None
     raises: tuple[QuotaRaise, ...] = ()
     lacks: MissingName | UnsetType = UNSET
 

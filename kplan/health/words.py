@@ -119,8 +119,8 @@ def _container(container: ContainerHealth) -> str:
     if not container.reason:
         if container.is_init:
             return f"Init: container {container.name} runs"
-        probe = "its readiness probe" if container.has_started else "its startup or readiness probe"
-        return f"container {container.name} runs, but {probe} fails{_history(container)}"
+        probe = "its readiness probe fails" if container.has_started else "its startup probe has not passed"
+        return f"container {container.name} runs, but {probe}{_history(container)}"
     return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}"
 
 
@@ -337,6 +337,9 @@ def refusal_text(refused: RefusedPods) -> str:
         return f"there is no {lacks.kind} {lacks.name}{meant}"
     if refused.by and refused.message:
         return f"{refused.by} refuses them: {refused.message.rstrip('.')}"
+    if not refused.message:
+        since = f" since {clock_text(refused.since)}" if refused.since else ""
+        return f"the API server refuses them ({refused.reason}{since}); kubectl describe replicaset says why"
     return f"the API server refuses them: {refused.message.rstrip('.')}"
 
 

@@ -134,6 +134,7 @@ def workloads_health(
     of : what each pod is that has a controller
     """
     members = _members(snapshot)
+    limited = {quota.metadata.namespace for quota in snapshot.resource_quotas}
     scalers = {
         object_name(target.kind, scaler.metadata.namespace, target.name): scaler
         for scaler in snapshot.horizontal_pod_autoscalers
@@ -144,7 +145,10 @@ def workloads_health(
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
             own = members.get(key, ())
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
-            health = _with_states(health, obj, refused.get(key), wanted_nodes.get(key), own)
+            because = refused.get(key)
+            if because is None and obj.metadata.namespace not in limited:  # else quotas say more than what was before
+                because = _refused_before(obj)
+            health = _with_states(health, obj, because, wanted_nodes.get(key), own)
             yield _scaled(health, scalers.get(key))
 
 
@@ -227,7 +231,7 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         changes["wanted"] = 1 if replicas is None else max(replicas, 0)
         if changes["wanted"] == 0:
             states.append("scaled-to-zero")
-    if refused is not None:
+    if refused is not None and changes["wanted"] > health.pods:
         states.append("refused")
         changes["refused"] = refused
     elif changes["wanted"] > health.pods and not isinstance(obj, DaemonSet):
@@ -245,6 +249,12 @@ def _with_states(  # noqa: C901 - one case a kind of workload
     if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
     return replace(health, states=tuple(states), **changes)
+
+
+def _refused_before(obj: Any) -> RefusedPods | None:
+    """Return that the API server has refused pods of a Deployment, as far as that says; None where it does not."""
+    failure = _condition(obj.status.conditions, "ReplicaFailure", "True") if isinstance(obj, Deployment) else None
+    return None if failure is None else RefusedPods(reason=failure.reason, since=failure.last_transition_time)
 
 
 def _of_job(job: Job) -> dict[str, Any]:

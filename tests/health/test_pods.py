@@ -95,7 +95,7 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
         (pod(RUNS), "web/p is on n1 and not ready: container app runs, but its readiness probe fails"),
         (
             pod(RUNS | {"started": False}),
-            "web/p is on n1 and not ready: container app runs, but its startup or readiness probe fails",
+            "web/p is on n1 and not ready: container app runs, but its startup probe has not passed",
         ),
         (pod(spec=GATE), "web/p is on n1 and not ready: readiness gate acme.io/registered is not met"),
         (
