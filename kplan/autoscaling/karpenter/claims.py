@@ -17,6 +17,7 @@ from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fit
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
+from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
@@ -64,18 +65,6 @@ class Fit(msgspec.Struct, frozen=True):
     allocation: Allocation | None = None  #: the devices that the pod gets
 
 
-class Rules(msgspec.Struct, frozen=True):
-    """The settings of a pass."""
-
-    relaxes_min_values: bool
-    ignores_claims: bool
-    tolerates_preferences: bool  #: a pool has a taint PreferNoSchedule
-    reserves: bool
-    is_strict: bool  #: pods wait for reserved capacity instead of falling back to other
-    tells_ports_apart: bool  #: a port that daemons take excludes only the types on which they run
-    fits_where_offered: bool  #: reasons count a type without an offering as too small, too
-
-
 class DaemonGroup(msgspec.Struct, frozen=True):
     """Instance types whose new nodes get the same daemons.
 
@@ -97,7 +86,9 @@ class Pass(msgspec.Struct, frozen=True):
     vocabulary: Vocabulary
     topology: Topology
     reservations: Reservations
-    rules: Rules
+    options: Options
+    release: Release
+    is_strict: bool  #: pods wait for reserved capacity instead of falling back to other
     devices: Devices | None = None  #: None where pods get none
 
 
@@ -143,7 +134,7 @@ class InFlight:
         if taints:
             return Untolerated(taints)
         groups_left, clash = self._without_clash(entrant)
-        if clash is not None and not self._shared.rules.tells_ports_apart:
+        if clash is not None and not self._shared.release.daemons_by_type:
             return clash
         known = self._shared.vocabulary
         wanted = known.hostless(entrant.requirements)
@@ -256,7 +247,7 @@ class InFlight:
             meets |= own & columns.matching(node)
             offered |= own & columns.offered(node)
             fit |= own & (
-                columns.fitting(total, node) if self._shared.rules.fits_where_offered else columns.roomy(total)
+                columns.fitting(total, node) if self._shared.release.fits_where_offered else columns.roomy(total)
             )
         overheads = [group.requests for group in daemons if group.requests] or [{}]
         return NoInstanceType(
@@ -276,13 +267,13 @@ class InFlight:
     def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
         """Return the reservations that the node may use (upstream offeringsToReserve)."""
         shared, columns = self._shared, self.template.columns
-        if not shared.rules.reserves or not columns.reserved:
+        if not shared.options.is_on("ReservedCapacity") or not columns.reserved:
             return ()
         compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
         own = shared.reservations.reservable(self.hostname, compatible)
-        if shared.rules.is_strict and compatible and not own:
+        if shared.is_strict and compatible and not own:
             return Plain.NOT_RESERVABLE
-        if shared.rules.is_strict and self.reservations and not own:
+        if shared.is_strict and self.reservations and not own:
             return Plain.LOSES_RESERVATION
         return own
 

@@ -175,6 +175,10 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     unsupported_topology_keys: frozenset[str] = frozenset()
     unsupported_provisioners: frozenset[str] = frozenset()
 
+    @property
+    def relaxes_min_values(self) -> bool:
+        return self.min_values_policy == "BestEffort"
+
     def is_on(self, gate: str) -> bool:
         return self.feature_gates.get(gate, GATES[gate])
 

@@ -15,7 +15,7 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import NODEPOOL, Amounts, amounts_of, text_of
-from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
+from kplan.autoscaling.karpenter.claims import Basis, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
@@ -179,7 +179,7 @@ class Prepared:
     @cached_property
     def all_templates(self) -> list[Template]:
         """The templates of `usable_pools`; some may have no instance type."""
-        relaxes = self.options.min_values_policy == "BestEffort"
+        relaxes = self.options.relaxes_min_values
         return [self.template_of(pool, relaxes_min_values=relaxes) for pool in self.usable_pools]
 
     def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
@@ -307,20 +307,8 @@ class Prepared:
         """
         if not self.usable_pools:
             return None
-        options, relaxes = self.options, self.options.min_values_policy == "BestEffort"
-        around = self.surroundings
-        ignores_preferences = around.ignores_preferences
-        pods = list(pods)
-        entrants = entrants_of(pods, self.facts, self.known, ignores_preferences=ignores_preferences)
-        rules = Rules(
-            relaxes_min_values=relaxes,
-            ignores_claims=options.ignore_dra_requests,
-            tolerates_preferences=prefers_no_schedule(self.usable_pools),
-            reserves=options.is_on("ReservedCapacity"),
-            is_strict=is_strict,
-            tells_ports_apart=self.release.daemons_by_type,
-            fits_where_offered=self.release.fits_where_offered,
-        )
+        options, around, pods = self.options, self.surroundings, list(pods)
+        entrants = entrants_of(pods, self.facts, self.known, ignores_preferences=around.ignores_preferences)
         devices = None
         if self.release.allocates_devices and not options.ignore_dra_requests:
             published = {state.name for state in states if state.node is not None and state.is_initialized}
@@ -335,14 +323,17 @@ class Prepared:
             entrants,
             limits=self._limits,
             daemons=self._daemons,
-            rules=rules,
+            options=options,
+            release=self.release,
+            is_strict=is_strict,
+            tolerates_preferences=prefers_no_schedule(self.usable_pools),
             devices=devices,
         )
         if spared:
             exempt = {pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving}
             scheduler.spare(spared, exempt)
         result = scheduler.solve(entrants)
-        planned, errors = planned_of(result, relaxes_min_values=relaxes)
+        planned, errors = planned_of(result, relaxes_min_values=options.relaxes_min_values)
         used = [node for node in result.existing if node.pods]
         return Simulated(
             nodes=planned,

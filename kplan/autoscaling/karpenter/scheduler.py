@@ -30,10 +30,10 @@ from kplan.autoscaling.karpenter.claims import (
     InFlight,
     Pass,
     Reservations,
-    Rules,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.devices import Devices
+from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
@@ -219,6 +219,8 @@ class Scheduler:
     templates : of the pools, in the order in which they are tried
     limits : pool -> what its limits leave without any node; pools without limits are not in it
     nodes : those that pods may be added to
+    is_strict : see `Pass`
+    tolerates_preferences : a pool has a taint PreferNoSchedule
     """
 
     def __init__(
@@ -230,18 +232,23 @@ class Scheduler:
         *,
         limits: Mapping[str, Amounts],
         daemons: DaemonPlan,
-        rules: Rules,
+        options: Options,
+        release: Release,
+        is_strict: bool,
+        tolerates_preferences: bool,
         devices: Devices | None = None,
     ) -> None:
         self._known = around.vocabulary
         self._templates = templates
-        self._rules = rules
+        self._options, self._tolerates_preferences = options, tolerates_preferences
         self._topology = Topology(around, [basis.state for basis in nodes], entrants)
         self._shared = Pass(
             vocabulary=around.vocabulary,
             topology=self._topology,
             reservations=Reservations(template.columns for template in templates),
-            rules=rules,
+            options=options,
+            release=release,
+            is_strict=is_strict,
             devices=devices,
         )
         self._daemons = daemons
@@ -288,7 +295,7 @@ class Scheduler:
             refused = self._add(entrant)
             if refused is None or any(_ends_attempt(one) for one in refused):
                 return refused
-            relaxed = entrant.wishes.relaxed(tolerates_preferences=self._rules.tolerates_preferences)
+            relaxed = entrant.wishes.relaxed(tolerates_preferences=self._tolerates_preferences)
             if relaxed is None:
                 return refused
             entrant.wish(relaxed)
@@ -320,7 +327,7 @@ class Scheduler:
 
     def _why_unclaimed(self, entrant: Entrant) -> Plain | ClaimMissing | None:
         """Return why devices are not even looked for; None if they are."""
-        if self._rules.ignores_claims:
+        if self._options.ignore_dra_requests:
             return Plain.CLAIMS
         claims = () if self._shared.devices is None else self._shared.devices.claims_of(entrant.pod)
         return claims if isinstance(claims, ClaimMissing) else None
@@ -354,7 +361,7 @@ class Scheduler:
                 daemons=self._daemons.groups[index],
                 shared=self._shared,
             )
-            fit = claim.can_take(entrant, groups, relaxes_min_values=self._rules.relaxes_min_values)
+            fit = claim.can_take(entrant, groups, relaxes_min_values=self._options.relaxes_min_values)
             if isinstance(fit, Fit):
                 self._relaxed[template.name] = _is_relaxed(template, fit)
                 claim.take(entrant, fit)
