@@ -96,7 +96,7 @@ class Decisions(msgspec.Struct):
                 self.placed[key] = self._document(simulation.session, result, workload, nodes)
                 explained.add(workload)
 
-        simulation.on_decision = save
+        simulation.scheduler.on_decision = save
 
     def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
         names = session.cluster.nodes.names
@@ -195,7 +195,7 @@ class CarriedOut:
     @property
     def steps(self) -> Sequence[Step]:
         """All steps, in order."""
-        return self.simulation.steps
+        return self.simulation.log.steps
 
     @cached_property
     def after(self) -> tuple[PodAtRest, ...]:

@@ -19,10 +19,10 @@ from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions, Updates
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.course.simulation.applying import Applied, Applying, Rollout
-from kplan.course.simulation.controlled import EVER
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.start import start
+from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import add_bounds, begin, watched
 from kplan.diagnosis.explanation import Shown
@@ -205,16 +205,16 @@ def follow(
     infos = simulation.session.cluster.pods.infos
     queue = () if course is None else tuple(infos[queued.pod].key for queued in course.queue)
     for update in updates.all:
-        n_before = len(simulation.steps)
+        n_before = len(simulation.log.steps)
         manifest = applying.apply(update)
         applied.append(manifest)
         if decisions is not None and not decisions.covers_all:
-            simulation.on_decision = None
+            simulation.scheduler.on_decision = None
             if manifest.change is Change.NEW or decisions.covers_updates:
                 decisions.watch(simulation, manifest)
         if manifest.change is not Change.NONE or simulation.has_pending_sync:
             simulation.run()
-        if len(simulation.steps) > n_before:
+        if len(simulation.log.steps) > n_before:
             note_stuck(simulation, [workload_change(simulation, manifest)])
     if simulation.bounds:
         simulation.run()

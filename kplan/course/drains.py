@@ -98,7 +98,7 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     simulation = begin(base)
     if not simulation.node_lifecycle.is_well:
         return None
-    simulation.any_node = AnyNodeTaker(known, [base.session.cluster.nodes.row_of[name] for name in nodes])
+    simulation.scheduler.any_node = AnyNodeTaker(known, [base.session.cluster.nodes.row_of[name] for name in nodes])
     try:
         change = empty(simulation, base, nodes, how, options=options, waits=True)
     except Uncertain:
@@ -142,7 +142,7 @@ def empty(
         NodeUpgrade(simulation, nodes, Upgrade(is_replaced=how == "replace"), options, drains).begin()
     else:
         drains.append(Drain(simulation, options, () if how == "one-by-one" else nodes))
-        simulation.cordon(nodes)
+        simulation.life.cordon(nodes)
         if how == "one-by-one":
             drains[0].one_by_one(drains[0].leaving(nodes), waits=waits)
         else:

@@ -97,7 +97,7 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
         owner = simulation.workloads.owner(key)
         if owner is not None:
             simulation.enqueue(owner)
-    simulation.run_controllers()
+    simulation.controllers.run()
     specs = {
         object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
         for kind in _WITH_REPLICAS

@@ -73,12 +73,12 @@ class Occupancy:
         self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
         self._note_shares(0.0)
         self._queue.append((0.0, len(self._since)))
-        simulation.on_pause = self._look
+        simulation.controllers.on_pause = self._look
 
     def _look(self) -> None:
         """Note how things stand, before time goes on."""
         simulation = self._simulation
-        if len(simulation.steps) == self._n_read:
+        if len(simulation.log.steps) == self._n_read:
             return
         self._read_steps()
         at = round(simulation.elapsed, 2)
@@ -86,7 +86,7 @@ class Occupancy:
         self._note_shares(at)
 
     def _read_steps(self) -> None:
-        steps = self._simulation.steps
+        steps = self._simulation.log.steps
         for step in steps[self._n_read :]:
             if not step.pod or isinstance(step.at, UnsetType):
                 continue
@@ -167,7 +167,7 @@ def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, i
     is_over : nothing more was to happen
     is_stuck : something is wanting at the end
     """
-    end = round(max(simulation.last_change - simulation.starts_at, 0.0), 2)
+    end = round(max(simulation.log.last_change - simulation.starts_at, 0.0), 2)
     return Timeline(
         end=end,
         until=until,
@@ -192,7 +192,7 @@ _OF_NODES: Mapping[StepEvent, str] = {
 def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
     """Return the last time of each event of the nodes that come, are emptied or go."""
     times: dict[str, dict[str, Any]] = {}
-    for step in simulation.steps:
+    for step in simulation.log.steps:
         if step.pod or step.node is None or isinstance(step.at, UnsetType):
             continue
         known = times.setdefault(step.node, {})
@@ -213,7 +213,7 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
     counts, lowest = before.copy(), dict.fromkeys(before, 0.0)
     least = before.copy()
     courses: dict[str, list[tuple[float, int]]] = {}
-    for step in simulation.steps:
+    for step in simulation.log.steps:
         at, workload = step.at, step.workload
         if isinstance(at, UnsetType) or not step.pod or step.event not in _IN_MOTION:
             continue

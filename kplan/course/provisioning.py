@@ -108,7 +108,7 @@ class NodesInTime:
         self._go_on(simulation)
 
     def _state(self, simulation: Simulation) -> object:
-        return len(simulation.steps), _pending(simulation), len(self._coming)
+        return len(simulation.log.steps), _pending(simulation), len(self._coming)
 
     def _go_on(self, simulation: Simulation) -> None:
         """Look again for nodes to remove, as long as that may change anything."""
@@ -159,7 +159,7 @@ class NodesInTime:
 
     def _read_pod_events(self, simulation: Simulation) -> None:
         """Note when pods other than those of daemon sets last came to a node, ended or were told to go."""
-        steps = simulation.steps
+        steps = simulation.log.steps
         for step in steps[self._n_read :]:
             if step.node is None or not isinstance(step.at, float):
                 continue
@@ -178,14 +178,14 @@ class NodesInTime:
 
     def _note_unneeded(self, simulation: Simulation, unneeded: frozenset[str]) -> None:
         for name in sorted(unneeded - self._unneeded):
-            simulation.log_node(StepEvent.UNNEEDED, name)
+            simulation.log.add_node(StepEvent.UNNEEDED, name)
         for name in sorted(self._unneeded - unneeded - self._leaving):
-            simulation.log_node(StepEvent.NEEDED, name)
+            simulation.log.add_node(StepEvent.NEEDED, name)
         self._unneeded = unneeded
 
     def _request(self, simulation: Simulation, new: NewNode) -> None:
         name = new.node.metadata.name
-        simulation.log_node(StepEvent.REQUESTED, name, home_of(new))
+        simulation.log.add_node(StepEvent.REQUESTED, name, home_of(new))
         self._coming.add(name)
         self._snapshot = with_objects(self._snapshot, new.objects)
         at = simulation.now + simulation.durations.of_node(new.pool or new.group).seconds
@@ -205,12 +205,12 @@ class NodesInTime:
             self._carry_out(simulation, removal)
             return
         self._deciding_until = simulation.now + validation
-        at, n_steps = self._deciding_until, len(simulation.steps)
+        at, n_steps = self._deciding_until, len(simulation.log.steps)
         simulation.timers.post(at, partial(self._check_again, simulation, removal, n_steps))
 
     def _check_again(self, simulation: Simulation, removal: Removal, n_steps: int) -> None:
         valid: Removal | None = removal
-        if len(simulation.steps) > n_steps:
+        if len(simulation.log.steps) > n_steps:
             removes = self._ask(simulation, removes=True).advice.removes
             valid = next((other for other in removes if set(other.nodes) == set(removal.nodes)), None)
         if valid is not None:
@@ -223,7 +223,7 @@ class NodesInTime:
         growth.removes.append(replace(removal, after=round(simulation.elapsed, 2)))
         growth.adds += removal.replacements
         self._leaving.update(removal.nodes)
-        simulation.cordon(removal.nodes)
+        simulation.life.cordon(removal.nodes)
         ready_at = 0.0
         for new in removal.replacements:
             self._request(simulation, new)
@@ -273,7 +273,7 @@ class Growing:
 
     def _adds(self, simulation: Simulation) -> Sequence[NewNode]:
         pending = _pending(simulation)
-        state = (len(simulation.steps), pending)
+        state = (len(simulation.log.steps), pending)
         if self.growth.is_stopped or not pending or state == self._seen:
             return ()
         self._seen = state

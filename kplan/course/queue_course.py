@@ -112,7 +112,7 @@ class QueueCourse:
         n_known = len(simulation.session.cluster.pods) - len(self._question.added)
         for row in range(n_known, n_known + len(self._question.added)):
             if row not in refused:
-                simulation.announce(row)
+                simulation.life.announce(row)
         tried = [queued.pod for queued in self.queue if queued.place not in LEFT_ALONE and queued.pod not in refused]
         for queued in self.queue:
             if queued.place in LEFT_ALONE or queued.pod in refused:

@@ -91,7 +91,7 @@ class Replacements:
             if one.added is not None or one.pod not in change.blocked  # else it is still there
         ]
         if change.simulation.circle:
-            unreplaced = {pod.key for pod in change.simulation.unreplaced}
+            unreplaced = {pod.key for pod in change.simulation.life.unreplaced}
             self.all = [
                 structs.replace(one, is_circling=one.added is None and one.pod in unreplaced) for one in self.all
             ]

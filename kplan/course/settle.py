@@ -78,7 +78,7 @@ def scaled(base: Base, which: Reference, replicas: int) -> Followed:
         owner = simulation.workloads.find(key)
         if owner is not None:
             simulation.enqueue(owner)
-    simulation.run_controllers()
+    simulation.controllers.run()
     names = [name_of(kind, obj) for obj in objects]
     what = f"{which.text}={replicas}"
     leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
@@ -108,7 +108,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
         simulation.retry_pending()
     simulation.run()
     after = _within_bounds(snapshot_of(simulation, base.snapshot), simulation)
-    moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
+    moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.log.steps if step.pod)
     after = _with_reserved(after, simulation)
     if isinstance(simulation.provisioner, Growing):
         new_nodes = simulation.provisioner.growth.adds

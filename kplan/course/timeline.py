@@ -30,7 +30,6 @@ from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import NodesInTime
 from kplan.course.queue_course import note_left_alone
 from kplan.course.simulation.applying import Applied, Applying, Rollout
-from kplan.course.simulation.controlled import EVER
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain
@@ -39,6 +38,7 @@ from kplan.course.simulation.node_upgrade import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.start import start as start_simulation
+from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import watched
 from kplan.documents.change import Change, StepEvent, Timeline, WorkloadState
@@ -277,11 +277,11 @@ class _Course(c.Stage):
             self.carry_out(step.change)
 
     def cordon(self, nodes: Sequence[str]) -> None:
-        self.simulation.cordon(nodes)
+        self.simulation.life.cordon(nodes)
 
     def uncordon(self, nodes: Sequence[str]) -> None:
         for name in nodes:
-            self.simulation.uncordon(name)
+            self.simulation.life.uncordon(name)
 
     def drain(
         self, nodes: Sequence[str], options: c.DrainOptions | None, timeout: float | None, upgrade: c.Upgrade | None
@@ -330,9 +330,9 @@ class _Course(c.Stage):
             raise NotFoundError(f"there is no pod {name} at {simulation.elapsed:g} s", hint="write NAMESPACE/NAME")
         if not pods[0].is_terminating:
             gone = structs.replace(pods[0], is_deleted=True)
-            simulation.remove(gone, StepEvent.DELETED, "somebody deletes it", grace=grace_period)
+            simulation.life.remove(gone, StepEvent.DELETED, "somebody deletes it", grace=grace_period)
         elif grace_period == 0:
-            simulation.end(pods[0].row)
+            simulation.kubelets.end(pods[0].row)
 
     def scale(self, workload: str, replicas: int) -> None:
         if self.simulation.workloads.find(workload) is None or workload.partition("/")[0] not in (*SCALED, "Job"):

@@ -33,7 +33,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
         simulation.provisioner = followed(growth, base.objects if snapshot is None else snapshot, base.now)
     report = base.on_progress
     if report is not None:
-        simulation.on_step = lambda done: report(done, None)
+        simulation.log.on_step = lambda done: report(done, None)
     return simulation
 
 

@@ -60,9 +60,9 @@ def without(base: Base, which: Reference) -> Followed:
         return Followed(removal.after, removal.change)
     simulation = _begin(base, removal.after, lost | failed)
     _remove(simulation, lost, "its node is lost")
-    simulation.run_controllers(waits=True)
+    simulation.controllers.run(waits=True)
     _remove(simulation, failed, "is deleted", is_deleted=True)
-    simulation.run_controllers()  # their jobs count them
+    simulation.controllers.run()  # their jobs count them
     return followed(simulation, snapshot_of(simulation, removal.after, _leaving(removal.after)), removal.change)
 
 
@@ -82,7 +82,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     )
     simulation = begin_controllers(base, after)
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
-    simulation.run_controllers(waits=True)
+    simulation.controllers.run(waits=True)
     return followed(simulation, snapshot_of(simulation, left, _leaving(left)), entry)
 
 
@@ -97,7 +97,7 @@ def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: boo
     """Remove pods, by name; those that have ended or are being deleted take no part in the simulation."""
     for pod in sorted(simulation.pods.values(), key=lambda pod: (pod.namespace, pod.name)):
         if (pod.namespace, pod.name) in keys:
-            simulation.remove(replace(pod, is_deleted=is_deleted), StepEvent.DELETED, because)
+            simulation.life.remove(replace(pod, is_deleted=is_deleted), StepEvent.DELETED, because)
 
 
 def _leaving(snapshot: Snapshot) -> list[Pod]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.course.simulation import journal
+from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import head, node, pod
@@ -147,7 +147,7 @@ def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
 
 
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MAX_RETURNS", 0)
+    monkeypatch.setattr(motion, "MAX_RETURNS", 0)
     objects = [node("a"), pod("worker", cpu="4", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 

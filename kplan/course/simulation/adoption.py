@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.course.simulation.cluster_state import ClusterState
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.observing import claimed_by, ordinal_of, target_of
 from kplan.course.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
 from kplan.course.simulation.updates import POD_FORBIDDEN
@@ -21,29 +21,29 @@ from kplan.rules.pod_info import PodInfo
 MOST_NAMED = 3
 
 
-def claim_pods(cluster_state: ClusterState, owner: Owner) -> None:
+def claim_pods(life: LifeCycle, owner: Owner) -> None:
     """Have a workload take over the orphans that match its selector."""
     adopted: list[ObservedPod] = []
-    for pod, info in _matching(cluster_state, owner):
-        _take(cluster_state, owner, pod, info)
+    for pod, info in _matching(life, owner):
+        _take(life, owner, pod, info)
         adopted.append(pod)
     if adopted:
         names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
         more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
         message = f"takes over pods that match its selector and have no controller: {names}{more}"
-        cluster_state.warn(InputWarning("Adopted", owner.ref.key, message))
+        life.motion.warn(InputWarning("Adopted", owner.ref.key, message))
 
 
-def _matching(cluster_state: ClusterState, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
+def _matching(life: LifeCycle, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
     """Yield the orphans that a workload has not looked at yet and that it may have."""
-    rows = cluster_state.orphans.get(owner.ref.namespace, ())
+    rows = life.motion.orphans.get(owner.ref.namespace, ())
     selector = owner.selector
     fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
     for row in fresh if selector is not None else ():
-        pod = cluster_state.pods.get(row)
-        if pod is None or pod.is_terminating or cluster_state.owner(row) is not None:
+        pod = life.motion.pods.get(row)
+        if pod is None or pod.is_terminating or life.motion.owner(row) is not None:
             continue
-        info = cluster_state.session.cluster.pods.infos[row]
+        info = life.motion.session.cluster.pods.infos[row]
         if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
             yield pod, info
 
@@ -55,54 +55,52 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
-    is_current = isinstance(owner, DaemonSetState) and cluster_state.maker.is_made_by(owner, info, target_of(info.pod))
-    observed = claimed_by(
-        owner, pod, info, is_current=is_current, has_claims=cluster_state.maker.has_claims(owner, info)
-    )
-    cluster_state.take_over(owner, pod, observed)
+def _take(life: LifeCycle, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
+    is_current = isinstance(owner, DaemonSetState) and life.motion.maker.is_made_by(owner, info, target_of(info.pod))
+    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=life.motion.maker.has_claims(owner, info))
+    life.take_over(owner, pod, observed)
     if observed.is_misfit:
         owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
-        cluster_state.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
+        life.motion.log.add(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
 
 
-def offer_pod(cluster_state: ClusterState, row: int) -> None:
+def offer_pod(life: LifeCycle, row: int) -> None:
     """Wake the workloads that may take over a new pod without a controller."""
-    pod, info = cluster_state.pods[row], cluster_state.session.cluster.pods.infos[row]
-    for owner in cluster_state.workloads.all(pod.namespace):
+    pod, info = life.motion.pods[row], life.motion.session.cluster.pods.infos[row]
+    for owner in life.motion.workloads.all(pod.namespace):
         if isinstance(owner, Owner) and owner.selector is not None and owner.selector.matches(info.labels):
-            cluster_state.enqueue(owner)
+            life.motion.enqueue(owner)
 
 
-def claim_sets(cluster_state: ClusterState, deployment: DeploymentState) -> None:
+def claim_sets(life: LifeCycle, deployment: DeploymentState) -> None:
     """Have a deployment take over the replica sets that match its selector and have no controller."""
-    keys = cluster_state.workloads.orphan_sets.get(deployment.ref.namespace, ())
+    keys = life.motion.workloads.orphan_sets.get(deployment.ref.namespace, ())
     if not keys or deployment.n_looked_at == len(keys):
         return
     fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
     selector = compiled(deployment.selector)
     adopted: list[str] = []
     for key in fresh if selector is not None else ():
-        state = cluster_state.workloads.owner(key)
+        state = life.motion.workloads.owner(key)
         if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
             continue
         if not selector.matches(state.labels):
             continue
-        if state.template == cluster_state.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
+        if state.template == life.motion.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
             state.template = deployment.template
         for row in state.pods:
-            cluster_state.former_workload.setdefault(row, state.ref.key)
+            life.motion.former_workload.setdefault(row, state.ref.key)
         deployment.adopt(state)
-        cluster_state.enqueue(state)  # it is changed, so its own controller looks for pods
+        life.motion.enqueue(state)  # it is changed, so its own controller looks for pods
         adopted.append(state.ref.name)
     if adopted:
         message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
-        cluster_state.warn(InputWarning("Adopted", deployment.ref.key, message))
+        life.motion.warn(InputWarning("Adopted", deployment.ref.key, message))
 
 
-def offer_set(cluster_state: ClusterState, state: ReplicaSetState) -> None:
+def offer_set(life: LifeCycle, state: ReplicaSetState) -> None:
     """Wake the deployments that may take over a new replica set without a controller."""
-    for deployment in cluster_state.workloads.all(state.ref.namespace):
+    for deployment in life.motion.workloads.all(state.ref.namespace):
         selector = compiled(deployment.selector) if isinstance(deployment, DeploymentState) else None
         if selector is not None and selector.matches(state.labels):
-            cluster_state.enqueue(deployment)
+            life.motion.enqueue(deployment)

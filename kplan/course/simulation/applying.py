@@ -78,14 +78,14 @@ class Applying:
         if not update.refused:
             update = replace(update, refused=self._refusal(update))
         if update.refused:
-            self._simulation.log(StepEvent.REFUSED, workload=update.key, because=update.refused)
+            self._simulation.log.add(StepEvent.REFUSED, workload=update.key, because=update.refused)
             return Applied(update, Change.NONE)
         applied = self._apply(update)
         bounds = bounds_of(update.scaled_by)
         if bounds is not None:
             self._simulation.bounds[update.key] = bounds
         if applied.change is Change.NONE and not applied.update.refused:
-            self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
+            self._simulation.log.add(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
         if applied.owner is not None and (applied.change is not Change.NONE or not _is_settled(applied.owner)):
             self._simulation.enqueue(applied.owner)
         return applied
@@ -133,7 +133,7 @@ class Applying:
         former = self._workloads.owner(update.key)
         applied: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
         if isinstance(former, ForeignState) and isinstance(applied.owner, Owner):
-            self._simulation.hand_over(former, applied.owner)
+            self._simulation.life.hand_over(former, applied.owner)
         return applied
 
     def _before(self, update: Update) -> bytes | None:
@@ -188,12 +188,12 @@ class Applying:
         obj: ReplicaSet | ReplicationController = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, ReplicaSetState):
-            self._simulation.add_to_listers(obj)
+            self._simulation.life.add_to_listers(obj)
             workloads = self._workloads
             if isinstance(obj, ReplicaSet):
                 added = workloads.add_replica_set(obj)
                 if not added.is_controlled:
-                    offer_set(self._simulation, added)
+                    offer_set(self._simulation.life, added)
                 return Applied(update, Change.NEW, added)
             return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
         replicas, state.min_ready = count(obj.spec.replicas), obj.spec.min_ready_seconds
@@ -215,14 +215,14 @@ class Applying:
         infos = self._simulation.session.cluster.pods.infos
         for pod in tuple(state.pods.values()):
             if not selector.matches(infos[pod.row].labels):
-                self._simulation.release(state, pod)
+                self._simulation.life.release(state, pod)
 
     def _stateful_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: StatefulSet = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, StatefulSetState):
             created = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
-            self._simulation.add_to_listers(obj)
+            self._simulation.life.add_to_listers(obj)
             return Applied(update, Change.NEW, created)
         before, state.min_ready = state.wanted, obj.spec.min_ready_seconds
         revision = before.update
@@ -231,7 +231,7 @@ class Applying:
             state.templates[revision] = obj.spec.template
         state.wanted = wanted_stateful_set(obj, before.current, revision, self._workloads.is_on)
         state.deletes_claims = deletes_claims(obj)
-        self._simulation.add_to_listers(obj)
+        self._simulation.life.add_to_listers(obj)
         is_scaled = replace(state.wanted, update=before.update) != before
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
 
@@ -274,9 +274,9 @@ class Applying:
         if not update.is_new:
             return Applied(update, Change.NONE)
         whole = WholeTemplate(decode_object(dict(update.content), _POD).content)
-        row, refusal = self._simulation.create_pod(update.obj, whole)
+        row, refusal = self._simulation.life.create_pod(update.obj, whole)
         if row is not None:
-            offer_pod(self._simulation, row)
+            offer_pod(self._simulation.life, row)
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 

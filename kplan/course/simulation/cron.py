@@ -81,7 +81,7 @@ class CronJobs:
             if cron is not None and isinstance(state, JobState) and not state.wanted.is_over:
                 cron.active[state.ref.key] = state
                 self._cron_of[state.ref.key] = cron
-        simulation.on_job_over = self._over
+        simulation.controllers.on_job_over = self._over
         for cron in crons.values():
             self._post(cron)
 
@@ -107,7 +107,7 @@ class CronJobs:
         """Delete the jobs that are still active, with their pods."""
         for key, state in tuple(cron.active.items()):
             for pod in tuple(state.pods.values()):
-                self._simulation.remove(pod, StepEvent.DELETED, "replaced by the next run", by_owner=True)
+                self._simulation.life.remove(pod, StepEvent.DELETED, "replaced by the next run", by_owner=True)
             state.wanted = msgspec.structs.replace(state.wanted, is_over=True)
             del cron.active[key]
 
@@ -129,7 +129,7 @@ class CronJobs:
         name = f"{ref.name}-{int(at) // 60}"
         refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
         if refusal:
-            simulation.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
+            simulation.log.add(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return
         template = cron.obj.spec.job_template
         metadata = PlainMeta(

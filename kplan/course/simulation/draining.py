@@ -21,12 +21,12 @@ from kplan.api.quantity import listing
 from kplan.api.time import seconds
 from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
-from kplan.course.simulation.controlled import EVER
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import VIOLATED
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.start import QUIET
+from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 
@@ -225,10 +225,10 @@ class Drain:
         """Evict a pod, or delete it where the options say so; one that goes already is only hurried."""
         if pod.is_terminating:
             if self._options.grace_period == 0:
-                self._simulation.end(pod.row)
+                self._simulation.kubelets.end(pod.row)
             return
         gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
-        self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
+        self._simulation.life.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
 
     def note_blocked(self, pods: Sequence[ObservedPod], why: str = "", *, log: bool = True) -> None:
         """Keep which pods cannot be evicted, or never will be gone, and why; `log` adds steps about it."""
@@ -256,23 +256,23 @@ class Drain:
                 )
             )
             if log:
-                self._simulation.log(
+                self._simulation.log.add(
                     StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, is_finding=bool(why)
                 )
 
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
-        self._simulation.cordon(self._left)
+        self._simulation.life.cordon(self._left)
         self._simulation.later(self._patience.first if self._is_timed else 0.0, self._next_node)
 
     def _next_node(self) -> None:
         if not self._left:
-            self._simulation.note_change()
+            self._simulation.log.note_change()
             return
         self._node = self._left.pop(0)
         self._gives_up_at = self._simulation.now + self._timeout
         self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
-        self._simulation.log_node(StepEvent.DRAINING, self._node, of_time=True)
+        self._simulation.log.add_node(StepEvent.DRAINING, self._node, of_time=True)
         n_refused = len(self.refused)
         leaving = [pod for pod in self.leaving([self._node]) if not self.is_skipped(pod)]
         pods = self.without_refused(leaving)
@@ -280,7 +280,7 @@ class Drain:
         if len(self.refused) > n_refused:
             self._end_node(is_empty=False)
             return
-        self._simulation.clear_finished(self._node, f"drain of {self._node}")
+        self._simulation.kubelets.clear_finished(self._node, f"drain of {self._node}")
         for pod in pods:
             self._evict(pod.row)
         if not pods:
@@ -305,9 +305,9 @@ class Drain:
             return
         if self._waiting[row] != words:
             owner = simulation.owner(row)
-            simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, of_time=True)
+            simulation.log.add(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, of_time=True)
         if self._evicts_until < math.inf:
-            simulation.note_change()
+            simulation.log.note_change()
         is_first = not self._waiting[row]
         self._waiting[row] = words
         if words != VIOLATED:
@@ -321,7 +321,7 @@ class Drain:
 
         kubectl would try for ever then. Without durations the next try comes as soon as all is at rest.
         """
-        n_steps = len(self._simulation.steps)
+        n_steps = len(self._simulation.log.steps)
         has_changed = self._steps_at.get(row) != n_steps
         self._steps_at[row] = n_steps
         if has_changed or self._evicts_until < math.inf or not self._simulation.timers.are_idle:
@@ -351,9 +351,9 @@ class Drain:
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
         if is_empty:
-            self._simulation.log_node(StepEvent.EMPTIED, self._node, of_time=True)
+            self._simulation.log.add_node(StepEvent.EMPTIED, self._node, of_time=True)
         else:
-            self._simulation.note_change()
+            self._simulation.log.note_change()
         self._is_node_failed = False
         if self._on_end is not None:
             self._on_end(self._node, is_empty=is_empty)

@@ -8,26 +8,29 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Protocol
 
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
 from kplan.course.simulation.any_node import Uncertain
-from kplan.course.simulation.controlled import EVER, MAX_STEPS
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.desired import Bounds, keep_all
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.group_turns import GroupTurns
+from kplan.course.simulation.kubelets import Kubelets
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.node_lifecycle import NodeLifecycle
 from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.owners import Owner
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.simulation.scheduling import Scheduling
+from kplan.course.simulation.scheduler import Scheduler
+from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
-from kplan.preemption import preemptors
 from kplan.snapshot.model import Snapshot
 
 
@@ -41,7 +44,7 @@ class Provisioner(Protocol):
         """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
 
 
-class Simulation(Scheduling):
+class Simulation(Motion):
     """A cluster in motion, with the scheduler and the controllers that move it."""
 
     def __init__(
@@ -57,8 +60,19 @@ class Simulation(Scheduling):
         self.max_rounds = EVER  #: it ends after so many rounds
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
-        self.groups = GroupTurns(self)  #: pods that are scheduled in groups
-        self.node_lifecycle = NodeLifecycle(self)  #: the nodes as the control plane sees them
+        self.life = LifeCycle(self)
+        self.kubelets = Kubelets(self, self.life)
+        self.controllers = Controllers(self, self.life, self.kubelets)
+        self.scheduler = Scheduler(self, self.life)
+        self.groups = GroupTurns(self, self.life, self.scheduler)  #: pods that are scheduled in groups
+        #: the nodes as the control plane sees them
+        self.node_lifecycle = NodeLifecycle(self, self.life, self.kubelets, self.scheduler)
+        self.life.kubelet, self.life.nodes = self.kubelets, self.node_lifecycle
+        self.on_misfit = self._note_misfit
+
+    def draw_turns(self, draws: Random) -> None:
+        """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
+        self.controllers.draws = self.queue.draws = draws
 
     def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
@@ -75,28 +89,14 @@ class Simulation(Scheduling):
         forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
         forked.stopped = self.stopped.copy()
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
-        forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
-        forked._queue = self._queue.fork(session)
-        forked.groups = self.groups.fork(forked)
+        forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
+        forked.queue = self.queue.fork(session)
+        forked.groups = self.groups.fork(forked, forked.life, forked.scheduler)
         forked.node_lifecycle.silent, forked.node_lifecycle.is_well = (
             self.node_lifecycle.silent,
             self.node_lifecycle.is_well,
         )
         return forked
-
-    def bind(self, row: int, place: int) -> None:
-        """See `ClusterState`."""
-        super().bind(row, place)
-        self.node_lifecycle.pod_bound(row)
-
-    def terminating(
-        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
-    ) -> ObservedPod | None:
-        """See `ClusterState`."""
-        leaving = super().terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
-        if leaving is not None:
-            self.node_lifecycle.pod_leaves(leaving)
-        return leaving
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
@@ -110,14 +110,14 @@ class Simulation(Scheduling):
         for pod, owner in pods:
             self.pods[pod.row] = pod
             if owner is not None:
-                self._owner_of[pod.row] = owner.ref.key
-            self._circles.note(pod, owner, 1)
+                self.owner_of[pod.row] = owner.ref.key
+            self.circles.note(pod, owner, 1)
             if not pod.node:
                 self.unplaced.append(pod.row)
             if infos[pod.row].is_terminating:
                 continue
             if controller_of(infos[pod.row].pod.metadata) is None:
-                self._add_orphan(pod)
+                self.life.add_orphan(pod)
             self.disruptions.join(pod, infos[pod.row], owner)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
@@ -131,7 +131,7 @@ class Simulation(Scheduling):
             self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
-            self._queue.note_creation(row)
+            self.queue.note_creation(row)
             self._queue_again(row, known)
 
     def _queue_again(self, row: int, known: dict[tuple[bytes, int | None], frozenset[str] | None]) -> None:
@@ -145,15 +145,15 @@ class Simulation(Scheduling):
             known[key] = turned_down_by(self.session, row)
         rejectors = known[key]
         if rejectors is None:
-            self._queue.add(row)
+            self.queue.add(row)
         else:
-            self._queue.add_rejected(row, rejectors, long_ago=True)
+            self.queue.add_rejected(row, rejectors, long_ago=True)
 
     def try_pending(self, pods: Iterable[int]) -> None:
         """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
         for pod in pods:
-            self._queue.note_creation(pod)
-            self._queue.add(pod)
+            self.queue.note_creation(pod)
+            self.queue.add(pod)
 
     def run(self, patience: float = EVER) -> None:
         """Run until nothing moves; see `decisions`."""
@@ -168,41 +168,41 @@ class Simulation(Scheduling):
         patience : seconds of virtual time to wait for jobs that back off between two failures
         """
         end = self.now + patience
-        self._failures.forget()
+        self.scheduler.failures.forget()
         while not self.circle and not self.hit_limit:
-            if len(self.steps) > MAX_STEPS:
+            if len(self.log.steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
                 break
-            if self._queue.has_active or (self._queue and not self._leaving):
-                row = self._queue.pop()
+            if self.queue.has_active or (self.queue and not self.scheduler.leaving):
+                row = self.queue.pop()
                 if not self._notice_round(row):
                     break
                 yield from self._take_turn(row)
                 continue
-            self._failures.forget()  # what happens now may matter to them
-            if self._leaving:
-                self._let_go(*self._leaving.pop(0))
+            self.scheduler.failures.forget()  # what happens now may matter to them
+            if self.scheduler.leaving:
+                self.scheduler.let_victims_go(*self.scheduler.leaving.pop(0))
             elif (turn := self.groups.next_turn()) is not None:
                 yield from self.groups.run(*turn)
             elif self.has_pending_sync:
-                self._sync_next()
+                self.controllers.sync_next()
             elif not self._goes_on(end):
                 break
         if patience < EVER:
-            self._queue.now = max(self.now, end)
+            self.queue.now = max(self.now, end)
 
     def _take_turn(self, row: int) -> Iterator[CycleResult]:
         """Schedule a pod, or the whole group of a pod that belongs to one."""
         group = self.groups.key_of(row)
         if group is not None:
-            if self.any_node is not None:
+            if self.scheduler.any_node is not None:
                 raise Uncertain
-            self._failures.forget()
+            self.scheduler.failures.forget()
             yield from self.groups.run(group, row)
             return
-        result = self._decide(row)
+        result = self.scheduler.decide(row)
         yield result
-        self._carry_out(result)
+        self.scheduler.carry_out(result)
 
     def _notice_round(self, row: int) -> bool:
         """Count the round in which a pod is tried; return False where that would be one too many."""
@@ -217,7 +217,7 @@ class Simulation(Scheduling):
 
     def retry_pending(self) -> None:
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
-        self._queue.retry_all()
+        self.queue.retry_all()
 
     def try_untried(self) -> None:
         """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""
@@ -228,8 +228,8 @@ class Simulation(Scheduling):
             if not pod.node and all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
         ]
         for row in sorted(untried, key=lambda row: (self.pods[row].created, infos[row].key)):
-            if self._queue.take_out(row):
-                self._queue.add(row)
+            if self.queue.take_out(row):
+                self.queue.add(row)
 
     def _goes_on(self, end: float) -> bool:
         """Have something happen where nothing moves by itself; tell whether there is something."""
@@ -237,7 +237,7 @@ class Simulation(Scheduling):
             self._is_news = False
             self.retry_pending()
             return True
-        if self._advance(end):
+        if self.controllers.advance(end):
             return True
         beyond = keep_all(self.workloads.find, self.bounds)
         for owner in beyond:
@@ -250,10 +250,7 @@ class Simulation(Scheduling):
         """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
         self.joined += nodes
         self._is_news = True
-        fresh = preemptors(self.session)
-        for plugin, former in zip(fresh, self._preemptors, strict=True):
-            plugin.budgets = former.budgets
-        self._preemptors = fresh
+        self.scheduler.know_nodes()
 
     def _note_misfit(self) -> None:
         """Tell the autoscaler of the nodes; without a clock it looks when all is at rest."""

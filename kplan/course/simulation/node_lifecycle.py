@@ -20,9 +20,12 @@ from functools import partial
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node
 from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.kubelets import Kubelets
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.observing import stamp
-from kplan.course.simulation.scheduling import Scheduling
+from kplan.course.simulation.scheduler import Scheduler
 from kplan.course.simulation.taint_eviction import NOT_READY, UNREACHABLE, TaintEvictions, noted_at
 from kplan.course.simulation.zone_limits import Zone, ZoneCount, apply_states
 from kplan.documents.change import StepEvent
@@ -78,9 +81,9 @@ def is_well(node: Node) -> bool:
 class NodeLifecycle:
     """The nodes of a simulation; they are all well until something else is noted."""
 
-    def __init__(self, simulation: Scheduling) -> None:
-        self._simulation = simulation
-        self._evictions = TaintEvictions(simulation)
+    def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets, scheduler: Scheduler) -> None:
+        self._motion, self._life, self._kubelets, self._scheduler = motion, life, kubelets, scheduler
+        self._evictions = TaintEvictions(motion, life, scheduler)
         #: node -> condition -> status; nodes are here as soon as one of theirs matters
         self._conditions: dict[str, dict[str, str]] = {}
         self._silent: dict[str, float] = {}  # node -> when its kubelet was heard last
@@ -107,7 +110,7 @@ class NodeLifecycle:
     def begin(self) -> None:
         """Take up what has happened to nodes before the simulation starts."""
         self._has_begun = True
-        simulation, nodes = self._simulation, self._nodes()
+        nodes = self._nodes()
         names = {node.metadata.name for node in nodes}
         silent = {name: self.silent[name] for name in names if name in self.silent}
         tainted_at: dict[str, float] = {}  # zone -> when the last node there was tainted so that its pods go
@@ -120,7 +123,7 @@ class NodeLifecycle:
                 self._silent[name] = silent[name]
                 self.down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}
                 if status != _UNKNOWN:
-                    simulation.timers.post(max(silent[name] + GRACE_SECONDS, simulation.now), self._look)
+                    self._motion.timers.post(max(silent[name] + GRACE_SECONDS, self._motion.now), self._look)
             if taints:
                 self._evictions.begin(name, taints)
                 own = (noted_at(taint) for taint in taints if taint.key in _OF_READINESS.values())
@@ -131,7 +134,7 @@ class NodeLifecycle:
             self._watch_collector(name)
         for name in sorted(self.silent.keys() - names):  # nodes that do not exist any more
             self._evictions.tainted_before.add(name)
-            simulation.later(COLLECTION_SECONDS, partial(self._collect_all, name))
+            self._motion.later(COLLECTION_SECONDS, partial(self._collect_all, name))
         counts = self._count()
         for zone_name, count in counts.items():
             last = tainted_at.get(zone_name)
@@ -149,35 +152,33 @@ class NodeLifecycle:
         ----------
         is_machine_gone : the machines do not exist any more, so that a cloud's controller deletes the nodes
         """
-        simulation, names = self._simulation, [name for name in names if self._is_there(name)]
+        names = [name for name in names if self._is_there(name)]
         self._has_begun = True
-        simulation.lose(names)
+        self._kubelets.lose(names)
         for name in names:
             for pod in self._pods_on(name):
                 if not pod.is_terminating:
                     self.down.add(pod.row)
-                    simulation.log(StepEvent.LOST, pod=pod.key, node=pod.node, owner=simulation.owner(pod.row))
-            self._silent.setdefault(name, simulation.now)
+                    self._motion.log.add(StepEvent.LOST, pod=pod.key, node=pod.node, owner=self._motion.owner(pod.row))
+            self._silent.setdefault(name, self._motion.now)
             if is_machine_gone:
                 self._without_machine.add(name)
-        simulation.later(GRACE_SECONDS, self._look)
+        self._motion.later(GRACE_SECONDS, self._look)
 
     def recover(self, names: Iterable[str]) -> None:
         """Have the kubelets of nodes renew their leases, post that they are ready, and go on with their pods."""
         names = [name for name in names if self._is_there(name)]
         self._hear(names)
         for name in names:
-            self._simulation.log_node(StepEvent.RECOVERED, name)
+            self._motion.log.add_node(StepEvent.RECOVERED, name)
             self._post(name, {READY: _TRUE})
         pods = [pod for name in names for pod in self._pods_on(name)]
         for pod in pods:
             if pod.row in self.down and pod.is_ready:
-                self._simulation.log(
-                    StepEvent.RECOVERED, pod=pod.key, node=pod.node, owner=self._simulation.owner(pod.row)
-                )
+                self._motion.log.add(StepEvent.RECOVERED, pod=pod.key, node=pod.node, owner=self._motion.owner(pod.row))
         self.down -= {pod.row for pod in pods}
-        self._simulation.revive(names)
-        self._simulation.show_ready(pod.row for pod in pods)
+        self._kubelets.revive(names)
+        self._kubelets.show_ready(pod.row for pod in pods)
 
     def not_ready(self, names: Iterable[str], *, handles_pods: bool) -> None:
         """Have the kubelets of nodes post that they are not ready.
@@ -189,12 +190,12 @@ class NodeLifecycle:
         names = [name for name in names if self._is_there(name)]
         self._hear(names)
         for name in names:
-            self._simulation.log_node(StepEvent.NOT_READY, name)
+            self._motion.log.add_node(StepEvent.NOT_READY, name)
             self._post(name, {READY: _FALSE})
         if handles_pods:
-            self._simulation.revive(names)
+            self._kubelets.revive(names)
         else:
-            self._simulation.lose(names)
+            self._kubelets.lose(names)
 
     def post(self, name: str, conditions: Mapping[str, str]) -> None:
         """Have the kubelet of a node post conditions; one that is silent posts none."""
@@ -216,30 +217,29 @@ class NodeLifecycle:
 
     def delete(self, name: str, because: str = "") -> None:
         """Delete the object of a node; its pods stay until they are collected."""
-        simulation = self._simulation
         if not self._is_there(name):
             return
         for pod in self._pods_on(name):
-            simulation.session.evict(pod.row)
-        for owner in simulation.workloads.daemon_sets():
+            self._motion.session.evict(pod.row)
+        for owner in self._motion.workloads.daemon_sets():
             if name in owner.nodes:
                 owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
-                simulation.enqueue(owner)
-        simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
-        simulation.log_node(StepEvent.REMOVED, name, because)
+                self._motion.enqueue(owner)
+        self._motion.session.remove_node(self._motion.session.cluster.nodes.row_of[name])
+        self._motion.log.add_node(StepEvent.REMOVED, name, because)
         self._silent.pop(name, None)
         for zone in self._zones.values():
             if name in zone.waiting:  # it still uses up a turn; the others are queued anew at each look
                 zone.waiting.remove(name)
                 zone.waiting.insert(0, name)
-        simulation.later(COLLECTION_SECONDS, partial(self._collect_all, name))
+        self._motion.later(COLLECTION_SECONDS, partial(self._collect_all, name))
         self._look_soon()
 
     # What happens to their pods.
 
     def pod_bound(self, row: int) -> None:
         if self._has_begun:
-            self._evictions.pod_bound(row, self._no_execute(self._simulation.pods[row].node))
+            self._evictions.pod_bound(row, self._no_execute(self._motion.pods[row].node))
 
     def pod_leaves(self, pod: ObservedPod) -> None:
         """Note that a pod is to go, which its kubelet may not be able to do."""
@@ -247,20 +247,19 @@ class NodeLifecycle:
             self._watch_collector(pod.node)
 
     def _collect_all(self, name: str) -> None:
-        for pod in [pod for pod in self._simulation.pods.values() if pod.node == name]:
+        for pod in [pod for pod in self._motion.pods.values() if pod.node == name]:
             self._collect(pod, "its node is gone")
 
     def _collect(self, pod: ObservedPod, because: str) -> None:
-        simulation = self._simulation
         if not pod.is_terminating:
-            simulation.remove(pod, StepEvent.DELETED, because)
-        if pod.row in simulation.pods:
-            simulation.end(pod.row)
+            self._life.remove(pod, StepEvent.DELETED, because)
+        if pod.row in self._motion.pods:
+            self._kubelets.end(pod.row)
 
     def _watch_collector(self, name: str) -> None:
-        if self._is_out_of_service(name) and not self._simulation.timers.has(f"collection on {name}"):
-            at = self._simulation.now + COLLECTOR_SECONDS
-            self._simulation.timers.post(at, partial(self._collect_terminating, name), f"collection on {name}")
+        if self._is_out_of_service(name) and not self._motion.timers.has(f"collection on {name}"):
+            at = self._motion.now + COLLECTOR_SECONDS
+            self._motion.timers.post(at, partial(self._collect_terminating, name), f"collection on {name}")
 
     def _collect_terminating(self, name: str) -> None:
         for pod in self._pods_on(name) if self._is_out_of_service(name) else ():
@@ -288,11 +287,11 @@ class NodeLifecycle:
 
     def _look_soon(self) -> None:
         """Look at all nodes once everything has happened that happens now."""
-        self._simulation.timers.post(self._simulation.now, self._look, "look at nodes")
+        self._motion.timers.post(self._motion.now, self._look, "look at nodes")
 
     def _look(self) -> None:
         """Look at all nodes. Upstream: monitorNodeHealth."""
-        now = self._simulation.now
+        now = self._motion.now
         for name, heard in tuple(self._silent.items()):
             if self._condition(name, READY) != _UNKNOWN and now >= heard + GRACE_SECONDS:
                 self._lose_sight_of(name)
@@ -307,22 +306,21 @@ class NodeLifecycle:
             for name in self._silent:
                 if self._condition(name, READY) != _UNKNOWN:
                     self._silent[name] = now
-                    self._simulation.later(GRACE_SECONDS, self._look)
+                    self._motion.later(GRACE_SECONDS, self._look)
         for zone_name in self._zones:
             self._taint_next(zone_name)
 
     def _lose_sight_of(self, name: str) -> None:
-        simulation = self._simulation
         was_ready = self._condition(name, READY) == _TRUE
         self._of(name).update(dict.fromkeys(_OF_KUBELET, _UNKNOWN))
-        simulation.log_node(StepEvent.UNREACHABLE, name)
+        self._motion.log.add_node(StepEvent.UNREACHABLE, name)
         self._follow_conditions(name)
         if was_ready:
             for pod in self._pods_on(name):
-                simulation.mark_unready(pod.row)
+                self._kubelets.mark_unready(pod.row)
         self._watch_collector(name)
         if name in self._without_machine and is_of_cloud(self._node(name)):
-            simulation.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
+            self._motion.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
 
     def _follow_conditions(self, name: str, *, only_adds: bool = False) -> None:
         """Give a node the taints of its conditions that keep pods away. Upstream: doNoScheduleTaintingPass."""
@@ -346,21 +344,21 @@ class NodeLifecycle:
 
     def _swap(self, name: str, key: str) -> None:
         """Give a node the taint of this key, which has its pods go, and take the opposite one away."""
-        added = stamp(self._simulation.now)
+        added = stamp(self._motion.now)
         taint = Taint(key=key, effect=NO_EXECUTE, time_added=added)
         self._retaint(name, [taint], set())
         self._retaint(name, (), {(other, NO_EXECUTE) for other in (NOT_READY, UNREACHABLE) if other != key})
 
     def _taint_next(self, zone_name: str) -> None:
         """Taint the nodes of a zone that wait for it, as many as its rate allows. Upstream: doNoExecuteTaintingPass."""
-        zone, now, key = self._zones[zone_name], self._simulation.now, f"taints in {zone_name}"
+        zone, now, key = self._zones[zone_name], self._motion.now, f"taints in {zone_name}"
         while zone.waiting and zone.accepts(now):
             name = zone.take(now)
             taint_key = _OF_READINESS.get(self._condition(name, READY)) if self._is_there(name) else None
             if taint_key is not None:
                 self._swap(name, taint_key)
         if zone.waiting and zone.rate > 0:
-            self._simulation.timers.post(zone.next_at, partial(self._taint_next, zone_name), key)
+            self._motion.timers.post(zone.next_at, partial(self._taint_next, zone_name), key)
 
     def _count(self) -> dict[str, ZoneCount]:
         counts: dict[str, ZoneCount] = {}
@@ -379,7 +377,7 @@ class NodeLifecycle:
 
     def _retaint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
         """Change the taints of a node, and let everybody know."""
-        simulation, before = self._simulation, self._taints(name)
+        before = self._taints(name)
         new = {(taint.key, taint.effect): taint for taint in add}
         present = {(taint.key, taint.effect) for taint in before}
         staying = [taint for taint in before if (taint.key, taint.effect) not in remove]
@@ -388,29 +386,29 @@ class NodeLifecycle:
         if tuple(after) == before:
             return
         former, no_execute = self._node(name), self._no_execute(name)
-        simulation.session.set_taints(simulation.session.cluster.nodes.row_of[name], tuple(after))
-        for owner in simulation.workloads.daemon_sets():
+        self._motion.session.set_taints(self._motion.session.cluster.nodes.row_of[name], tuple(after))
+        for owner in self._motion.workloads.daemon_sets():
             eligible = eligible_nodes(owner.templates[owner.wanted.revision], [self._node(name)])
             if name in owner.nodes and owner.nodes[name] != eligible[name]:
                 owner.nodes = {**owner.nodes, **eligible}
-                simulation.enqueue(owner)
+                self._motion.enqueue(owner)
         if no_execute != self._no_execute(name):
             self._evictions.node_changed(name, self._no_execute(name))
-        simulation.note_node_changed(former, self._node(name))
+        self._scheduler.note_node_changed(former, self._node(name))
 
     # What is known of a node.
 
     def _nodes(self) -> list[Node]:
-        table = self._simulation.session.cluster.nodes
+        table = self._motion.session.cluster.nodes
         return [node for row, node in enumerate(table.nodes) if table.absent is None or not table.absent[row]]
 
     def _is_there(self, name: str) -> bool:
-        table = self._simulation.session.cluster.nodes
+        table = self._motion.session.cluster.nodes
         row = table.row_of.get(name, NOWHERE)
         return row != NOWHERE and (table.absent is None or not table.absent[row])
 
     def _node(self, name: str) -> Node:
-        table = self._simulation.session.cluster.nodes
+        table = self._motion.session.cluster.nodes
         return table.nodes[table.row_of[name]]
 
     def _of(self, name: str) -> dict[str, str]:
@@ -429,6 +427,6 @@ class NodeLifecycle:
         return [taint for taint in self._taints(name) if taint.effect == NO_EXECUTE]
 
     def _pods_on(self, name: str) -> list[ObservedPod]:
-        cluster, pods = self._simulation.session.cluster, self._simulation.pods
+        cluster, pods = self._motion.session.cluster, self._motion.pods
         rows = cluster.pods_on[cluster.nodes.row_of[name]]
         return sorted((pods[row] for row in rows if row in pods), key=lambda pod: pod.key)

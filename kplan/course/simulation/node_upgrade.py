@@ -41,20 +41,20 @@ class NodeUpgrade:
     def begin(self) -> None:
         """Have the further nodes join, then start with the first nodes."""
         simulation, upgrade = self._simulation, self._upgrade
-        simulation.cordon(upgrade.surge)
+        simulation.life.cordon(upgrade.surge)
         ready_at = simulation.now + (upgrade.node_start if upgrade.surge else 0.0)
-        simulation.expect(upgrade.surge, ready_at)
+        simulation.kubelets.expect(upgrade.surge, ready_at)
         for name in upgrade.surge:
-            simulation.log_node(StepEvent.REQUESTED, name, "a further node while others are upgraded")
+            simulation.log.add_node(StepEvent.REQUESTED, name, "a further node while others are upgraded")
             simulation.timers.post(ready_at, partial(self._join, name))
         if upgrade.cordons_all:
-            simulation.timers.post(ready_at, partial(simulation.cordon, tuple(self._left)))
+            simulation.timers.post(ready_at, partial(simulation.life.cordon, tuple(self._left)))
         for _ in range(max(upgrade.parallel, 1)):
             simulation.timers.post(ready_at, self._next)
 
     def _join(self, name: str) -> None:
-        self._simulation.uncordon(name)
-        self._simulation.log_node(StepEvent.ADDED, name, of_time=True)
+        self._simulation.life.uncordon(name)
+        self._simulation.log.add_node(StepEvent.ADDED, name, of_time=True)
 
     def _next(self) -> None:
         if self._has_failed or not self._left:
@@ -78,8 +78,8 @@ class NodeUpgrade:
             self._has_failed = True
             self._drains[-1].not_reached = tuple(self._left)
             if upgrade.uncordons_failed:
-                simulation.uncordon(name)
-                simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
+                simulation.life.uncordon(name)
+                simulation.log.add_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
             return
         simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned))
 
@@ -88,8 +88,8 @@ class NodeUpgrade:
         if upgrade.is_replaced or not is_empty:
             for pod in Drain(simulation).on([name]):
                 if not pod.is_terminating:
-                    simulation.remove(pod, StepEvent.DELETED, "its node is replaced")
-            simulation.log_node(StepEvent.REMOVED, name, "an empty node takes its place", of_time=True)
+                    simulation.life.remove(pod, StepEvent.DELETED, "its node is replaced")
+            simulation.log.add_node(StepEvent.REMOVED, name, "an empty node takes its place", of_time=True)
         if upgrade.keeps_surge and len(self._left) < len(upgrade.surge):
             depart(simulation, name, "a further node has taken its place", is_logged=False)
             self._n_out -= 1
@@ -105,7 +105,7 @@ class NodeUpgrade:
     def _return(self, name: str, *, stays_cordoned: bool) -> None:
         if not stays_cordoned:
             self._join(name)
-        self._simulation.note_change()
+        self._simulation.log.note_change()
         self._n_out -= 1
         if self._upgrade.waits_for_nodes:
             self._simulation.later(0.0, self._next)  # first, pods that wait may go to the node
@@ -115,7 +115,7 @@ class NodeUpgrade:
     def _remove_surge(self) -> None:
         """Empty and remove the further nodes, once all others are back."""
         surge = self._upgrade.surge
-        self._simulation.cordon(surge)
+        self._simulation.life.cordon(surge)
         for name in surge:
             times = RemovalTimes(timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout)
             departure = Departure(self._simulation, name, times, "the upgrade is through", _ignore)

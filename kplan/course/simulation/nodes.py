@@ -45,7 +45,7 @@ def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
     for one in joining:
-        simulation.log_node(StepEvent.ADDED, one.node.metadata.name, one.because)
+        simulation.log.add_node(StepEvent.ADDED, one.node.metadata.name, one.because)
     for owner in simulation.workloads.daemon_sets():
         eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
         owner.nodes = {**owner.nodes, **eligible}
@@ -75,7 +75,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     simulation.pods[row] = observed
     simulation.newcomers.append(row)
     simulation.disruptions.join(observed, info, None)
-    simulation.bind(row, simulation.session.cluster.nodes.row_of[node])
+    simulation.life.bind(row, simulation.session.cluster.nodes.row_of[node])
 
 
 _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_delete_timeout=30)
@@ -90,16 +90,16 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
     """
     for pod in Drain(simulation).on([name]):
         if not pod.is_terminating:
-            simulation.remove(pod, StepEvent.DELETED, because)
+            simulation.life.remove(pod, StepEvent.DELETED, because)
         if pod.row in simulation.pods:
-            simulation.end(pod.row)
+            simulation.kubelets.end(pod.row)
     for owner in simulation.workloads.daemon_sets():
         if name in owner.nodes:
             owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
             simulation.enqueue(owner)
     simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
     if is_logged:
-        simulation.log_node(StepEvent.REMOVED, name, because)
+        simulation.log.add_node(StepEvent.REMOVED, name, because)
 
 
 class OnDeparture(Protocol):
@@ -133,7 +133,7 @@ class Departure:
         """Keep further pods away from the node, and then evict its own."""
         simulation = self._simulation
         self._began = simulation.now
-        simulation.cordon([self._name])
+        simulation.life.cordon([self._name])
         drain = Drain(
             simulation,
             _EVICT_ALL,
@@ -146,8 +146,8 @@ class Departure:
 
     def _ended(self, name: str, *, is_empty: bool) -> None:
         if not is_empty:
-            self._simulation.uncordon(name)
-            self._simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
+            self._simulation.life.uncordon(name)
+            self._simulation.log.add_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
             self._on_end(name, is_gone=False)
             return
         rest = max(self._began + self._times.least - self._simulation.now, 0.0)

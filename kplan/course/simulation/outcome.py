@@ -42,7 +42,7 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
     changes: dict[str, WorkloadChange] = {}
     for entry in applied:
         changes[entry.update.key] = workload_change(simulation, entry)
-    moved = {step.workload for step in simulation.steps if step.pod}
+    moved = {step.workload for step in simulation.log.steps if step.pod}
     for key in sorted(moved - changes.keys()):
         owner = simulation.workloads.find(key)
         if owner is not None:
@@ -54,7 +54,7 @@ def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
     """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
     jobs: dict[str, str] = {}  # cron job -> why its last job was refused
     has_refusal = False
-    for step in simulation.steps:
+    for step in simulation.log.steps:
         if step.workload.startswith("CronJob/"):
             is_refused = step.event is StepEvent.REFUSED
             has_refusal = has_refusal or is_refused
@@ -98,7 +98,7 @@ def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> Non
     """Log for workloads that have come to rest without all their pods what holds them up."""
     for change in changes:
         if change.state is WorkloadState.STUCK:
-            simulation.log(StepEvent.STUCK, pod=change.pod, workload=change.key, because=change.because)
+            simulation.log.add(StepEvent.STUCK, pod=change.pod, workload=change.key, because=change.because)
 
 
 def _describe(
@@ -118,9 +118,9 @@ def _describe(
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
     n_settled = current + _n_below_partition(owner, pods)
     is_complete = len(pods) == n_settled == ready == desired and not why_failed
-    blocked = simulation.blocked.get(key, {})
+    blocked = simulation.log.blocked.get(key, {})
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
-    if change is Change.NONE and key not in simulation.moved:
+    if change is Change.NONE and key not in simulation.log.moved:
         state = WorkloadState.UNCHANGED
     if blocked and not pending:
         state = WorkloadState.BLOCKED

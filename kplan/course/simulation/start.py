@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from kplan.api.time import to_micros
-from kplan.course.simulation.cluster_state import ENDED
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.desired import IsOn
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
+from kplan.course.simulation.life_cycle import ENDED
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.node_lifecycle import is_well
 from kplan.course.simulation.objects import Workloads
@@ -63,11 +63,11 @@ def start(
     silent = silent_nodes(snapshot, renewed, simulation.now)
     bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
     missing = bound - session.cluster.nodes.row_of.keys()
-    simulation.lose(silent)
+    simulation.kubelets.lose(silent)
     simulation.node_lifecycle.silent = {**silent, **dict.fromkeys(missing, simulation.now)}
     simulation.node_lifecycle.is_well = not silent and not missing and all(map(is_well, snapshot.nodes))
     is_known = snapshot.taken_at is not None
-    simulation.begin_clock(
+    simulation.kubelets.begin(
         durations or Durations.none(),
         is_time_known=is_known or bool(renewed),
         is_fraction_known=bool(renewed) and not is_known,

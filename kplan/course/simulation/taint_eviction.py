@@ -11,7 +11,9 @@ from functools import partial
 
 from kplan.api.affinity import NO_EXECUTE, Taint, Toleration, tolerates
 from kplan.api.time import seconds
-from kplan.course.simulation.scheduling import Scheduling
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.scheduler import Scheduler
 from kplan.documents.change import StepEvent
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -51,19 +53,18 @@ class TaintEvictions:
     taint is left, and takes place at once where one of them is not tolerated.
     """
 
-    def __init__(self, simulation: Scheduling) -> None:
-        self._simulation = simulation
+    def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
+        self._motion, self._life, self._scheduler = motion, life, scheduler
         self.tainted_before: set[str] = set()  #: nodes from which pods were to go when the simulation started
         self.due: set[str] = set()  #: NAMESPACE/NAME of the pods that have gone from these
 
     def begin(self, node: str, taints: Sequence[Taint]) -> None:
         """Take up the evictions from a node that has been tainted before the simulation starts."""
-        simulation = self._simulation
         self.tainted_before.add(node)
-        since = ((noted_at(taint) or simulation.now, taint) for taint in taints)
+        since = ((noted_at(taint) or self._motion.now, taint) for taint in taints)
         times = sorted(since, key=lambda time: time[0])
         for row in self._pods_on(node):
-            pod = simulation.pods[row]
+            pod = self._motion.pods[row]
             for n, (begin, taint) in enumerate(times, 1):
                 so_far = [earlier for _, earlier in times[:n]]
                 self._look(row, so_far, because=taint, since=max(begin, pod.created))
@@ -75,30 +76,30 @@ class TaintEvictions:
     def pod_bound(self, row: int, taints: Sequence[Taint]) -> None:
         """Look at a pod on a node with these NoExecute taints."""
         if not taints:
-            self._simulation.timers.cancel(_key(row))
+            self._motion.timers.cancel(_key(row))
             return
-        self._look(row, taints, because=taints[0], since=self._simulation.now)
+        self._look(row, taints, because=taints[0], since=self._motion.now)
 
     def _pods_on(self, node: str) -> list[int]:
-        cluster = self._simulation.session.cluster
-        return sorted(row for row in cluster.pods_on[cluster.nodes.row_of[node]] if row in self._simulation.pods)
+        cluster = self._motion.session.cluster
+        return sorted(row for row in cluster.pods_on[cluster.nodes.row_of[node]] if row in self._motion.pods)
 
     def _look(self, row: int, taints: Sequence[Taint], *, because: Taint, since: float) -> None:
-        simulation, key = self._simulation, _key(row)
-        if simulation.pods[row].is_terminating:
+        key = _key(row)
+        if self._motion.pods[row].is_terminating:
             return
-        left = tolerated_seconds(simulation.session.cluster.pods.infos[row].pod.spec.tolerations, taints)
+        left = tolerated_seconds(self._motion.session.cluster.pods.infos[row].pod.spec.tolerations, taints)
         if left == math.inf:
-            simulation.timers.cancel(key)
-        elif left < 0 or not simulation.timers.has(key):
+            self._motion.timers.cancel(key)
+        elif left < 0 or not self._motion.timers.has(key):
             words = _BECAUSE.get(because.key) or f"taint {because.key}:{NO_EXECUTE}"
-            simulation.timers.post(max(since + left, simulation.now), partial(self._evict, row, words), key)
+            self._motion.timers.post(max(since + left, self._motion.now), partial(self._evict, row, words), key)
 
     def _evict(self, row: int, because: str) -> None:
-        pod = self._simulation.pods.get(row)
+        pod = self._motion.pods.get(row)
         if pod is not None and not pod.is_terminating:
-            self._simulation.remove(pod, StepEvent.EVICTED, because)
-            self._simulation.note_return(pod, because)
+            self._life.remove(pod, StepEvent.EVICTED, because)
+            self._scheduler.note_return(pod, because)
             if pod.node in self.tainted_before:
                 self.due.add(pod.key)
 

@@ -141,7 +141,7 @@ def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> t
     change = carry_out(base, (), queue=queue, decisions=decisions)
     simulation, before = change.simulation, change.started_from
     after = simulation.session.cluster
-    infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.unreplaced}
+    infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.life.unreplaced}
     aftermath = []
     for removal in simulation.removals:
         if removal.by is None:

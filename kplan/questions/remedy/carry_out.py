@@ -179,7 +179,7 @@ class Playing:
         for namespace in namespaces:
             for owner in simulation.workloads.all(namespace):
                 simulation.enqueue(owner)
-        simulation.run_controllers()
+        simulation.controllers.run()
         return base, simulation
 
     def _play(self, acts: Changes) -> Played:
@@ -249,7 +249,7 @@ class _Trial(Stage):
     def uncordon(self, nodes: Sequence[str]) -> None:
         """See `Stage`."""
         for node in nodes:
-            self._simulation.uncordon(node)
+            self._simulation.life.uncordon(node)
         self._simulation.run()
 
     def patch(self, target: str, spec: Mapping[str, Any]) -> None:
@@ -259,7 +259,7 @@ class _Trial(Stage):
         self._apply(_without_spreads(update, deleted) if deleted else update)
         self._simulation.run()
         for pod in waiting_of_set(self._simulation, target):
-            self._simulation.remove(pod, StepEvent.DELETED, "is created again from the changed template")
+            self._simulation.life.remove(pod, StepEvent.DELETED, "is created again from the changed template")
         self._simulation.run()
 
     def scale(self, workload: str, replicas: int) -> None:
@@ -313,7 +313,7 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
     """Delete pods of a node, one after another, while it is cordoned."""
     was_cordoned = is_cordoned(simulation, node)
     if not was_cordoned:
-        simulation.cordon([node])
+        simulation.life.cordon([node])
     for key in pods:
         pod = next((known for known in simulation.pods.values() if known.key == key and known.node == node), None)
         if pod is None:
@@ -323,7 +323,7 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
             return refusal
         owner, known = simulation.workload_of(pod), set(simulation.pods)
         n_waiting = sum(not other.node for other in simulation.pods.values())
-        simulation.remove(pod, StepEvent.DELETED, f"moved away from {node}")
+        simulation.life.remove(pod, StepEvent.DELETED, f"moved away from {node}")
         simulation.run()
         if sum(not other.node for other in simulation.pods.values()) > n_waiting:
             return f"the pod after {key} finds no node"
@@ -333,7 +333,7 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
         if key not in moved_to:
             return f"no pod takes the place of {key}"
     if not was_cordoned:
-        simulation.uncordon(node)
+        simulation.life.uncordon(node)
         simulation.run()
     return ""
 
@@ -348,7 +348,7 @@ def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
 
 def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
     pods = base.objects.pod_by_key
-    gone = (step.pod for step in simulation.steps if step.event in _GONE and step.pod)
+    gone = (step.pod for step in simulation.log.steps if step.event in _GONE and step.pod)
     return tuple(dict.fromkeys(key for key in gone if key in pods and pods[key].spec.node_name))
 
 

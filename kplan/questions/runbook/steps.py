@@ -142,7 +142,7 @@ class _Runbook:
         waiting = self._without_place(base, simulation)
         stuck = self._stopped(name, base, plan, step, waiting)
         if self._rolling and not base.objects.node_by_name[name].spec.unschedulable:
-            simulation.uncordon(name)
+            simulation.life.uncordon(name)
             simulation.run(self._clock.look)
             left = self._without_place(base, simulation)
             if stuck is None and left:

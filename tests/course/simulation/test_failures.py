@@ -70,7 +70,7 @@ def test_every_pod_fares_as_if_it_had_been_tried(
         changes = [{"at": 0, "apply": list(after)}, {"at": 500, "drain": ["n0"], "options": {"timeout": 60}}]
         return _course(planner.timeline(changes, start={"*": takes}, stop={"*": takes / 2}, until=1200))
 
-    with patch("kplan.course.simulation.scheduling.Failures", _Always):
+    with patch("kplan.course.simulation.scheduler.Failures", _Always):
         every = course()
 
     assert course() == every

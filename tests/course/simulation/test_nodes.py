@@ -30,7 +30,7 @@ def _simulation(*objects: Any, start_seconds: float = 6.0) -> Simulation:
 
 
 def _times(simulation: Simulation, event: StepEvent) -> list[float]:
-    return [step.at for step in simulation.steps if step.event is event and isinstance(step.at, float)]
+    return [step.at for step in simulation.log.steps if step.event is event and isinstance(step.at, float)]
 
 
 def _depart(simulation: Simulation, **times: Any) -> list[tuple[str, bool]]:

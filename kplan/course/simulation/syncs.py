@@ -18,14 +18,12 @@ from kplan.course.simulation.adoption import claim_pods, claim_sets
 from kplan.course.simulation.controllers.deployment import Scale
 from kplan.course.simulation.controllers.observed import Action, Create
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.jobs import JobState, sync
-from kplan.course.simulation.lives import Lives
-from kplan.course.simulation.objects import Workloads
+from kplan.course.simulation.kubelets import Kubelets
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.owners import Owner, StatefulSetState
-from kplan.course.simulation.pod_creation import PodMaker
 from kplan.documents.change import StepEvent
-from kplan.framework.session import Session
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 MAX_STEPS = 2_000_000
@@ -34,122 +32,117 @@ MAX_STEPS = 2_000_000
 EVER = float("inf")
 
 
-class Controlled(Lives):
-    """A cluster in motion with its controllers."""
+class Controllers:
+    """The controllers of a cluster in motion."""
 
-    def __init__(
-        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
-    ) -> None:
-        super().__init__(session, workloads, maker, disruptions, now)
-        self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over, with a clock
+    def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
+        self._motion, self._life, self._kubelets = motion, life, kubelets
+        self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over
         self.on_pause: Callable[[], None] | None = None  #: called when time is about to go on: nothing more happens now
-        self._draws: Random | None = None
+        #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
+        self.draws: Random | None = None
 
-    def draw_turns(self, draws: Random) -> None:
-        """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
-        self._draws = self._queue.draws = draws
-
-    def run_controllers(self, *, waits: bool = False) -> None:
+    def run(self, *, waits: bool = False) -> None:
         """Run the controllers until they have nothing left to do, without the scheduler.
 
         Parameters
         ----------
         waits : wait for jobs that back off before they recreate their pods
         """
-        while len(self.steps) <= MAX_STEPS:
-            if self.has_pending_sync:
-                self._sync_next()
-            elif not waits or not self._advance(EVER):
+        while len(self._motion.log.steps) <= MAX_STEPS:
+            if self._motion.has_pending_sync:
+                self.sync_next()
+            elif not waits or not self.advance(EVER):
                 break
 
-    def _advance(self, end: float) -> bool:
+    def advance(self, end: float) -> bool:
         """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""
-        due = self.timers.pop(end, self._draws)
+        due = self._motion.timers.pop(end, self.draws)
         if due is None:
             return False
         at, act = due
-        if self.on_pause is not None and at > self.now:
+        if self.on_pause is not None and at > self._motion.now:
             self.on_pause()
-        self._queue.now = max(self.now, at)
+        self._motion.queue.now = max(self._motion.now, at)
         act()
         return True
 
-    def _sync_next(self) -> None:
-        if self._dirty:
-            self._sync(self._dirty.pop(self._next_dirty()))
+    def sync_next(self) -> None:
+        if self._motion.dirty:
+            self._sync(self._motion.dirty.pop(self._next_dirty()))
         else:
-            self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
+            self._sync_deployment(self._motion.dirty_deployments.pop(next(iter(self._motion.dirty_deployments))))
 
     def _next_dirty(self) -> str:
         """Return the key of the workload that syncs next."""
-        first = next(iter(self._dirty))
-        if self._draws is None or len(self._dirty) == 1:
+        first = next(iter(self._motion.dirty))
+        if self.draws is None or len(self._motion.dirty) == 1:
             return first
         # The order of controllers that create no pod makes no difference, so it is not drawn.
         makers = []
-        for key, owner in self._dirty.items():
-            if not any(isinstance(action, Create) for action in owner.actions(self.now)):
+        for key, owner in self._motion.dirty.items():
+            if not any(isinstance(action, Create) for action in owner.actions(self._motion.now)):
                 return key
             makers.append(key)
-        return makers[self._draws.randrange(len(makers))]
+        return makers[self.draws.randrange(len(makers))]
 
     def _sync(self, owner: Owner) -> None:
-        claim_pods(self, owner)
-        not_replaced = Counter(self._not_replaced.get(owner.ref.key, ()))
+        claim_pods(self._life, owner)
+        not_replaced = Counter(self._motion.not_replaced.get(owner.ref.key, ()))
         for action in self._actions(owner):
             if isinstance(action, Create):
                 if not_replaced[action.index, action.node]:
                     not_replaced[action.index, action.node] -= 1
-                elif owner.is_cut_short or not self.create(owner, action):
+                elif owner.is_cut_short or not self._life.create(owner, action):
                     break
             else:
-                self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
+                self._life.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
         if isinstance(owner, StatefulSetState):
             owner.complete()
 
     def _actions(self, owner: Owner) -> list[Action]:
-        return self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(self.now, self._draws)
+        return self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(self._motion.now, self.draws)
 
     def _sync_job(self, job: JobState) -> list[Action]:
-        done = sync(job, self.now, self._draws, has_deadline=self.durations.is_timed)
+        done = sync(job, self._motion.now, self.draws, has_deadline=self._motion.durations.is_timed)
         for row in done.released:
-            self.drop_finalizer(row)
+            self._kubelets.drop_finalizer(row)
         if done.again_at is not None:
-            self.timers.post(
-                done.again_at, partial(self.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
+            self._motion.timers.post(
+                done.again_at, partial(self._motion.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
             )
         if done.has_changed:
-            self.note_change()
-            self.notify(job)
+            self._motion.log.note_change()
+            self._motion.notify(job)
         if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
             self.on_job_over(job)
         return done.actions
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
-        claim_sets(self, deployment)
+        claim_sets(self._life, deployment)
         if not deployment.reported:
             deployment.observe_status()
         wanted = deployment.actions()
         if deployment.observe_status() or wanted:
-            self._dirty_deployments[deployment.ref.key] = deployment
+            self._motion.dirty_deployments[deployment.ref.key] = deployment
         for scale in wanted:
             if not self._scale(deployment, scale):
-                self._dirty_deployments.pop(deployment.ref.key, None)
+                self._motion.dirty_deployments.pop(deployment.ref.key, None)
                 break
-        if self.durations.is_timed:
+        if self._motion.durations.is_timed:
             self._watch_progress(deployment)
 
     def _watch_progress(self, deployment: DeploymentState) -> None:
         """Note how a rollout gets on, and look again when it should have got on."""
         was_timed_out = deployment.progress.is_timed_out
-        at = deployment.note_progress(self.now)
+        at = deployment.note_progress(self._motion.now)
         key = f"deadline of {deployment.ref.key}"
         if at is None:
-            self.timers.cancel(key)
+            self._motion.timers.cancel(key)
         else:
-            self.timers.post(max(at, self.now), lambda: self.enqueue(deployment), key)
+            self._motion.timers.post(max(at, self._motion.now), lambda: self._motion.enqueue(deployment), key)
         if deployment.progress.is_timed_out and not was_timed_out:
-            self.note_change()
+            self._motion.log.note_change()
 
     def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
         """Scale a replica set, or create it; tell whether the API server accepts it."""
@@ -159,7 +152,7 @@ class Controlled(Lives):
         target.replicas = scale.replicas
         target.because = scale.because
         target.annotated = (deployment.wanted.replicas, deployment.wanted.max_pods)
-        self._dirty[target.ref.key] = target
+        self._motion.dirty[target.ref.key] = target
         return True
 
     def _new_set(self, deployment: DeploymentState) -> ReplicaSetState | None:
@@ -171,11 +164,11 @@ class Controlled(Lives):
         )
         ref = deployment.ref
         name = f"{ref.name}-{deployment.revision}"
-        refusal = self.maker.refusal_of(Named("apps", "replicasets", ref.namespace, name))
+        refusal = self._motion.maker.refusal_of(Named("apps", "replicasets", ref.namespace, name))
         if refusal:
             if refusal != deployment.refusal:
                 deployment.refusal = refusal
-                self.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
+                self._motion.log.add(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return None
         deployment.refusal = ""
         metadata = ReplicaSetMeta(
@@ -188,7 +181,7 @@ class Controlled(Lives):
         replica_set = ReplicaSet(
             metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template)
         )
-        self.add_to_listers(replica_set)
-        state = self.workloads.add_replica_set(replica_set)
+        self._life.add_to_listers(replica_set)
+        state = self._motion.workloads.add_replica_set(replica_set)
         state.template, state.min_ready = deployment.template, deployment.min_ready
         return state

@@ -1,4 +1,4 @@
-"""The lives of pods where they take time: to become ready, to be gone when they are told to go, to be done.
+"""Kubelets, and how long pods take to become ready, to be gone when they are told to go, to be done.
 
 Each of these is an event of its own; without durations it comes at once. A pod that is told to go keeps its room, its
 name and, for some controllers, its place until it is gone.
@@ -14,21 +14,19 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodCondition
 from kplan.api.time import seconds
-from kplan.course.simulation.cluster_state import ClusterState
-from kplan.course.simulation.controllers.observed import Create, ObservedPod
-from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
-from kplan.course.simulation.jobs import BATCH_SECONDS, Ended, JobState
-from kplan.course.simulation.objects import Workloads
+from kplan.course.simulation.jobs import Ended, JobState
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
-from kplan.course.simulation.pod_creation import PodMaker, share, with_status
+from kplan.course.simulation.pod_creation import share
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
-from kplan.course.simulation.timers import MANY, Act, Failures
+from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.interface import PodDeleted
-from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
 OfPod = Callable[[int], None]
@@ -44,66 +42,15 @@ it looks at it without this delay; on a node with an older pod of the set the st
 """
 
 
-class Lives(ClusterState):
-    """A cluster in motion in which pods take time."""
+class Kubelets:
+    """Starts, runs and ends the pods of nodes, each in its time."""
 
-    def __init__(
-        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
-    ) -> None:
-        super().__init__(session, workloads, maker, disruptions, now)
-        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
-        #: key of a workload whose pod exceeds a quota -> its failed syncs
-        self._over_quota: dict[str, Failures] = {}
-        self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
-        #: nodes whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
-        self.lost_nodes: frozenset[str] = frozenset()
+    def __init__(self, motion: Motion, life: LifeCycle) -> None:
+        self._motion, self._life = motion, life
         self._held: dict[int, list[Act]] = {}  # row of a pod -> what the kubelet of its node does when it is back
-        #: row of a pod that shows as not ready because its node does not answer -> since when
-        self.marked: dict[int, float] = {}
-        #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
-        self.finished: list[tuple[str, ObservedPod]] = []
-        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
-        self._cleared: set[int] = set()  # rows of those whose objects are gone as well
+        self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
 
-    def create(self, owner: Owner, wanted: Create) -> bool:
-        """See `ClusterState`; a controller whose pod exceeds a quota tries again when room may have come free."""
-        is_accepted = super().create(owner, wanted)
-        if is_accepted or not self.maker.counts_quota(owner.ref.namespace):
-            self._over_quota.pop(owner.ref.key, None)
-        else:
-            before = self._over_quota.get(owner.ref.key, Failures(0, self.now))
-            self._over_quota[owner.ref.key] = Failures(before.n + 1, self.now)
-        return is_accepted
-
-    def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
-        """See `ClusterState`."""
-        if not self._knows_short and self.maker.counts_quota(pod.namespace):
-            self._note_short()
-        super().vanish(pod, owner)
-        self._held.pop(pod.row, None)
-        self.marked.pop(pod.row, None)
-        for key, failures in self._over_quota.items() if self._over_quota else ():
-            refused = self.workloads.owner(key)
-            if refused is None or refused.ref.namespace != pod.namespace:
-                continue
-            self.timers.post(failures.next_retry(self.now), partial(self.enqueue, refused), f"retry of {key}")
-
-    def _note_short(self) -> None:
-        """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
-        self._knows_short = True
-        for owner in [*self.workloads.all()]:
-            key = owner.ref.key
-            if (
-                not isinstance(owner, Owner)
-                or key in self._over_quota
-                or key in self._dirty  # it lacks pods only now, and looks at them anyway
-                or not self.maker.counts_quota(owner.ref.namespace)
-            ):
-                continue
-            if any(isinstance(action, Create) for action in owner.actions(self.now)):
-                self._over_quota[key] = Failures(MANY, self.now)
-
-    def begin_clock(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
+    def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on; without durations, those that go are gone.
 
         Parameters
@@ -111,29 +58,29 @@ class Lives(ClusterState):
         is_time_known : the snapshot says when it was taken; else its ready pods count as available
         is_fraction_known : that is not in whole seconds; else the second hand stands half way
         """
-        self.durations = durations
+        self._motion.durations = durations
         if not is_fraction_known:
-            self._queue.now = math.floor(self.now) + 0.5
-        self.starts_at = self.last_change = self.now
+            self._motion.queue.now = math.floor(self._motion.now) + 0.5
+        self._motion.starts_at = self._motion.log.last_change = self._motion.now
         if not durations.is_timed:
-            leaving = [row for row in self.pods if self.session.cluster.pods.infos[row].is_terminating]
-            self.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
-            staying = [row for row in leaving if row in self.pods]
+            leaving = [row for row in self._motion.pods if self._motion.session.cluster.pods.infos[row].is_terminating]
+            self._life.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
+            staying = [row for row in leaving if row in self._motion.pods]
             self.keep_terminating(staying)
             for row in staying:
                 if not self._is_lost(row):
                     self.end(row)
             return
-        self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
-        self.ready_at_start = {
-            pod.key: self.workload_of(pod)
-            for pod in self.pods.values()
+        self._motion.timers.post(self._motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
+        self._motion.ready_at_start = {
+            pod.key: self._motion.workload_of(pod)
+            for pod in self._motion.pods.values()
             if pod.is_ready
-            and pod.node not in self.lost_nodes
-            and not self.session.cluster.pods.infos[pod.row].is_terminating
+            and pod.node not in self._motion.lost_nodes
+            and not self._motion.session.cluster.pods.infos[pod.row].is_terminating
         }
-        for row, pod in tuple(self.pods.items()):
-            owner, info = self.owner(row), self.session.cluster.pods.infos[row]
+        for row, pod in tuple(self._motion.pods.items()):
+            owner, info = self._motion.owner(row), self._motion.session.cluster.pods.infos[row]
             if info.is_terminating:
                 self._go_on_terminating(pod, owner, info)
             elif pod.node:
@@ -141,61 +88,64 @@ class Lives(ClusterState):
 
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
-        self._queue.flush(self.starts_at)
-        has_settled = self.timers.are_idle and self.now - self.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
+        self._motion.queue.flush(self._motion.starts_at)
+        has_settled = (
+            self._motion.timers.are_idle
+            and self._motion.now - self._motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
+        )
         if not has_settled:
-            self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
+            self._motion.timers.post(self._motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
 
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
         self.keep_terminating([pod.row])
         # The deletion timestamp is when the grace period is over.
         grace = info.pod.spec.termination_grace_period_seconds or 0
-        deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
+        deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
         stop = min(self.durations_of(pod, owner).stop.seconds, grace)
-        self._stop_at(max(deleted_at + stop, self.now) + LAG, pod.row, stop, self.end)
+        self._stop_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop, self.end)
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
         since = seconds(info.pod.status.start_time) or pod.created
         if self._is_lost(row) and _is_marked(info):
-            self.marked[row] = _turned_unready(info) or self.now
+            self._motion.marked[row] = _turned_unready(info) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
             self._by_kubelet(row, partial(self._start, seconds=times.start.seconds))
-        elif not pod.is_ready and since + times.start.seconds > self.now:
+        elif not pod.is_ready and since + times.start.seconds > self._motion.now:
             self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
             # What has run for longer than usual runs for as long again.
             end = since + times.run.seconds
-            self._at(end if end > self.now else self.now + times.run.seconds, row, self.succeed)
+            self._at(end if end > self._motion.now else self._motion.now + times.run.seconds, row, self.succeed)
         if not is_time_known or owner is None or pod.ready_since is None:
             return
         available_at = pod.ready_since + owner.min_ready
-        if available_at > self.now:
-            fresh = self.pods[row] = replace(pod, is_fresh=True)
+        if available_at > self._motion.now:
+            fresh = self._motion.pods[row] = replace(pod, is_fresh=True)
             owner.settle(fresh)
-            self.timers.post(available_at, lambda: self._become_available(row))
+            self._motion.timers.post(available_at, lambda: self._become_available(row))
 
     def lose(self, nodes: Iterable[str]) -> None:
         """Have the kubelets of some nodes do nothing any more."""
-        self.lost_nodes |= frozenset(nodes)
+        self._motion.lost_nodes |= frozenset(nodes)
 
     def revive(self, nodes: Iterable[str]) -> None:
         """Have the kubelets of some nodes do what they have not done meanwhile, and go on."""
-        back = frozenset(nodes) & self.lost_nodes
-        self.lost_nodes -= back
-        for row in [row for row in self._held if row in self.pods and self.pods[row].node in back]:
+        back = frozenset(nodes) & self._motion.lost_nodes
+        self._motion.lost_nodes -= back
+        for row in [row for row in self._held if row in self._motion.pods and self._motion.pods[row].node in back]:
             for act in self._held.pop(row):
                 act()
 
     def show_ready(self, rows: Iterable[int]) -> None:
         """Show pods as ready again that run, and that only their nodes' silence has made show as not ready."""
         for row in rows:
-            if self.marked.pop(row, None) is not None:
+            if self._motion.marked.pop(row, None) is not None:
                 self.become_ready(row)
 
     def _is_lost(self, row: int) -> bool:
-        pod = self.pods.get(row)
-        return pod is not None and pod.node in self.lost_nodes
+        pod = self._motion.pods.get(row)
+        return pod is not None and pod.node in self._motion.lost_nodes
 
     def _by_kubelet(self, row: int, act: OfPod, node: str | None = None) -> None:
         """Have the kubelet of a pod's node do something now, or when it is back.
@@ -204,170 +154,157 @@ class Lives(ClusterState):
         ----------
         node : where the pod is about to be bound
         """
-        if self._is_lost(row) if node is None else node in self.lost_nodes:
+        if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
             self._held.setdefault(row, []).append(partial(act, row))
         else:
             act(row)
 
     def _at(self, at: float, row: int, act: OfPod) -> None:
         """Have the kubelet of a pod's node do something at a time."""
-        self.timers.post(at, lambda: self._by_kubelet(row, act))
+        self._motion.timers.post(at, lambda: self._by_kubelet(row, act))
 
     def _stop_at(self, at: float, row: int, stop: float, end: OfPod) -> None:
         """Have a pod end that was told to go; one of a lost node stops anew, for so long, when that is back."""
         if self._is_lost(row):
-            self._by_kubelet(row, lambda row: self._at(self.now + stop + LAG, row, end))
+            self._by_kubelet(row, lambda row: self._at(self._motion.now + stop + LAG, row, end))
         else:
             self._at(at, row, end)
 
     def expect(self, nodes: Collection[str], at: float) -> None:
         """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
-        for row, pod in tuple(self.pods.items()):
-            if pod.node in nodes and self.ready_at_start.pop(pod.key, None) is not None:
+        for row, pod in tuple(self._motion.pods.items()):
+            if pod.node in nodes and self._motion.ready_at_start.pop(pod.key, None) is not None:
                 self.mark_unready(row)
-                start = self.durations_of(pod, self.owner(row)).start.seconds
-                self.timers.post(at + start, partial(self.become_ready, row))
+                start = self.durations_of(pod, self._motion.owner(row)).start.seconds
+                self._motion.timers.post(at + start, partial(self.become_ready, row))
 
     def mark_unready(self, row: int) -> None:
         """Show everybody that a pod is not ready, as its node does not answer, or is not there yet."""
-        pod = self.pods[row]
+        pod = self._motion.pods[row]
         if pod.is_ready and not pod.is_terminating:
-            self.marked[row] = self.now
+            self._motion.marked[row] = self._motion.now
             self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
-        return self.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
-
-    def notify(self, owner: Owner) -> None:
-        """See `ClusterState`; a job's controller gathers the events of its pods for a second."""
-        if not self.durations.is_timed or not isinstance(owner, JobState):
-            self.enqueue(owner)
-        elif not self.timers.has(f"pods of {owner.ref.key}"):
-            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
+        return self._motion.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        """See `ClusterState`."""
+        """See `Kubelet`."""
         times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self._by_kubelet(pod.row, partial(self._run, seconds=times.run.seconds + LAG), pod.node)
-        if times.start.seconds <= 0 and pod.node not in self.lost_nodes:
+        if times.start.seconds <= 0 and pod.node not in self._motion.lost_nodes:
             return self._as_ready(pod, owner)
         self._by_kubelet(pod.row, partial(self._start, seconds=times.start.seconds + LAG), pod.node)
         return pod
 
     def _start(self, row: int, seconds: float) -> None:
-        self._at(self.now + seconds, row, self.become_ready)
+        self._at(self._motion.now + seconds, row, self.become_ready)
 
     def _run(self, row: int, seconds: float) -> None:
-        self._at(self.now + seconds, row, self.succeed)
-
-    def bind(self, row: int, place: int) -> None:
-        """See `ClusterState`."""
-        super().bind(row, place)
-        pod, cluster = self.pods[row], self.session.cluster
-        cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(self.now)))
-        if pod.is_ready:
-            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row), of_time=True)
+        self._at(self._motion.now + seconds, row, self.succeed)
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        is_fresh = owner is not None and owner.min_ready > 0 and self.durations.is_timed
+        is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
         if owner is not None and is_fresh:
             # The time since when a pod is ready is noted in whole seconds.
-            available_at = math.floor(self.now) + owner.min_ready
+            available_at = math.floor(self._motion.now) + owner.min_ready
             if isinstance(owner, DaemonSetState):
-                self.timers.post(available_at, lambda: self._become_available(pod.row, is_seen=False))
-                looks_at = self.now + owner.min_ready + (SKEW_SECONDS if _has_elder(owner, pod) else 0.0)
-                self.timers.post(looks_at, lambda: self._see_available(pod.row))
+                self._motion.timers.post(available_at, lambda: self._become_available(pod.row, is_seen=False))
+                looks_at = self._motion.now + owner.min_ready + (SKEW_SECONDS if _has_elder(owner, pod) else 0.0)
+                self._motion.timers.post(looks_at, lambda: self._see_available(pod.row))
             else:
-                self.timers.post(available_at, lambda: self._become_available(pod.row))
-        return replace(pod, ready_since=self.now, is_fresh=is_fresh)
+                self._motion.timers.post(available_at, lambda: self._become_available(pod.row))
+        return replace(pod, ready_since=self._motion.now, is_fresh=is_fresh)
 
     def become_ready(self, row: int) -> None:
         """Have a pod become ready, unless it is on its way out."""
-        pod = self.pods.get(row)
+        pod = self._motion.pods.get(row)
         if pod is not None and not pod.is_terminating and not pod.is_ready:
-            owner = self.owner(row)
-            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
+            owner = self._motion.owner(row)
+            self._motion.log.add(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
             self._update(self._as_ready(pod, owner))
 
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
         """Have a pod count as available; its controller learns of it at its next sync where nothing tells it."""
-        pod = self.pods.get(row)
+        pod = self._motion.pods.get(row)
         if pod is None or not pod.is_ready or not pod.is_fresh:
             return
         available = replace(pod, is_fresh=False)
-        owner = self.owner(row)
+        owner = self._motion.owner(row)
         if is_seen or owner is None:
             self._update(available)
-            self.note_change()
+            self._motion.log.note_change()
         else:
-            self.pods[row] = available
+            self._motion.pods[row] = available
             owner.settle(available)
 
     def _see_available(self, row: int) -> None:
         """Have the controller of a daemon set look at a pod that may be available by now."""
-        pod, owner = self.pods.get(row), self.owner(row)
+        pod, owner = self._motion.pods.get(row), self._motion.owner(row)
         if pod is not None and owner is not None and pod.is_available:
-            self.notify(owner)
-            self.note_change()
+            self._motion.notify(owner)
+            self._motion.log.note_change()
 
     def _update(self, pod: ObservedPod) -> None:
-        self.pods[pod.row] = pod
-        self.disruptions.settle(pod)
-        owner = self.owner(pod.row)
+        self._motion.pods[pod.row] = pod
+        self._motion.disruptions.settle(pod)
+        owner = self._motion.owner(pod.row)
         if owner is not None:
             owner.settle(pod)
-            self.notify(owner)
+            self._motion.notify(owner)
 
     def clear_finished(self, node: str, because: str) -> None:
         """Remove the pods of a node that have done their work: nothing holds them up, and nothing takes their place."""
-        for workload, pod in self.finished:
+        for workload, pod in self._motion.finished:
             if pod.node == node and pod.row not in self._cleared:
                 self._cleared.add(pod.row)
-                self.log(StepEvent.GONE, pod=pod.key, node=node, workload=workload, because=because)
+                self._motion.log.add(StepEvent.GONE, pod=pod.key, node=node, workload=workload, because=because)
 
     def succeed(self, row: int) -> None:
         """Have a pod end with success: it leaves its room at once."""
-        pod = self.pods.get(row)
+        pod = self._motion.pods.get(row)
         if pod is None or pod.is_terminating:
             return
-        owner = self.owner(row)
-        self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
-        self.finished.append((self.workload_of(pod), pod))
+        owner = self._motion.owner(row)
+        self._motion.log.add(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
+        self._motion.finished.append((self._motion.workload_of(pod), pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):
-                owner.uncounted[row] = Ended(pod.index, math.floor(self.now), is_success=True)
-            self.notify(owner)
-        self.vanish(pod, owner)
-        self._circles.forget()
+                owner.uncounted[row] = Ended(pod.index, math.floor(self._motion.now), is_success=True)
+            self._motion.notify(owner)
+        self._life.vanish(pod, owner)
+        self._motion.circles.forget()
 
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
-        """See `ClusterState`."""
+        """See `Kubelet`."""
         row = pod.row
         if not pod.node:
-            self.log(StepEvent.GONE, pod=pod.key, owner=owner, of_time=True)
+            self._motion.log.add(StepEvent.GONE, pod=pod.key, owner=owner, of_time=True)
             return None
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if isinstance(owner, JobState) and not by_owner:
-            since = pod.created if pod.ready_since is None else self.now
-            since = self.marked.get(row, since)
+            since = pod.created if pod.ready_since is None else self._motion.now
+            since = self._motion.marked.get(row, since)
             owner.uncounted[row] = Ended(
                 pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
             )
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
-            self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=True)
+            self._motion.log.add(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
-        self.pods[row] = leaving
-        self._circles.note(pod, owner, -1)
-        info = self.session.cluster.pods.infos[row]
+        self._motion.pods[row] = leaving
+        self._motion.circles.note(pod, owner, -1)
+        info = self._motion.session.cluster.pods.infos[row]
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
-        self.session.cluster.update(row, _with_deletion(info, self.now + (grace or 0), is_preempted=by is not None))
-        self.disruptions.settle(leaving)
-        self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner, of_time=True)
+        self._motion.session.cluster.update(
+            row, _with_deletion(info, self._motion.now + (grace or 0), is_preempted=by is not None)
+        )
+        self._motion.disruptions.settle(leaving)
+        self._motion.log.add(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner, of_time=True)
         return leaving
 
     def _stop_of(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> tuple[float, bool]:
@@ -376,69 +313,74 @@ class Lives(ClusterState):
         Without a grace period the API server removes the object at once.
         """
         if grace is None:
-            grace = self.session.cluster.pods.infos[pod.row].pod.spec.termination_grace_period_seconds
+            grace = self._motion.session.cluster.pods.infos[pod.row].pod.spec.termination_grace_period_seconds
         seconds = self.durations_of(pod, owner).stop.seconds
         return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
 
     def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
-        """See `ClusterState`."""
+        """See `Kubelet`."""
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if seconds <= 0 and not waits_for_kubelet:
             self.end(pod.row)
         elif seconds < math.inf:
-            self._stop_at(self.now + seconds + LAG, pod.row, seconds, self.end)
+            self._stop_at(self._motion.now + seconds + LAG, pod.row, seconds, self.end)
 
     def keep_terminating(self, rows: Iterable[int]) -> None:
         """Have pods stay that were terminating in the snapshot."""
         for row in rows:
-            pod, owner = self.pods[row], self.owner(row)
-            self._circles.note(pod, owner, -1)
-            leaving = self.pods[row] = replace(pod, is_terminating=True, ready_since=None)
+            pod, owner = self._motion.pods[row], self._motion.owner(row)
+            self._motion.circles.note(pod, owner, -1)
+            leaving = self._motion.pods[row] = replace(pod, is_terminating=True, ready_since=None)
             if owner is not None:
                 owner.keep(leaving)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object stays until its job has counted it, or is held."""
-        if row not in self.pods:  # it went with its node
+        if row not in self._motion.pods:  # it went with its node
             return
-        pod, owner = self.pods[row], self.owner(row)
+        pod, owner = self._motion.pods[row], self._motion.owner(row)
         ended = owner.uncounted.get(row) if isinstance(owner, JobState) else None
         if ended is None and not self._is_held(row):
             self.bury(row)
             return
         if isinstance(owner, JobState) and ended is not None:
             # Where no kubelet ends them, it counts since the pod shows as not ready, or was told to go.
-            at = ended.at if self._is_lost(row) else math.floor(self.now)
+            at = ended.at if self._is_lost(row) else math.floor(self._motion.now)
             owner.uncounted[row] = replace(ended, at=at, is_terminating=False)
-        stopped = self.pods[row] = replace(pod, phase="Failed")
-        self.stopped.add(row)
-        if self.session.cluster.node_of[row] != NOWHERE:
-            self.session.evict(row)
-        self._queue.notice(PodDeleted(self.session.cluster.pods.infos[row]))
+        stopped = self._motion.pods[row] = replace(pod, phase="Failed")
+        self._motion.stopped.add(row)
+        if self._motion.session.cluster.node_of[row] != NOWHERE:
+            self._motion.session.evict(row)
+        self._motion.queue.notice(PodDeleted(self._motion.session.cluster.pods.infos[row]))
         if owner is not None:
             owner.terminating[row] = stopped
-            self.notify(owner)
-        self.note_change()
+            self._motion.notify(owner)
+        self._motion.log.note_change()
 
     def _is_held(self, row: int) -> bool:
-        return bool(self.session.cluster.pods.infos[row].pod.metadata.held_by)
+        return bool(self._motion.session.cluster.pods.infos[row].pod.metadata.held_by)
 
     def drop_finalizer(self, row: int) -> None:
         """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
-        pod = self.pods.get(row)
+        pod = self._motion.pods.get(row)
         if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded") and not self._is_held(row):
             self.bury(row, of_time=True)
 
+    def forget(self, row: int) -> None:
+        """See `Kubelet`."""
+        self._held.pop(row, None)
+        self._motion.marked.pop(row, None)
+
     def bury(self, row: int, *, of_time: bool = False) -> None:
         """Remove a terminating pod, unless it is gone with its node; `of_time` as for `log`."""
-        if row not in self.pods:
+        if row not in self._motion.pods:
             return
-        pod, owner = self.pods[row], self.owner(row)
-        self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=of_time)
+        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        self._motion.log.add(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=of_time)
         if owner is not None:
             owner.bury(pod)
-            self.notify(owner)
-        self.vanish(pod, owner)
+            self._motion.notify(owner)
+        self._life.vanish(pod, owner)
 
 
 def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:

@@ -12,6 +12,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
+from kplan.course.simulation.jobs import BATCH_SECONDS, JobState
 from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.owners import Owner
 from kplan.course.simulation.pod_creation import PodMaker
@@ -82,8 +83,8 @@ class Removal(msgspec.Struct, frozen=True):
     because: str
 
 
-class Journal:
-    """A cluster in motion as it is now, and the steps that led there.
+class Motion:
+    """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class Journal:
     unplaced : the rows of the pods that had no node when the simulation began, in the order of `pods`
     messages : row of a pending pod -> kube-scheduler's last message about it
     outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
-    steps : what has happened so far
+    log : what has happened so far
     already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
     now : virtual time, seconds since 1970
     violations : preemptor and victim, where that broke a budget
@@ -110,17 +111,11 @@ class Journal:
         self.workloads = workloads
         self.disruptions = disruptions
         self.pods: dict[int, ObservedPod] = {}
-        self._owner_of: Overlay[int, str] = Overlay()
+        self.owner_of: Overlay[int, str] = Overlay()
         self.newcomers: list[int] = []
         self.unplaced: list[int] = []
         self.messages: dict[int, str] = {}
         self.outcomes: dict[int, Outcome] = {}
-        self.steps: list[Step] = []
-        #: KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
-        self.moved: set[str] = set()
-        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.blocked: dict[str, dict[str, str]] = {}
-        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
         self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
@@ -129,26 +124,35 @@ class Journal:
         #: whether controllers create pods in place of preempted ones
         self.replaces_preempted = True
         #: key of an owner -> ordinals and nodes of the pods that it does not replace
-        self._not_replaced: dict[str, list[Slot]] = {}
-        self._lost: dict[str, list[ObservedPod]] = {}  # key of a workload -> pods that are gone and not replaced yet
+        self.not_replaced: dict[str, list[Slot]] = {}
+        self.lost: dict[str, list[ObservedPod]] = {}  #: key of a workload -> pods that are gone and not replaced yet
         #: namespace -> rows of pods without a controller, in the order in which they came to be
         self.orphans: dict[str, list[int]] = {}
         #: row -> key of the workload that a pod belonged to before another one took it over
         self.former_workload: dict[int, str] = {}
         self.maker = maker  #: creates pods as the API server stores them
         maker.set_claims.bind = session.bound_at_once
-        self._queue = RetryQueue(session)
-        self._queue.now = now
+        self.queue = RetryQueue(session)
+        self.queue.now = now
         self.timers = Timers()  #: what is to happen later
         self.starts_at = now  #: in virtual time
         self.durations = Durations.none()  #: how long pods take
-        self.last_change = now  #: when something happened last, a status of a workload included
-        self._dirty: dict[str, Owner] = {}
-        self._dirty_deployments: dict[str, DeploymentState] = {}
-        self._circles = Circles()
+        self.dirty: dict[str, Owner] = {}
+        self.dirty_deployments: dict[str, DeploymentState] = {}
+        self.circles = Circles()
+        self.log = Log(self)
+        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
+        #: nodes whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
+        self.lost_nodes: frozenset[str] = frozenset()
+        #: row of a pod that shows as not ready because its node does not answer -> since when
+        self.marked: dict[int, float] = {}
+        #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
+        self.finished: list[tuple[str, ObservedPod]] = []
+        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
+        self.on_misfit: Callable[[], None] = _do_nothing  #: called when a pod is found to fit nowhere
 
     def owner(self, row: int) -> Owner | None:
-        key = self._owner_of.get(row)
+        key = self.owner_of.get(row)
         return None if key is None else self.workloads.owner(key)
 
     @property
@@ -172,33 +176,35 @@ class Journal:
     @property
     def now(self) -> float:
         """Virtual time in seconds since 1970."""
-        return self._queue.now
+        return self.queue.now
 
     def later(self, seconds: float, act: Act) -> None:
         """Have something happen some seconds from now."""
         self.timers.post(self.now + seconds, act)
 
-    def note_change(self) -> None:
-        """Note that something happens now."""
-        self.last_change = self.now
-
     def enqueue(self, owner: Owner | DeploymentState) -> None:
         """Have a controller sync its workload when its turn comes."""
         if isinstance(owner, DeploymentState):
-            self._dirty_deployments[owner.ref.key] = owner
+            self.dirty_deployments[owner.ref.key] = owner
         else:
-            self._dirty[owner.ref.key] = owner
+            self.dirty[owner.ref.key] = owner
             if isinstance(owner, ReplicaSetState) and owner.parent is not None:
-                self._dirty_deployments[owner.parent.ref.key] = owner.parent
+                self.dirty_deployments[owner.parent.ref.key] = owner.parent
 
     def notify(self, owner: Owner) -> None:
-        """Have a controller sync its workload because one of its pods has changed."""
-        self.enqueue(owner)
+        """Have a controller sync its workload because one of its pods has changed.
+
+        A job's controller gathers the events of its pods for a second.
+        """
+        if not self.durations.is_timed or not isinstance(owner, JobState):
+            self.enqueue(owner)
+        elif not self.timers.has(f"pods of {owner.ref.key}"):
+            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
 
     @property
     def has_pending_sync(self) -> bool:
         """Whether a controller has yet to sync its workload."""
-        return bool(self._dirty or self._dirty_deployments)
+        return bool(self.dirty or self.dirty_deployments)
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
@@ -208,7 +214,32 @@ class Journal:
     def warn(self, warning: InputWarning) -> None:
         self.maker.warnings[warning] = None
 
-    def log(
+
+class Log:
+    """What has happened so far in a cluster in motion.
+
+    Attributes
+    ----------
+    steps : in order
+    moved : KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
+    blocked : the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
+    on_step : called after each step with the number of steps
+    last_change : when something happened last, a status of a workload included
+    """
+
+    def __init__(self, motion: Motion) -> None:
+        self._motion = motion
+        self.steps: list[Step] = []
+        self.moved: set[str] = set()
+        self.blocked: dict[str, dict[str, str]] = {}
+        self.on_step: Callable[[int], None] | None = None
+        self.last_change = motion.now
+
+    def note_change(self) -> None:
+        """Note that something happens now."""
+        self.last_change = self._motion.now
+
+    def add(
         self,
         event: StepEvent,
         *,
@@ -228,12 +259,12 @@ class Journal:
         is_finding : nothing happens; the step has the time of what happened last
         of_time : without durations nobody is told, as it happens together with another step
         """
-        if of_time and not self.durations.is_timed:
+        if of_time and not self._motion.durations.is_timed:
             return
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         is_finding = is_finding or event in _FINDINGS
-        at = round((self.last_change if is_finding else self.now) - self.starts_at, 2)
+        at = round((self.last_change if is_finding else self._motion.now) - self._motion.starts_at, 2)
         if self.steps and not isinstance(self.steps[-1].at, UnsetType):
             at = max(at, self.steps[-1].at)
         n = len(self.steps) + 1
@@ -246,7 +277,7 @@ class Journal:
                 workload=workload,
                 because=because,
                 by=by,
-                at=at if self.durations.is_timed else UNSET,
+                at=at if self._motion.durations.is_timed else UNSET,
             )
         )
         if event is StepEvent.BLOCKED:
@@ -260,5 +291,9 @@ class Journal:
         if self.on_step is not None:
             self.on_step(n)
 
-    def log_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
-        self.log(event, node=name, workload=f"Node/{name}", because=because, of_time=of_time)
+    def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
+        self.add(event, node=name, workload=f"Node/{name}", because=because, of_time=of_time)
+
+
+def _do_nothing() -> None:
+    """Tell nobody."""

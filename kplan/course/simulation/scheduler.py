@@ -7,17 +7,14 @@ from typing import Protocol
 
 from kplan.api.core import Node
 from kplan.course.simulation.any_node import AnyNodeTaker
-from kplan.course.simulation.controlled import Controlled
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.failures import Failures
-from kplan.course.simulation.objects import Workloads
-from kplan.course.simulation.pod_creation import PodMaker
+from kplan.course.simulation.life_cycle import LifeCycle
+from kplan.course.simulation.motion import Motion
 from kplan.documents.change import StepEvent
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
 from kplan.framework.interface import ClaimFreed, NodeChanged, PodDeleted
 from kplan.framework.results import Outcome
-from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult, preemptors
 
 
@@ -28,45 +25,42 @@ class Decided(Protocol):
         """Receive a decision."""
 
 
-class Scheduling(Controlled):
-    """A cluster in motion with its controllers, in which the scheduler's decisions are carried out."""
+class Scheduler:
+    """Decides about pending pods, and carries its decisions out."""
 
-    def __init__(
-        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
-    ) -> None:
-        super().__init__(session, workloads, maker, disruptions, now)
-        self.on_decision: Decided | None = None  #: called with every decision of the scheduler
-        self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
-        self._preemptors = preemptors(session)
-        self._failures = Failures()
+    def __init__(self, motion: Motion, life: LifeCycle) -> None:
+        self._motion, self._life = motion, life
+        self.on_decision: Decided | None = None  #: called with every decision
+        self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
+        self.preemptors = preemptors(motion.session)
+        self.failures = Failures()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
 
-    def _note_misfit(self) -> None:
-        """Note that a pod fits nowhere; whoever may add nodes hears of it here."""
-
-    def _decide(self, row: int) -> CycleResult:
+    def decide(self, row: int) -> CycleResult:
         if self.any_node is not None:
-            place = self.any_node.take(self.session.cluster.pods.infos[row], self.workload_of(self.pods[row]))
-            return CycleResult(row, Outcome.SCHEDULED, row=place, session=self.session)
+            place = self.any_node.take(
+                self._motion.session.cluster.pods.infos[row], self._motion.workload_of(self._motion.pods[row])
+            )
+            return CycleResult(row, Outcome.SCHEDULED, row=place, session=self._motion.session)
         self.recount_budgets()
-        result = self._failures.decide(self.session, row)
+        result = self.failures.decide(self._motion.session, row)
         if self.on_decision is not None:
             self.on_decision(result)
         return result
 
-    def _carry_out(self, result: CycleResult) -> None:
+    def carry_out(self, result: CycleResult) -> None:
         row = result.pod
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
-            self._failures.forget()
-            self.bind(row, result.row)
+            self.failures.forget()
+            self._life.bind(row, result.row)
             return
-        self.messages[row] = stored_message_of(self.session, result) or result.message
-        self.outcomes[row] = result.outcome
+        self._motion.messages[row] = stored_message_of(self._motion.session, result) or result.message
+        self._motion.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
             return  # a real scheduler tries again, with the same result
-        self._queue.add_rejected(row, rejectors_of(result))
-        self._note_misfit()
+        self._motion.queue.add_rejected(row, rejectors_of(result))
+        self._motion.on_misfit()
         post_filter = result.post_filter
         if post_filter is None:
             return
@@ -83,69 +77,72 @@ class Scheduling(Controlled):
 
     def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
         """Note the decision about a pod of a group that is not placed."""
-        self.messages[row], self.outcomes[row] = message, outcome
-        self._note_misfit()
+        self._motion.messages[row], self._motion.outcomes[row] = message, outcome
+        self._motion.on_misfit()
 
     def take_out(self, row: int) -> bool:
         """Take a pod out of the queue, wherever it waits; tell whether it was there."""
-        return self._queue.take_out(row)
+        return self._motion.queue.take_out(row)
 
     def note_node_changed(self, former: Node, node: Node) -> None:
         """Tell pods that wait for a node that one has other taints."""
-        self._failures.forget()
-        self._queue.notice(NodeChanged(former, node))
+        self.failures.forget()
+        self._motion.queue.notice(NodeChanged(former, node))
 
     def note_claims_freed(self) -> None:
         """Tell pods that wait for devices that a claim was deallocated."""
-        self._failures.forget()
-        self._queue.notice(ClaimFreed())
+        self.failures.forget()
+        self._motion.queue.notice(ClaimFreed())
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
-        infos = self.session.cluster.pods.infos
+        infos = self._motion.session.cluster.pods.infos
         victims = detail.leaving_pods
-        leaving = [self.pods[victim] for victim in victims]
+        leaving = [self._motion.pods[victim] for victim in victims]
         name = infos[row].key
-        self._failures.forget()
-        self.session.nominator.nominate(row, place)
+        self.failures.forget()
+        self._motion.session.nominator.nominate(row, place)
         because = ", ".join(pod.key for pod in leaving)
-        node = self.session.cluster.nodes.names[place]
-        self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
+        node = self._motion.session.cluster.nodes.names[place]
+        self._motion.log.add(StepEvent.NOMINATED, pod=name, node=node, owner=self._motion.owner(row), because=because)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.send_off(row, victims)
 
     def send_off(self, row: int, victims: Sequence[int]) -> None:
         """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
-        leaving, name = [self.pods[victim] for victim in victims], self.session.cluster.pods.infos[row].key
-        self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
-        self._leaving.append((row, leaving))
+        leaving, name = (
+            [self._motion.pods[victim] for victim in victims],
+            self._motion.session.cluster.pods.infos[row].key,
+        )
+        self._motion.violations += [(name, pod.key) for pod in self._motion.disruptions.broken_by(leaving)]
+        self.leaving.append((row, leaving))
 
     @property
     def sent_off(self) -> frozenset[int]:
         """Rows of the pods that are about to leave because others preempt them."""
-        return frozenset(pod.row for _, leaving in self._leaving for pod in leaving)
+        return frozenset(pod.row for _, leaving in self.leaving for pod in leaving)
 
-    def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
-        name = self.session.cluster.pods.infos[preemptor].key
-        present = [self.pods[pod.row] for pod in victims if pod.row in self.pods]
+    def let_victims_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
+        name = self._motion.session.cluster.pods.infos[preemptor].key
+        present = [self._motion.pods[pod.row] for pod in victims if pod.row in self._motion.pods]
         present = [pod for pod in present if not pod.is_terminating]
         for pod in present:
-            self.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
+            self._life.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
         if present:
             self._look_for_circle(name, ", ".join(pod.key for pod in present))
 
     def _clear_nomination(self, row: int) -> None:
-        if self.session.nominator.row_of(row) is not None:
-            self._failures.forget()
-            self.session.nominator.drop(row)
-            info = self.session.cluster.pods.infos[row]
-            self._queue.notice(PodDeleted(info), info.priority)
+        if self._motion.session.nominator.row_of(row) is not None:
+            self.failures.forget()
+            self._motion.session.nominator.drop(row)
+            info = self._motion.session.cluster.pods.infos[row]
+            self._motion.queue.notice(PodDeleted(info), info.priority)
 
     def recount_budgets(self) -> None:
         """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
-        allowed = self.disruptions.newly_allowed()
+        allowed = self._motion.disruptions.newly_allowed()
         if allowed:
-            for plugin in self._preemptors:
+            for plugin in self.preemptors:
                 plugin.set_allowed_disruptions(allowed)
 
     def note_return(self, pod: ObservedPod, because: str) -> None:
@@ -153,14 +150,23 @@ class Scheduling(Controlled):
 
         A pod that stays Terminating, as no kubelet ends it, does not come back.
         """
-        stays = pod.row in self.pods and pod.node in self.lost_nodes
-        if not self.durations.is_timed and not stays and self._circles.is_closed(()):
-            self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
+        stays = pod.row in self._motion.pods and pod.node in self._motion.lost_nodes
+        if not self._motion.durations.is_timed and not stays and self._motion.circles.is_closed(()):
+            self._motion.circle = (
+                f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
+            )
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
         """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
-        nominator, infos = self.session.nominator, self.session.cluster.pods.infos
-        if self._circles.is_closed(
+        nominator, infos = self._motion.session.nominator, self._motion.session.cluster.pods.infos
+        if self._motion.circles.is_closed(
             (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
         ):
-            self.circle = f"{preemptor} and {victims} preempt each other again and again"
+            self._motion.circle = f"{preemptor} and {victims} preempt each other again and again"
+
+    def know_nodes(self) -> None:
+        """Prepare preemption anew, as further nodes are there."""
+        fresh = preemptors(self._motion.session)
+        for plugin, former in zip(fresh, self.preemptors, strict=True):
+            plugin.budgets = former.budgets
+        self.preemptors = fresh

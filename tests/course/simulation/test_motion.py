@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.journal import MAX_RETURNS, Circles
+from kplan.course.simulation.motion import MAX_RETURNS, Circles
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 
