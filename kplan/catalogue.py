@@ -1,4 +1,4 @@
-"""Every question: a line for its folder in `kplan.questions`, from which values, views and commands are found."""
+"""Every question: a line for its module in `kplan.questions`, from which values, views and commands are found."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 
 class Home(NamedTuple):
-    """The folder of a question.
+    """The module of a question, a folder where it has a view.
 
     Attributes
     ----------
-    name : of the folder; also of the command, which is the function of that name in the module of that name in
+    name : of the module; also of the command, which is the function of that name in the module of that name in
         `kplan.commands`
-    questions : structs of the module ``question``; the kind of NAME is NAMEQuestion
+    questions : its structs; the kind of NAME is NAMEQuestion
     documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
         MODULE:VIEW
     short_help : its line there; empty if there is no command
@@ -96,7 +96,7 @@ HOMES = (
 )
 
 QUESTIONS: Mapping[str, str] = {
-    f"{struct}Question": f"{home.module('question')}:{struct}" for home in HOMES for struct in home.questions
+    f"{struct}Question": f"kplan.questions.{home.name}:{struct}" for home in HOMES for struct in home.questions
 }
 """Kind of question -> MODULE:STRUCT."""
 

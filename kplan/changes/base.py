@@ -52,9 +52,9 @@ class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     ----------
     force : also evict pods without a controller
     delete_emptydir_data : also evict pods with emptyDir volumes
-    disable_eviction : delete the pods instead of evicting them; ignores disruption budgets
-    grace_period : how long pods may take to stop, in place of their own grace periods; -1 for these
-    skip_wait_for_delete_timeout : do not wait for pods whose grace period has been over for longer; 0 waits for all
+    disable_eviction : delete pods, whatever disruption budgets say
+    grace_period : how long pods may take to stop, in place of their own time
+    skip_wait_for_delete_timeout : do not wait for pods that should be gone for longer
     """
 
     force: Annotated[bool, Option()] = False

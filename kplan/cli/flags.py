@@ -309,6 +309,8 @@ def fields_of(struct: Any) -> list[_Field]:
         declared = next((part for part in getattr(hints[name], "__metadata__", ()) if isinstance(part, Option)), None)
         if declared is not None:
             text = about[name]
+            if declared.lists_words:
+                text += f" ({', '.join(_words_in(hints[name]))})"
             options_made.append(_field(name, hints[name], declared, default, f"{text[:1].upper()}{text[1:]}."))
         elif hasattr(hints[name], "__struct_fields__"):
             options_made += fields_of(hints[name])
@@ -361,6 +363,15 @@ def _unless_empty(read: Callable[[str], Any], text: str) -> Any:
 
 def _word_of(choice: StrEnum) -> str:
     return choice.value
+
+
+def _words_in(hint: Any) -> Iterator[str]:
+    """Yield the words of all literals in a type."""
+    for part in get_args(hint):
+        if isinstance(part, str) and get_origin(hint) is Literal:
+            yield part
+        else:
+            yield from _words_in(part)
 
 
 def _kind_and_bounds(hint: Any) -> tuple[Any, dict[str, int]]:

@@ -16,7 +16,7 @@ from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import arguments, flag, options, repeated, switch
 from kplan.errors import UsageError
-from kplan.questions.capacity.question import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
+from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
 
 @options

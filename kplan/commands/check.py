@@ -8,7 +8,7 @@ from kplan.cli.answer import SweepFlags, ask, formats_of, reply, showing_of
 from kplan.cli.flags import Fields, GrowingFlags, with_flags
 from kplan.cli.options import arguments
 from kplan.errors import UsageError
-from kplan.questions.check.question import Checks
+from kplan.questions.check import Checks
 
 _CONDITIONS = ("check", "none")
 
@@ -40,7 +40,7 @@ def check(
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
-    from kplan.questions.check.question import read_checks
+    from kplan.questions.check import read_checks
 
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)
     question.earlier()

@@ -14,9 +14,9 @@ from kplan.cli.help import MORE
 from kplan.cli.options import arguments, flag, switch
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
-from kplan.questions.drain.question import Drain, how_of
-from kplan.questions.in_turn.question import InTurn
-from kplan.questions.runbook.question import Runbook
+from kplan.questions.drain import Drain, how_of
+from kplan.questions.in_turn import InTurn
+from kplan.questions.runbook import Runbook
 
 EXAMPLES = """
 kplan drain general-a-1  # where its pods go, and which budgets block it

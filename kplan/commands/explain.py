@@ -43,7 +43,7 @@ def explain(
     showing = showing_for(flags, "explain")
     namespace = namespace or flags.cluster.default_namespace()
     subject = ask(None, flags)
-    from kplan.questions.explain.question import Explain
+    from kplan.questions.explain import Explain
 
     names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)
     question = Explain(names=tuple(names), namespace=namespace)

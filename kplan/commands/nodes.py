@@ -12,7 +12,7 @@ from kplan.cli.flags import AutoscalerFlags, Fields, ManifestFlags, SavingFlags,
 from kplan.cli.options import arguments
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
-from kplan.questions.nodes.question import Nodes
+from kplan.questions.nodes import Nodes
 from kplan.snapshot.model import Snapshot
 
 _NO_AUTOSCALER = (

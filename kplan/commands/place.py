@@ -26,7 +26,7 @@ from kplan.cli.flags import (
 from kplan.cli.options import SNAPSHOT, arguments, option, options, repeated
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import NotFoundError, UsageError
-from kplan.questions.place.question import Place
+from kplan.questions.place import Place
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject

@@ -13,7 +13,7 @@ from kplan.cli.help import tell_no_effect
 from kplan.cli.options import arguments, switch
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
-from kplan.questions.plan.question import Plan, Queue
+from kplan.questions.plan import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kplan.cli.answer import ask, formats_of, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingFlags, ManifestFlags, RunCronJobsOption, with_flags
 from kplan.cli.options import arguments, flag
-from kplan.questions.preempt.question import Preempt
+from kplan.questions.preempt import Preempt
 
 EXAMPLES = """
 kplan preempt  # for every pending pod that fits nowhere

@@ -10,7 +10,7 @@ from kplan.cli.answer import ask, reply, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.flags import Fields, GrowingSavingFlags, with_flags
 from kplan.cli.options import arguments, flag
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.remedy import Remedy
 
 EXAMPLES = """
 kplan remedy  # what to do so that all pending pods run

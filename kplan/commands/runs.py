@@ -11,14 +11,14 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.course.asking import Showing
     from kplan.course.subject import Subject
-    from kplan.questions.many_runs.question import Drawable
+    from kplan.questions.many_runs import Drawable
 
 
 def reply_with_odds(
     question: Drawable, subject: Subject, runs: int, showing: Showing, *, flags: CommonFlags, sweeping: SweepFlags
 ) -> None:
     """Answer a question many times, as `reply`; raises UsageError where ``--ties`` excludes draws."""
-    from kplan.questions.many_runs.question import ManyRuns
+    from kplan.questions.many_runs import ManyRuns
     from kplan.reading.arguments import DEFAULT_SEED
 
     scheduler = flags.scheduler

@@ -187,6 +187,8 @@ def _schema(kind: inspect.Type) -> dict[str, Any]:
         return _struct_schema(structs[0]) if tag is None else _tagged_schema(tag, [str(one.tag) for one in structs])
     if isinstance(kind, inspect.UnionType):
         others = [_schema(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
+        if all("enum" in other for other in others):
+            return {"type": "string", "enum": [word for other in others for word in other["enum"]]}
         return others[0] if len(others) == 1 else {"anyOf": others}
     if isinstance(kind, inspect.LiteralType):
         return {"type": "string", "enum": list(kind.values)}
@@ -195,15 +197,13 @@ def _schema(kind: inspect.Type) -> dict[str, Any]:
 
 def _tagged_schema(tag: str, kinds: list[str]) -> dict[str, Any]:
     """Return the schema of a question within another one, or of a change."""
-    about = "its kind, and the parameters of the tool of this kind" if tag == "kind" else "its kind, and its fields"
+    schema = {"type": "object", "properties": {tag: {"type": "string", "enum": kinds}}, "required": [tag]}
+    if tag != "kind":
+        return schema
+    about = "its kind, and the parameters of the tool of this kind"
     if _IN_TURN in kinds:
         about += f" ({_IN_TURN}: drain_each)"
-    return {
-        "type": "object",
-        "properties": {tag: {"type": "string", "enum": kinds}},
-        "required": [tag],
-        "description": about,
-    }
+    return {**schema, "description": about}
 
 
 #: How long the text of an answer may be: some ten thousand tokens.

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from kplan.documents.placement import PlacementReport
     from kplan.documents.remedies import RemedyReport
     from kplan.questions.base import Question
-    from kplan.questions.check.question import Check
-    from kplan.questions.many_runs.question import Drawable
+    from kplan.questions.check import Check
+    from kplan.questions.many_runs import Drawable
     from kplan.questions.pods.created import StoredPod
     from kplan.workloads.manifests import Manifest, Strictness
     from kplan.workloads.sources import Source
@@ -107,7 +107,7 @@ class Planner(Base):
         NotFoundError, UsageError
             When the snapshot has no such pod or workload, or a workload has no pod.
         """
-        from kplan.questions.explain.question import Explain
+        from kplan.questions.explain import Explain
 
         return self.ask(Explain(names=tuple(listed(names)), namespace=namespace))
 
@@ -127,7 +127,7 @@ class Planner(Base):
         NotFoundError, UsageError
             When the snapshot has no such pending pod, or there is no such kind of action.
         """
-        from kplan.questions.remedy.question import Remedy
+        from kplan.questions.remedy import Remedy
 
         names: Any = {"only": tuple(listed(only)), "without": tuple(listed(without))}  # `ask` reads them
         return self.ask(Remedy(pods=tuple(listed(pods)), **names))
@@ -146,7 +146,7 @@ class Planner(Base):
         InputError, UsageError
             With all problems of the file, or of the promises.
         """
-        from kplan.questions.check.question import Checks, read_checks
+        from kplan.questions.check import Checks, read_checks
 
         promises = read_checks(str(checks)) if isinstance(checks, str | Path) else listed(checks)
         return self.ask(Checks(checks=tuple(promises)), ask_all=ask_all)
@@ -356,7 +356,7 @@ class Planner(Base):
         from kplan.course.drains import drain
         from kplan.course.odds.luck import with_luck
         from kplan.course.odds.of_changes import drained
-        from kplan.questions.drain.question import how_of
+        from kplan.questions.drain import how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
         names = tuple(listed(nodes))
@@ -386,8 +386,8 @@ class Planner(Base):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
-        from kplan.questions.drain.question import Drain, how_of
-        from kplan.questions.in_turn.question import InTurn
+        from kplan.questions.drain import Drain, how_of
+        from kplan.questions.in_turn import InTurn
 
         names = () if nodes is None else tuple(listed(nodes))
         if nodes is not None and not names:
@@ -484,8 +484,8 @@ class Planner(Base):
         """
         from kplan.course.subject import Subject
         from kplan.questions.base import Question, Showing
-        from kplan.questions.many_runs.question import ManyRuns
-        from kplan.questions.place.question import Place
+        from kplan.questions.many_runs import ManyRuns
+        from kplan.questions.place import Place
         from kplan.questions.reading import checked as checked_question
 
         showing = Showing(ask_all=for_any_base(self, ask_all))
@@ -567,7 +567,7 @@ class Planner(Base):
         UsageError
             When there is no workload.
         """
-        from kplan.questions.capacity.question import Headroom
+        from kplan.questions.capacity import Headroom
 
         sources: Any = () if manifests is None else tuple(listed(manifests))  # `ask` reads them
         question = Headroom(manifests=sources, namespace=namespace or "", replicas=wanted, limit=limit)
@@ -583,7 +583,7 @@ class Planner(Base):
         ----------
         options : pods that are deleted in any case; None for none
         """
-        from kplan.questions.capacity.question import Shrink
+        from kplan.questions.capacity import Shrink
 
         return self.ask(Shrink(options=options or DrainOptions()))
 
@@ -604,6 +604,6 @@ class Planner(Base):
         InputError
             With all problems of the file that the settings name.
         """
-        from kplan.questions.nodes.question import Nodes
+        from kplan.questions.nodes import Nodes
 
         return self.ask(Nodes(full=full, loops=None if loops is None else tuple(loops)))

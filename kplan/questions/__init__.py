@@ -1,7 +1,7 @@
 """Questions as values: all parameters of a question in a frozen struct, whoever asks it.
 
 A question is asked with :meth:`kplan.Planner.ask`, written as a document for ``kplan ask``, sent to a worker, asked
-many times (`ManyRuns`), or asked for each node (`InTurn`). A new question is a folder here, and a line in
+many times (`ManyRuns`), or asked for each node (`InTurn`). A new question is a module here, and a line in
 :mod:`kplan.catalogue`.
 
 >>> import kplan
@@ -20,22 +20,22 @@ from kplan.catalogue import QUESTIONS
 from kplan.questions.base import question_type
 
 if TYPE_CHECKING:
-    from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
+    from kplan.questions.capacity import Capacity, Headroom, Shapes, Shrink
+    from kplan.questions.check import Check, Checks
     from kplan.questions.check.judging import Expect
-    from kplan.questions.check.question import Check, Checks
-    from kplan.questions.diff.question import Diff
-    from kplan.questions.drain.question import Drain
-    from kplan.questions.explain.question import Explain
-    from kplan.questions.in_turn.question import InTurn
-    from kplan.questions.many_runs.question import ManyRuns
-    from kplan.questions.nodes.question import Nodes
-    from kplan.questions.place.question import Place
-    from kplan.questions.plan.question import Plan, Queue
-    from kplan.questions.pods.question import Pods
-    from kplan.questions.preempt.question import Preempt
-    from kplan.questions.remedy.question import Remedy
-    from kplan.questions.runbook.question import Runbook
-    from kplan.questions.what_if.question import WhatIf
+    from kplan.questions.diff import Diff
+    from kplan.questions.drain import Drain
+    from kplan.questions.explain import Explain
+    from kplan.questions.in_turn import InTurn
+    from kplan.questions.many_runs import ManyRuns
+    from kplan.questions.nodes import Nodes
+    from kplan.questions.place import Place
+    from kplan.questions.plan import Plan, Queue
+    from kplan.questions.pods import Pods
+    from kplan.questions.preempt import Preempt
+    from kplan.questions.remedy import Remedy
+    from kplan.questions.runbook import Runbook
+    from kplan.questions.what_if import WhatIf
 
 __all__ = [
     "Capacity",
@@ -67,7 +67,7 @@ _OF_CHECKS = ("Check", "Expect")
 
 def __getattr__(name: str) -> Any:
     if name in _OF_CHECKS:
-        return getattr(import_module("kplan.questions.check.question"), name)
+        return getattr(import_module("kplan.questions.check"), name)
     if f"{name}Question" in QUESTIONS:
         return question_type(f"{name}Question")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -43,11 +43,13 @@ class Option(NamedTuple):
     spelled : its names, and the word for its value, such as ``--max N``; without a name it has that of the field
     read : turns the text of the option into the value
     more : only the whole help shows it
+    lists_words : the help lists the words that the value is made of
     """
 
     spelled: str = ""
     read: Callable[[str], Any] | None = None
     more: bool = False
+    lists_words: bool = False
 
 
 def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:

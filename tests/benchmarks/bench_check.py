@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from clusters import Object, node, pod
 
 import kplan
-from kplan.questions.check.question import STANDARD, outcome_of
+from kplan.questions.check import STANDARD, outcome_of
 
 N_NODES, N_PODS = 500, 10_000
 REPLICAS = 50

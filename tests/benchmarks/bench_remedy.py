@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import kplan
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.remedy import Remedy
 from tests.questions.remedy.test_report import deployment, node
 
 _PER_WORKLOAD = 10

@@ -11,8 +11,8 @@ from pathlib import Path
 import clusters
 
 import kplan
-from kplan.questions.drain.question import Drain
-from kplan.questions.in_turn.question import InTurn
+from kplan.questions.drain import Drain
+from kplan.questions.in_turn import InTurn
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

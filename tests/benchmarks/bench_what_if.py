@@ -14,8 +14,8 @@ import clusters
 
 import kplan
 from kplan.questions.base import Showing
-from kplan.questions.drain.question import Drain
-from kplan.questions.in_turn.question import InTurn
+from kplan.questions.drain import Drain
+from kplan.questions.in_turn import InTurn
 from kplan.sweeps import ask_all
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -8,8 +8,8 @@ import kplan
 from kplan.questions.base import Showing
 from kplan.questions.diff.document import diff_report
 from kplan.questions.diff.facts import ComparedAnswer
-from kplan.questions.drain.question import Drain
-from kplan.questions.in_turn.question import InTurn
+from kplan.questions.drain import Drain
+from kplan.questions.in_turn import InTurn
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import node, pod

@@ -7,7 +7,7 @@ import pytest
 from kplan.documents.base import UNSET
 from kplan.documents.capacity import CapacityReport, GroupFit
 from kplan.errors import UsageError
-from kplan.questions.capacity.question import Capacity
+from kplan.questions.capacity import Capacity
 from tests.objects import head, node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.questions.explain.question import Explain
+from kplan.questions.explain import Explain
 from tests.cli.commands import invoke, printed, refused
 from tests.report.documents import node, pod
 

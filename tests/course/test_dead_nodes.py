@@ -8,7 +8,7 @@ import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import How
 from kplan.documents.plan import PlanReport
-from kplan.questions.drain.question import Drain
+from kplan.questions.drain import Drain
 from tests.objects import Object, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]

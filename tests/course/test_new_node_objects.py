@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.course.clock import Clock
-from kplan.questions.plan.question import Plan
+from kplan.questions.plan import Plan
 from tests.autoscaling.cluster_autoscaler import test_advice as groups
 from tests.autoscaling.karpenter import test_devices as karpenter
 from tests.objects import head

@@ -8,7 +8,7 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.course.occupancy import MOST_POINTS, _thinned
 from kplan.documents.change import Timeline
-from kplan.questions.plan.question import Plan
+from kplan.questions.plan import Plan
 from tests.objects import Object, head, node, template
 
 

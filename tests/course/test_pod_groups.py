@@ -10,11 +10,11 @@ from kplan.documents.capacity import CapacityReport
 from kplan.documents.placement import PlacementReport, PreemptionReport
 from kplan.documents.plan import PlanReport
 from kplan.documents.remedies import RemedyReport
-from kplan.questions.capacity.question import Capacity
-from kplan.questions.place.question import Place
-from kplan.questions.plan.question import Plan
-from kplan.questions.preempt.question import Preempt
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.capacity import Capacity
+from kplan.questions.place import Place
+from kplan.questions.plan import Plan
+from kplan.questions.preempt import Preempt
+from kplan.questions.remedy import Remedy
 from kplan.report.overview import group_text
 from tests.objects import head, node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner

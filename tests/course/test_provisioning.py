@@ -10,10 +10,10 @@ import yaml
 
 import kplan
 from kplan.course.clock import Clock
-from kplan.questions.drain.question import Drain
-from kplan.questions.explain.question import Explain
-from kplan.questions.nodes.question import Nodes
-from kplan.questions.plan.question import Plan
+from kplan.questions.drain import Drain
+from kplan.questions.explain import Explain
+from kplan.questions.nodes import Nodes
+from kplan.questions.plan import Plan
 from tests.objects import Object, deployment, head, node, running
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"

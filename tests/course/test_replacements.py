@@ -1,8 +1,8 @@
 """Which pods take the place of which."""
 
 import kplan
-from kplan.questions.drain.question import Drain
-from kplan.questions.plan.question import Plan
+from kplan.questions.drain import Drain
+from kplan.questions.plan import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import Object, daemon_set, deployment, head, node, running

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 import kplan
 from kplan.documents.base import Report
 from kplan.questions import Capacity
-from kplan.questions.check.question import Check
-from kplan.questions.plan.question import Plan
+from kplan.questions.check import Check
+from kplan.questions.plan import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.questions.place.question import Place
+from kplan.questions.place import Place
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written

@@ -1,1 +1,54 @@
-"""Why is this pod there, or pending."""
+"""The question why pods are where they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kplan.course.asking import PLAIN, Showing
+from kplan.errors import UsageError
+from kplan.questions.base import Question
+
+if TYPE_CHECKING:
+    from kplan.course.subject import Subject
+    from kplan.documents.placement import PlacementReport
+
+
+class Explain(Question, frozen=True):
+    """Asks why each of these pods is where it is, or pending.
+
+    Attributes
+    ----------
+    names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
+    namespace : for those that name none
+    """
+
+    names: tuple[str, ...]
+    namespace: str = ""
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
+        """Return the PlacementReport."""
+        from kplan.cluster.workload_pods import pods_named, workloads_named
+        from kplan.course.missing import missing_replicas, piled_up, with_missing, workloads_at_present
+        from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
+
+        base = subject.base
+        if not self.names:
+            raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
+        named = workloads_named(self.names, self.namespace, base.objects)
+        missing = missing_replicas(base, named)
+        keys = pods_named(self.names, self.namespace, base.objects, may_have_none=True)
+        refuse_many(keys, base.objects.nodes)
+        explained = []
+        for key in keys:
+            explained.append(explain_pod(base, key))
+            if showing.progress is not None:
+                showing.progress(len(explained), len(keys))
+        report = whereabouts_report(
+            base,
+            explained,
+            workloads=workloads_at_present(base, named) if named else (),
+            fail_on=showing.fail_on,
+            nodes=showing.explained,
+            max_listed=showing.max_listed,
+        )
+        return with_missing(report, [*missing, *piled_up(base.objects, keys)])

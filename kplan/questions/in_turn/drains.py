@@ -26,7 +26,7 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
-from kplan.questions.drain.question import Drain
+from kplan.questions.drain import Drain
 from kplan.remedies.diagnosis import diagnose
 
 _NOT_RESTORED = ("Job/", "CronJob/", "Pod/", "DaemonSet/")

@@ -1,1 +1,118 @@
-"""Where would pods land."""
+"""The question where pods would land."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.course.asking import PLAIN, Showing
+from kplan.course.clock import Clock
+from kplan.errors import ParameterError, UsageError
+from kplan.questions.base import AboutPods, RolloutMode
+from kplan.reading.arguments import Option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.cluster.base import Base
+    from kplan.course.answers.placement import Placement
+    from kplan.course.answers.placement_report import NodesOf
+    from kplan.course.odds.runs import Drawn
+    from kplan.course.subject import Subject
+    from kplan.documents.placement import PlacementReport
+    from kplan.documents.plan import PlanReport
+
+
+class Place(AboutPods, frozen=True):
+    """Asks where these pods would land, one after the other.
+
+    Attributes
+    ----------
+    rollout : replace the pods of a workload that runs already: if its template changes, always, or never
+    settle_preemption : evict the victims of preemption, and try the pod again
+    timeline : a clock, so that the answer about manifests says when everything happens
+    """
+
+    command: ClassVar[Literal["place"]] = "place"
+
+    rollout: Annotated[RolloutMode, Option(more=True)] = "auto"
+    settle_preemption: bool = False
+    timeline: Clock | None = None
+
+    def subject(self, base: Base) -> Subject:
+        """Return the pods, and a cluster that holds the other objects of the manifests."""
+        if not self.pods and not self.manifests:
+            raise UsageError("nothing to place", hint="name pods or manifests")
+        return super().subject(base)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
+        """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
+        from kplan.course.in_order import place_in_order
+        from kplan.questions.base import change_of
+
+        self._check(subject)
+        change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
+        if change is not None:
+            return change
+        plan = place_in_order(
+            subject.base,
+            subject.pods,
+            settle_preemption=self.settle_preemption,
+            shown=showing.same_for_all(len(subject.pods)),
+        )
+        if not plan.is_roomy:
+            from kplan.course.odds.luck import with_luck_in_order
+
+            plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
+        document = plan.report(
+            fail_on=showing.fail_on,
+            nodes_of=nodes_to_show(plan.placements[: showing.max_listed], showing),
+            max_listed=showing.max_listed,
+            with_map=showing.with_map,
+        )
+        if subject.manifests is not None or not subject.has_new_requests:
+            return document
+        from kplan.capacity.headroom import right_sizing
+
+        return replace(document, right_sizing=right_sizing(subject.base))
+
+    def _check(self, subject: Subject) -> None:
+        """Raise ParameterError for a clock without manifests."""
+        if self.timeline is not None and (subject.names_pods or subject.manifests is None):
+            hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
+            raise ParameterError("{timeline} needs manifests", hint=hint)
+
+    def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
+        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
+        from kplan.course.odds.of_pods import in_order
+        from kplan.questions.base import drawn_update
+
+        self._check(subject)
+        if self.timeline is not None:
+            from kplan.questions.base import drawn_in_time
+
+            return drawn_in_time(subject, self.timeline, self.rollout)
+        update = subject.update()
+        if update is not None:
+            return update.base, drawn_update(update.workloads, self.rollout)
+        return subject.base, partial(in_order, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)
+
+
+def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf | None:
+    """Return the nodes to show for each placement: in full for the first of each outcome of a workload.
+
+    None shows all nodes for all placements.
+    """
+    if showing.only_outcomes:
+        return {}
+    if showing.nodes is UNSET:
+        return None
+    from kplan.questions.place.view import representatives, unplaced_daemons, workload_groups
+
+    groups = workload_groups([placement.pod for placement in placements])
+    chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
+    chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
+    return showing.nodes_of(len(placements), chosen, showing.others)

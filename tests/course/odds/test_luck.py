@@ -8,7 +8,7 @@ import kplan
 import kplan.course.odds.luck
 from kplan.course.odds.runs import PENDING
 from kplan.questions import Plan
-from kplan.questions.preempt.question import Preempt
+from kplan.questions.preempt import Preempt
 from tests.objects import node, pod
 from tests.recorded import examples
 

@@ -12,7 +12,7 @@ from kplan.course.odds.runs import Rest
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan
-from kplan.questions.drain.question import how_of
+from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import Object, budget, deployment, head, node, running, template
 from tests.schemas import assert_keeps_to_its_schema

@@ -3,9 +3,9 @@
 from typing import Any
 
 from kplan.documents.odds import OddsReport
-from kplan.questions.many_runs.question import ManyRuns
-from kplan.questions.place.question import Place
-from kplan.questions.plan.question import Plan
+from kplan.questions.many_runs import ManyRuns
+from kplan.questions.place import Place
+from kplan.questions.plan import Plan
 from tests.objects import node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 

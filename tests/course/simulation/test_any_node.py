@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.drains import drain_to_any
 from kplan.documents.drains import DrainOutcome
-from kplan.questions.drain.question import Drain
-from kplan.questions.in_turn import drains
-from kplan.questions.in_turn.question import InTurn
+from kplan.questions.drain import Drain
+from kplan.questions.in_turn import InTurn, drains
 from tests.objects import Object, budget, deployment, head, node, running, stateful_set
 
 NAMES = [f"n{index}" for index in range(5)]

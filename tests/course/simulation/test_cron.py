@@ -9,7 +9,7 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.course.timeline import TimelinePlan, carry_out_in_time
 from kplan.documents.change import StepEvent, WorkloadState
-from kplan.questions.plan.question import Plan
+from kplan.questions.plan import Plan
 from tests.objects import head, node
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import kplan
-from kplan.questions.capacity.question import Capacity, Headroom
+from kplan.questions.capacity import Capacity, Headroom
 
 DEMO = kplan.Planner("demo")
 

@@ -10,8 +10,7 @@ import yaml
 import kplan
 from kplan.changes.remedy import LowerRequest
 from kplan.errors import UsageError
-from kplan.questions.check.judging import Expect, Least, seconds_of
-from kplan.questions.check.question import (
+from kplan.questions.check import (
     STANDARD,
     AtMaximum,
     Budgets,
@@ -22,9 +21,10 @@ from kplan.questions.check.question import (
     checks_of,
     outcome_of,
 )
-from kplan.questions.drain.question import Drain
-from kplan.questions.in_turn.question import InTurn
-from kplan.questions.plan.question import Plan
+from kplan.questions.check.judging import Expect, Least, seconds_of
+from kplan.questions.drain import Drain
+from kplan.questions.in_turn import InTurn
+from kplan.questions.plan import Plan
 from tests.cli.commands import invoke, refused, written
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema

@@ -16,13 +16,13 @@ from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
-from kplan.questions.check.question import Budgets, Check, Checks, Surge
+from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.diff.facts import ComparedAnswer
 from kplan.questions.place.clusters import clusters_report
 from kplan.questions.preempt.document import preemption_report
-from kplan.questions.remedy.question import Remedy
-from kplan.questions.runbook.question import Runbook
+from kplan.questions.remedy import Remedy
+from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo

@@ -11,7 +11,7 @@ from kplan.api.time import to_micros
 from kplan.autoscaling import settings
 from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
 from kplan.documents.nodes import AutoscalerName
-from kplan.questions.nodes.question import Nodes
+from kplan.questions.nodes import Nodes
 from kplan.snapshot import Snapshot
 from tests.objects import node, pod
 from tests.schemas import assert_keeps_to_its_schema

@@ -9,7 +9,7 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
-from kplan.questions.place.question import Place
+from kplan.questions.place import Place
 from kplan.questions.place.view import representatives, workload_groups
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.registry import render

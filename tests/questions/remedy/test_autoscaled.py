@@ -5,7 +5,7 @@ from typing import Any
 import kplan
 from kplan.changes.values import AddNodes, GroupSize, Patch, Pool
 from kplan.documents import remedies as d
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool

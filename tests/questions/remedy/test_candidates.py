@@ -5,7 +5,7 @@ from typing import Any
 from kplan.changes.values import AddNodes, Patch, Uncordon
 from kplan.documents.base import UNSET
 from kplan.documents.remedies import RemedyReport
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.remedy import Remedy
 from tests.objects import node
 from tests.plugins.test_gang_scheduling import group, member, planner
 

@@ -9,9 +9,9 @@ from hypothesis import given
 import kplan
 from kplan.changes import remedy as r
 from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Scale, Uncordon
+from kplan.questions.remedy import Remedy
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Playing
-from kplan.questions.remedy.question import Remedy
 from tests.questions.remedy.test_report import clusters, planner_of
 from tests.questions.remedy.test_stories import STORIES
 from tests.recorded import examples

@@ -14,8 +14,8 @@ from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
 from kplan.course.watching import begin
 from kplan.documents import remedies as d
 from kplan.errors import UsageError
+from kplan.questions.remedy import Remedy
 from kplan.questions.remedy.carry_out import Goal, Playing, movable
-from kplan.questions.remedy.question import Remedy
 from kplan.questions.remedy.search import LEAST_TRIED, MOST_DECIDED, Search
 from kplan.questions.remedy.search import budget as sets_to_try
 from kplan.report.options import ReportOptions

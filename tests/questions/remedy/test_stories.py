@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kplan.changes.values import Scale
-from kplan.questions.remedy.question import Remedy
+from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import adding, head

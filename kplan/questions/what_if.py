@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from kplan.changes.values import Change
 from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
-from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
-from kplan.questions.drain.question import Drain
-from kplan.questions.explain.question import Explain
-from kplan.questions.in_turn.question import InTurn
-from kplan.questions.many_runs.question import ManyRuns
-from kplan.questions.nodes.question import Nodes
-from kplan.questions.place.question import Place
-from kplan.questions.plan.question import Plan, Queue
-from kplan.questions.preempt.question import Preempt
+from kplan.questions.capacity import Capacity, Headroom, Shapes, Shrink
+from kplan.questions.drain import Drain
+from kplan.questions.explain import Explain
+from kplan.questions.in_turn import InTurn
+from kplan.questions.many_runs import ManyRuns
+from kplan.questions.nodes import Nodes
+from kplan.questions.place import Place
+from kplan.questions.plan import Plan, Queue
+from kplan.questions.preempt import Preempt
 from kplan.reading.arguments import Manifest
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class WhatIf(Question, frozen=True):
     cordon, uncordon : names of nodes, or globs
     scale : KIND/[NS/]NAME=N
     settle : then let everything move until nothing does
-    changes : further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
+    changes : further changes, such as ``{change: cordon, nodes: [node-1]}``
     """
 
     question: Plain

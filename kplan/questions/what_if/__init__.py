@@ -1,1 +1,0 @@
-"""The same question about a changed cluster."""
