@@ -105,3 +105,12 @@ def test_replicas_that_were_missing_before_fail_nothing() -> None:
     objects[3]["spec"]["replicas"] = 3
 
     assert not _drain(objects, "n2").verdict.failed
+
+
+def test_a_node_that_did_not_answer_before_goes_with_its_machine_as_well() -> None:
+    objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
+    objects[0]["spec"]["providerID"] = "aws:///a/i-1"
+
+    report = _drain(objects, "n0", how="lost")
+
+    assert [(change.from_node, change.to_node) for change in report.changes] == [("n0", "n1")]

@@ -163,6 +163,7 @@ class NodeLifecycle:
             self._silent.setdefault(name, self._motion.now)
             if is_machine_gone:
                 self._without_machine.add(name)
+                self._miss_machine(name)
         self._motion.later(GRACE_SECONDS, self._look)
 
     def recover(self, names: Iterable[str]) -> None:
@@ -319,8 +320,14 @@ class NodeLifecycle:
             for pod in self._pods_on(name):
                 self._kubelets.mark_unready(pod.row)
         self._watch_collector(name)
-        if name in self._without_machine and is_of_cloud(self._node(name)):
-            self._motion.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
+        self._miss_machine(name)
+
+    def _miss_machine(self, name: str) -> None:
+        """Have the cloud's controller look for the machine of a node that is not ready."""
+        is_missed = name in self._without_machine and self._condition(name, READY) != _TRUE
+        if is_missed and is_of_cloud(self._node(name)):
+            because = "its machine does not exist any more"
+            self._motion.later(CLOUD_SECONDS, partial(self.delete, name, because))
 
     def _follow_conditions(self, name: str, *, only_adds: bool = False) -> None:
         """Give a node the taints of its conditions that keep pods away. Upstream: doNoScheduleTaintingPass."""
