@@ -112,7 +112,7 @@ class QuotaRaise(Document, frozen=True):
 class MissingName(Document, frozen=True):
     """An object that pods name, and that does not exist; `nearest` exists, and is probably meant, or is empty."""
 
-    kind: Literal["PriorityClass", "RuntimeClass"]
+    kind: Literal["PriorityClass", "RuntimeClass", "ServiceAccount", "ConfigMap", "Secret"]
     name: str
     nearest: str = ""
 

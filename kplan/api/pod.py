@@ -133,6 +133,7 @@ class ContainerStateWaiting(KubeStruct, frozen=True):
     """Why a container does not run yet, in the kubelet's word: ContainerCreating, ImagePullBackOff."""
 
     reason: str = ""
+    message: str = ""
 
 
 class ContainerStateTerminated(KubeStruct, frozen=True):

@@ -48,12 +48,18 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
-    """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits."""
+    """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits.
+
+    Attributes
+    ----------
+    recommended : by a VerticalPodAutoscaler, NAMESPACE/NAME, from what the container uses; empty where none is known
+    """
 
     container: str
     resource: str
     old: str = named(name="from")
     to: str
+    recommended: str = ""
 
 
 class LowerRequest(RemedyBase, frozen=True, kw_only=True, tag="lower-request"):
@@ -584,7 +590,8 @@ def of_somebody_else(workload: str, *, within: bool = False) -> str:
 
 def _lowered(c: RequestChange) -> str:
     whose = f"container {c.container}" if c.container else "the pod"
-    return f"lower the {c.resource} request of {whose} from {readable(c.old)} to {c.to}"
+    why = f" (what VerticalPodAutoscaler {c.recommended} recommends)" if c.recommended else ""
+    return f"lower the {c.resource} request of {whose} from {readable(c.old)} to {c.to}{why}"
 
 
 def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place

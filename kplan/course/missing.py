@@ -6,6 +6,7 @@ node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -113,7 +114,9 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
         because = simulation.maker.why_refused(pod)
         because = because or RefusedPods(message=owner.refusal)
-        facts[key] = because if because.by else structs.replace(because, lacks=_lacking(base.objects, pod))
+        if not because.by:
+            because = structs.replace(because, lacks=_lacking(base.objects, pod, because.message))
+        facts[key] = because
         if because.uses:
             by_quota.append((pod, missing[key]))
     raises = _raises(base, by_quota)
@@ -126,11 +129,19 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
     return refused
 
 
-def _lacking(snapshot: Snapshot, pod: Pod) -> MissingName | UnsetType:
+_NO_ACCOUNT = r'serviceaccount "([a-z0-9][a-z0-9.-]{0,252})" not found'
+"""How the API server says that a pod names no service account that exists."""
+
+
+def _lacking(snapshot: Snapshot, pod: Pod, message: str) -> MissingName | UnsetType:
     """Return an object that pods name and that the cluster does not have; absent where it has all."""
-    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass"], str | None, Sequence[Any]], ...] = (
+    namespace = pod.metadata.namespace
+    accounts = [held for held in snapshot.service_accounts if held.metadata.namespace == namespace]
+    account = re.search(_NO_ACCOUNT, message)
+    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass", "ServiceAccount"], str | None, Sequence[Any]], ...] = (
         ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),
         ("RuntimeClass", pod.spec.runtime_class_name, snapshot.runtime_classes),
+        ("ServiceAccount", account and account[1], accounts),
     )
     for kind, name, objects in named:
         names = [held.metadata.name for held in objects]

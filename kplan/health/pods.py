@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
+from kplan.api.storage import Volume
 from kplan.api.time import from_micros, seconds
-from kplan.facts import Count, Document
+from kplan.facts import Count, Document, MissingName
 from kplan.health.nodes import NodeHealth, NodeState
+from kplan.snapshot.own_file import named_as_missing
 
 PodState = Literal[
     "ready", "not-ready", "starting", "being-deleted", "succeeded", "failed", "evicted", "pending", "gated"
@@ -42,6 +45,7 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     has_started : whether its startup probe has passed, for one that runs
     image : that is wanted, where pulling it fails
     last_end : how it ended last; absent where it never did
+    lacks : the object that it names and that does not exist, as the kubelet says; absent for none
     """
 
     name: str
@@ -51,6 +55,7 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     image: str = ""
     restarts: Count = 0
     last_end: ContainerEnd | UnsetType = UNSET
+    lacks: MissingName | UnsetType = UNSET
 
 
 class PodHealth(Document, frozen=True, kw_only=True):
@@ -102,19 +107,31 @@ class PodHealth(Document, frozen=True, kw_only=True):
         return self.state == "being-deleted" and self.node_states is not UNSET and "unreachable" in self.node_states
 
 
-def pod_health(pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = None) -> PodHealth:
+def pod_health(
+    pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = None, others: Sequence[Pod] = ()
+) -> PodHealth:
     """Return what a pod is at present.
 
     Parameters
     ----------
     nodes : those of the snapshot
     now : when it was taken, in seconds since 1970; None if unknown
+    others : the pods of the snapshot; what those that run mount, exists
     """
     name = pod.spec.node_name
     node = nodes.get(name)
     state, since = _state(pod, node)
     at = seconds(since)
     container = _container(pod, state)
+    if container is not None and container.lacks is not UNSET:
+        known = {
+            _mounted(volume, container.lacks.kind)
+            for other in others
+            if other.metadata.namespace == pod.metadata.namespace and other.status.phase == "Running"
+            for volume in other.spec.volumes
+        }
+        meant = next(iter(nearest_texts(container.lacks.name, sorted(filter(None, known)), 1)), "")
+        container = replace(container, lacks=replace(container.lacks, nearest=meant))
     missing = tuple(_missing_gates(pod)) if state == "not-ready" and container is None else ()
     if container is None and state != "not-ready":
         container = _restarted(pod)
@@ -138,6 +155,13 @@ def pod_health(pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = No
         node_states=() if not name else UNSET if node is None else node.states,
         is_mirror=pod.metadata.annotations.mirror is not None,
     )
+
+
+def _mounted(volume: Volume, kind: str) -> str:
+    """Return the Secret or the ConfigMap that a volume is; empty for none."""
+    if kind == "Secret":
+        return "" if volume.secret is None else volume.secret.secret_name
+    return "" if volume.config_map is None else volume.config_map.name
 
 
 def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  # noqa: PLR0911 - one case a state
@@ -240,4 +264,10 @@ def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHe
         last_end=UNSET
         if last is None
         else ContainerEnd(exit_code=last.exit_code, reason=last.reason, signal=last.signal),
+        lacks=UNSET if waiting is None else _lacks(waiting.message),
     )
+
+
+def _lacks(message: str) -> MissingName | UnsetType:
+    missing = named_as_missing(message)
+    return UNSET if missing is None else MissingName(*missing)  # type: ignore[arg-type] # both are kinds of it

@@ -121,7 +121,11 @@ def _container(container: ContainerHealth) -> str:
             return f"Init: container {container.name} runs"
         probe = "its readiness probe fails" if container.has_started else "its startup probe has not passed"
         return f"container {container.name} runs, but {probe}{_history(container)}"
-    return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}"
+    lacks, missing = container.lacks, ""
+    if lacks is not UNSET:
+        meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
+        missing = f", there is no {lacks.kind} {lacks.name}{meant}"
+    return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}{missing}"
 
 
 def _history(container: ContainerHealth) -> str:
@@ -413,16 +417,22 @@ def resume_command(health: WorkloadHealth) -> str:
         return f"kubectl rollout resume {kind.lower()}/{name} -n {namespace}"
     if "progress-deadline" in states:
         return f"kubectl rollout undo {kind.lower()}/{name} -n {namespace}"
-    if (lacks := health.refused.lacks) is not UNSET and lacks.nearest:
+    if (lacks := health.refused.lacks) is not UNSET and (lacks.nearest or lacks.kind == "ServiceAccount"):
         return _naming_command(kind, namespace, name, lacks)
     return " && ".join(map(quota_command, health.refused.raises))
 
 
-_FIELDS: Mapping[str, str] = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeClassName"}
+_FIELDS: Mapping[str, str] = {
+    "PriorityClass": "priorityClassName",
+    "RuntimeClass": "runtimeClassName",
+    "ServiceAccount": "serviceAccountName",
+}
 
 
 def _naming_command(kind: str, namespace: str, name: str, lacks: MissingName) -> str:
-    """Return the command with which pods name what exists; what is to be created is not known well enough for one."""
+    """Return the command with which pods name what exists, or that creates what holds nothing but its name."""
+    if not lacks.nearest:
+        return f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
     spec = {_FIELDS[lacks.kind]: lacks.nearest}
     patch = json.dumps({"spec": {"template": {"spec": spec}}}, separators=(",", ":"))
     return f"kubectl patch {kind.lower()} {quote(name)} -n {quote(namespace)} -p {quote(patch)}"
@@ -436,7 +446,7 @@ def resume_words(health: WorkloadHealth) -> str:
     if health.refused.raises and "paused" not in states:
         return "To raise the quota"
     if health.refused.lacks is not UNSET and "paused" not in states:
-        return "To correct the name"
+        return "To correct the name" if health.refused.lacks.nearest else "To create it"
     return "To start it" if "scaled-to-zero" in states else "To resume it"
 
 

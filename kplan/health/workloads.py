@@ -155,7 +155,8 @@ def workloads_health(
 def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[str, PodHealth]:
     """Return what pods of a snapshot are, by NAMESPACE/NAME: all, or the given ones."""
     nodes, now = nodes_health(snapshot), moment(snapshot)
-    return {pod.metadata.key: pod_health(pod, nodes, now) for pod in (snapshot.pods if pods is None else pods)}
+    chosen = snapshot.pods if pods is None else pods
+    return {pod.metadata.key: pod_health(pod, nodes, now, snapshot.pods) for pod in chosen}
 
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:

@@ -18,7 +18,7 @@ from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
 from kplan.remedies import variants
 from kplan.remedies.case import Case, Offer, Offers
-from kplan.remedies.replicas import Replicas
+from kplan.remedies.replicas import Replicas, workload_of
 from kplan.remedies.trials import NearMisses
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
@@ -84,8 +84,10 @@ def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
         requester = largest_requester(pod, resource)
         if requester is None:
             return
-        least = least_of(pod, requester, resource)
+        recommended, least = _least(case, requester, resource)
         rest = _amount(requester, resource) - amount
+        if recommended and rest >= least:
+            rest = least  # it needs no more
         if rest < least and case.trials.key is not None:
             rest, is_enough = least, False  # the members before it ask for less as well
         if resource == MEMORY and rest > _MEBI:
@@ -93,7 +95,9 @@ def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
         if rest <= 0 or rest < least:
             return
         old, to = str(requester.resources.requests[resource]), quantity_text(resource, rest)
-        lowered.append(r.RequestChange(container=requester.name, resource=resource, old=old, to=to))
+        lowered.append(
+            r.RequestChange(container=requester.name, resource=resource, old=old, to=to, recommended=recommended)
+        )
         pod = variants.with_request(pod, requester, resource, to)
     if not lowered or not is_within_limit_ranges(case.live, case.pod, pod):
         return
@@ -101,10 +105,25 @@ def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
     offers = list(case.changed(first, pod))
     helps = offers[0].remedy.helps if offers else UNSET
     is_enough &= not helps or helps.pods == helps.of
-    if case.trials.of > 1 and not first.also and not (offers and is_enough):
+    is_known = bool(lowered[0].recommended)
+    if case.trials.of > 1 and not first.also and not is_known and not (offers and is_enough):
         yield from _low_enough(case, first) or offers
     else:
         yield from offers
+
+
+def _least(case: Case, requester: Requester, resource: str) -> tuple[str, int]:
+    """Return who recommends a request, and the least that it is lowered to: what it uses, or else half of it."""
+    kind, namespace, name = workload_of(case.live, case.info)
+    for scaler in case.live.listers.snapshot.vertical_pod_autoscalers:
+        target = scaler.spec.target_ref
+        if (target.kind, scaler.metadata.namespace, target.name) != (kind, namespace, name):
+            continue
+        for container in scaler.status.recommendation.container_recommendations:
+            if container.container_name == requester.name and resource in container.target:
+                unit = unit_of(resource)
+                return scaler.metadata.key, -(-in_units(resource, str(container.target[resource])) // unit) * unit
+    return "", least_of(case.pod, requester, resource)
 
 
 def _low_enough(case: Case, remedy: r.LowerRequest) -> list[Offer]:

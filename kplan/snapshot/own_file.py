@@ -146,11 +146,11 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         if statuses:
             requests = {container.name: container.resources.requests for container in containers}
             telling = tuple(
-                container_status
+                _lean_container_status(container_status)
                 for container_status in statuses
                 if not _repeats_spec(container_status, requests.get(container_status.name))
             )
-            if len(telling) < len(statuses):
+            if telling != statuses:
                 changes[field] = telling
     return changes
 
@@ -171,6 +171,27 @@ def short_resource(message: str) -> str:
     """Return what the kubelet's message about an eviction begins with: which resource its node was short of."""
     match = re.match(r"The node was low on resource: [a-z][a-z0-9./-]{0,62}", message)
     return match[0].rstrip(".") if match else ""
+
+
+def named_as_missing(message: str) -> tuple[str, str] | None:
+    """Return kind and name of what a container names that does not exist, as the kubelet's message says.
+
+    Upstream: pkg/kubelet makeEnvironmentVariables, whose errors are those of API servers.
+    """
+    match = re.match(r'(secret|configmap) "([a-z0-9][a-z0-9.-]{0,252})" not found', message)
+    return None if match is None else ("Secret" if match[1] == "secret" else "ConfigMap", match[2])
+
+
+def _lean_container_status(status: ContainerStatus) -> ContainerStatus:
+    """Return a status without a message, unless that says which object is missing."""
+    waiting = status.state.waiting
+    if waiting is None or not waiting.message:
+        return status
+    missing = named_as_missing(waiting.message)
+    message = "" if missing is None else f'{missing[0].lower()} "{missing[1]}" not found'
+    if message == waiting.message:
+        return status
+    return replace(status, state=replace(status.state, waiting=replace(waiting, message=message)))
 
 
 _SETTLED = (None, True)

@@ -128,6 +128,26 @@ def test_a_pod_is_told_with_what_keeps_it(obj: dict[str, Any], said: str) -> Non
     assert redacted.short_of == pods_health(snapshot)["web/p"].short_of
 
 
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('configmap "app-confg" not found', "there is no ConfigMap app-confg (did you mean app-config?)"),
+        ('secret "db" not found', "there is no Secret db: create it, or name another one"),
+        ("couldn't find key hunter2 in Secret web/db", ""),
+    ],
+)
+def test_a_container_says_which_object_is_missing_and_what_others_mount(message: str, said: str) -> None:
+    stuck = pod(waiting("CreateContainerConfigError") | {"state": {"waiting": {"reason": "X", "message": message}}})
+    mounts = {"volumes": [{"name": "v", "configMap": {"name": "app-config"}}]}
+    other = pod(RUNS, ready="True", spec=mounts) | {"metadata": {"name": "other", "namespace": "web"}}
+    snapshot = load_snapshot([nodes(), stuck, other])
+    text = pod_text(pods_health(snapshot)["web/p"])
+
+    assert said in text
+    assert "hunter2" not in repr(snapshot)
+    assert text.endswith("container app") is not bool(said)
+
+
 def test_where_no_kubelet_answers_a_pod_never_ends() -> None:
     health = pods_health(load_snapshot([nodes("Unknown"), pod(deleted=True)]))["web/p"]
 

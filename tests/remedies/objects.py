@@ -127,3 +127,13 @@ def either(key: str, *values: str) -> dict[str, Any]:
 def with_disk(base_node: dict[str, Any], amount: str) -> dict[str, Any]:
     base_node["status"]["allocatable"] = {**base_node["status"]["allocatable"], "ephemeral-storage": amount}
     return base_node
+
+
+def recommending(cpu: str) -> dict[str, Any]:
+    """Make a VerticalPodAutoscaler of the pod's ReplicaSet."""
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+    recommended = {"containerRecommendations": [{"containerName": "c", "target": {"cpu": cpu}}]}
+    return head("VerticalPodAutoscaler", name="web", namespace="default") | {
+        "spec": {"targetRef": target},
+        "status": {"recommendation": recommended},
+    }

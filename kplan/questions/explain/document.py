@@ -88,10 +88,8 @@ def whereabouts_report(
     )
     listed = zip(report.placements, whereabouts, strict=False)
     nodes_now, now = nodes_health(base.objects), moment(base.objects)
-    health = {
-        pod.placement.pod.key: pod_health(base.objects.pod_by_key[pod.placement.pod.key], nodes_now, now)
-        for pod in whereabouts
-    }
+    objects, keys = base.objects, [pod.placement.pod.key for pod in whereabouts]
+    health = {key: pod_health(objects.pod_by_key[key], nodes_now, now, objects.pods) for key in keys}
     placements = [
         replace(placement, current=pod.current(), health=health[pod.placement.pod.key])
         for shown, pod in listed

@@ -101,8 +101,9 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
 
 
 def _is_held_up(health: WorkloadHealth) -> bool:
-    """Tell whether a workload has no pods for a reason that is none of scheduling, and that somebody can end."""
-    return health.is_short or bool(resume_command(health))
+    """Tell whether a workload lacks pods, or they do not start, for a reason that is none of scheduling."""
+    lacks = any(pod.container and pod.container.lacks for pod in health.troubled)
+    return health.is_short or lacks or bool(resume_command(health))
 
 
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
