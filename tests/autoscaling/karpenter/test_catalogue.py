@@ -1,12 +1,14 @@
-"""Catalogues are read in kwok's format, and refused with the place of each mistake."""
+"""Catalogues are read in kwok's format or from AWS, and refused with the place of each mistake."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kplan
-from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, plain_entries, read_catalogue
+from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, Converted, convert_ec2, plain_entries, read_catalogue
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of
 
 TYPE: dict[str, Any] = {
     "name": "m.large",
@@ -86,3 +88,105 @@ def test_other_content_is_refused(content: str, tmp_path: Path) -> None:
 
     with pytest.raises(kplan.InputError):
         read_catalogue(file)
+
+
+HERE = Path(__file__).parents[3] / "fixtures" / "karpenter"
+GIB = 2**30 * 10**9
+
+
+def converted(*names: str) -> Converted:
+    return convert_ec2([HERE / f"{name}.json" for name in names])
+
+
+def entry(catalogue: Converted, name: str) -> InstanceTypeEntry:
+    return next(one for one in catalogue.entries if one.name == name)
+
+
+def prices(one: InstanceTypeEntry) -> dict[tuple[str, ...], float]:
+    return {
+        tuple(value for wanted in offering.requirements for value in wanted.values): offering.price
+        for offering in one.offerings
+    }
+
+
+def test_a_machine_keeps_what_hypervisor_and_kubelet_leave() -> None:
+    large = entry(converted("instance-types"), "m7i.large")
+    allocatable = instance_type_of(large).allocatable
+
+    # 8192 MiB less 7.5 %, less 11 MiB for each of 29 pods, 255 MiB and the threshold of 100 MiB.
+    assert large.resources["memory"] == "7577Mi"
+    assert allocatable["memory"] == (7577 - 11 * 29 - 255 - 100) * 2**20 * 10**9
+    assert allocatable["cpu"] == 1930 * 10**6
+    assert allocatable["pods"] == 29 * 10**9
+    assert allocatable["ephemeral-storage"] == 17 * GIB
+
+
+def test_the_newest_linux_price_of_a_zone_counts() -> None:
+    large = entry(converted("instance-types", "spot-prices", "products"), "m7i.large")
+
+    assert prices(large) == {
+        ("on-demand", "eu-west-1a"): 0.11235,
+        ("spot", "eu-west-1a"): 0.0412,
+        ("on-demand", "eu-west-1b"): 0.11235,
+        ("spot", "eu-west-1b"): 0.0399,
+    }
+
+
+def test_a_price_that_is_unknown_is_guessed_in_the_open() -> None:
+    catalogue = converted("instance-types", "spot-prices")
+
+    assert prices(entry(catalogue, "c7g.xlarge")) == {
+        ("on-demand", "eu-west-1a"): 0.1226,
+        ("spot", "eu-west-1a"): 0.0613,
+    }
+    assert "some on-demand prices are unknown: twice the dearest spot price is written" in catalogue.guesses
+
+
+def test_a_type_without_spot_capacity_has_none() -> None:
+    gpu = entry(converted("instance-types", "spot-prices"), "g5.xlarge")
+
+    assert {capacity_type for capacity_type, _ in prices(gpu)} == {"on-demand"}
+    assert gpu.resources["nvidia.com/gpu"] == "1"
+    assert gpu.labels["karpenter.k8s.aws/instance-gpu-name"] == "a10g"
+
+
+def test_labels_are_those_of_the_provider() -> None:
+    labels = entry(converted("instance-types"), "c7g.xlarge").labels
+
+    assert labels["karpenter.k8s.aws/instance-category"] == "c"
+    assert labels["karpenter.k8s.aws/instance-generation"] == "7"
+    assert labels["karpenter.k8s.aws/instance-family"] == "c7g"
+    assert labels["karpenter.k8s.aws/instance-cpu-manufacturer"] == "aws"
+
+
+def test_what_is_written_can_be_read_again() -> None:
+    catalogue = converted("instance-types", "spot-prices")
+
+    assert read_catalogue(plain_entries(catalogue.entries)) == catalogue.entries
+
+
+def test_one_stream_may_hold_several_answers(tmp_path: Path) -> None:
+    both = tmp_path / "both.json"
+    both.write_text("".join((HERE / f"{name}.json").read_text() for name in ("instance-types", "spot-prices")))
+
+    assert convert_ec2([both]) == converted("instance-types", "spot-prices")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"InstanceTypes": [{"InstanceType": "m7i.large"}]}, "$.InstanceTypes[0]"),
+        ({"InstanceTypes": [{"InstanceType": 7}]}, "is no text"),
+        ({"SpotPriceHistory": [{"InstanceType": "a", "AvailabilityZone": "z", "SpotPrice": "NaN"}]}, "is no price"),
+        ({"Reservations": []}, "no answer of the AWS command line"),
+        ({"InstanceTypes": []}, "no instance types"),
+    ],
+)
+def test_other_answers_of_aws_are_refused(content: object, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(json.dumps(content))
+
+    with pytest.raises(kplan.InputError) as refused:
+        convert_ec2([file])
+
+    assert message in str(refused.value)
