@@ -32,7 +32,6 @@ from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
-from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import runs_on
 
 MAX_ADDED_NODES = 4096
@@ -76,12 +75,19 @@ def additions(
     ]
 
     def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
-        fits = _filling(base, templates, shapes, wanted, preempt=preempt)
+        def fits(n: int) -> int:
+            grown = base.objects
+            for shape in shapes:
+                nodes, pods = added_nodes(shape, n, grown)
+                grown = dataclasses.replace(grown, nodes=(*grown.nodes, *nodes), pods=(*grown.pods, *pods))
+            session = base.for_cluster(grown).session
+            return fill_from(session, templates, limit=wanted, preempt=preempt)[1].total
+
         if any(template.group is not None for template in templates):
-            nodes = least_for_groups(fits, wanted)
+            least = least_for_groups(fits, wanted)
         else:
-            nodes = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
-        return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
+            least = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
+        return Addition(nodes=least, shapes=tuple(shape.to_document() for shape in shapes))
 
     tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]
     if all(addition.nodes is None for addition in tried):
@@ -138,23 +144,6 @@ def least_for_groups(fits: Callable[[int], int], wanted: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) >= wanted else (middle, high)
     return high
-
-
-def _filling(
-    base: Base, templates: Sequence[Template], shapes: Sequence[NodeShape], wanted: int, *, preempt: bool
-) -> Callable[[int], int]:
-    def fits(n: int) -> int:
-        session = base.for_cluster(_grown(base.objects, shapes, n)).session
-        return fill_from(session, templates, limit=wanted, preempt=preempt)[1].total
-
-    return fits
-
-
-def _grown(snapshot: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
-    for shape in shapes:
-        nodes, pods = added_nodes(shape, n, snapshot)
-        snapshot = dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *nodes), pods=(*snapshot.pods, *pods))
-    return snapshot
 
 
 def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:

@@ -86,10 +86,6 @@ class Capacity(PickledAsQuestion, Answer):
         return self.wanted is None or self.fit.total >= self.wanted
 
     @property
-    def _noun(self) -> str:
-        return "group" if all(template.group is not None for template in self.templates) else "replica"
-
-    @property
     def sets(self) -> int | None:
         """Number of complete sets of several templates in their ratio; None for a single template."""
         if len(self.templates) == 1:
@@ -139,7 +135,8 @@ class Capacity(PickledAsQuestion, Answer):
         chosen = default if fail_on is None else fail_on
         because: list[str] = []
         if not self.is_enough and UNSCHEDULABLE in chosen:
-            because.append(f"{self.fit.total} of {self.wanted} {self._noun}s fit")
+            noun = "groups" if all(template.group is not None for template in self.templates) else "replicas"
+            because.append(f"{self.fit.total} of {self.wanted} {noun} fit")
         if self.fit.evicted and PREEMPTION in chosen:
             n_evicted = len(self.fit.evicted)
             because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.core import Node, PodStatus
+from kplan.api.core import PodStatus
 from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
@@ -109,7 +109,7 @@ class _Shrinking:
         nodes = self._base.session.cluster.nodes.nodes
         remaining = set()
         for row, node in enumerate(nodes):
-            if _is_control_plane(node):
+            if any(label in node.metadata.labels for label in CONTROL_PLANE):
                 self.stays.append(StayingNode(name=node.metadata.name, why="control-plane"))
             else:
                 remaining.add(row)
@@ -275,10 +275,6 @@ class _Shrinking:
     def _workload(self, pod: ObservedPod) -> str:
         owner = self._simulation.owner(pod.row)
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
-
-
-def _is_control_plane(node: Node) -> bool:
-    return any(label in node.metadata.labels for label in CONTROL_PLANE)
 
 
 def _is_tried(info: PodInfo) -> bool:

@@ -218,7 +218,7 @@ def _share(
     """Return the requested share of a resource; pods that do not count leave the allocatable amount, too."""
     if resource not in node.status.allocatable:
         return None
-    allocatable = _milli(parse(node.status.allocatable[resource]).nanos)
+    allocatable = -(-parse(node.status.allocatable[resource]).nanos // 10**6)
     if allocatable == 0:
         return None
     requested = left_out = 0
@@ -231,10 +231,6 @@ def _share(
             requested += amount
     left = allocatable - left_out
     return requested / left if left else float("inf") if requested else float("nan")
-
-
-def _milli(nanos: int) -> int:
-    return -(-nanos // 10**6)
 
 
 class Instance(msgspec.Struct, frozen=True, rename="camel"):

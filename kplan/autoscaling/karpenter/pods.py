@@ -270,7 +270,9 @@ class Budgets:
             return tuple(budget.metadata.key for budget in own)
         for budget in own:
             spec = budget.spec
-            if spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and _is_unready(pod):
+            if spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and any(
+                condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions
+            ):
                 return ()
             allows_none = spec.max_unavailable in (0, "0%") or spec.min_available == "100%"
             if allows_none if for_ever else budget.status.disruptions_allowed == 0:
@@ -280,10 +282,6 @@ class Budgets:
     def lets_move(self, pod: Pod) -> bool:
         """Tell whether a pod can be moved to another node at present (upstream IsCurrentlyReschedulable)."""
         return is_reschedulable(pod) and is_disruptable(pod, self._now) and not self.blocking(pod, for_ever=True)
-
-
-def _is_unready(pod: Pod) -> bool:
-    return any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)
 
 
 Volumes = Mapping[str, frozenset[str]]

@@ -7,7 +7,6 @@ scheduling/requirements.go badKeyError, provisioning/scheduling/topology.go topo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from enum import Enum
 from typing import TypeAlias
 
@@ -213,7 +212,9 @@ class Texts:
         return f"unsatisfiable topology constraint for {refusal.kind.value}, key={refusal.key} ({named}"
 
     def _no_type(self, refusal: NoInstanceType) -> str:
-        least, most = (_concise(texts_of(amounts)) for amounts in (refusal.requests, refusal.most_requests))
+        least, most = (
+            json.dumps(texts_of(own), separators=(",", ":")) for own in (refusal.requests, refusal.most_requests)
+        )
         resources = least if least == most else f"min={least}, max={most}"
         particulars = f"requirements={self.requirements(refusal.requirements)}, resources={resources}"
         if refusal.lacking:
@@ -270,7 +271,3 @@ def _port_conflict(clash: PortConflict) -> str:
 
 def _taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
-def _concise(amounts: Mapping[str, str]) -> str:
-    return json.dumps(dict(amounts), separators=(",", ":"))
