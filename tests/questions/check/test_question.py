@@ -10,6 +10,7 @@ import yaml
 import kplan
 from kplan.changes.remedy import LowerRequest
 from kplan.errors import UsageError
+from kplan.questions.base import Question
 from kplan.questions.check import (
     STANDARD,
     AtMaximum,
@@ -27,6 +28,7 @@ from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
 from tests.cli.commands import invoke, refused, written
 from tests.objects import head
+from tests.objects import pod as waiting
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -219,6 +221,34 @@ def test_expectations_bound_what_an_answer_may_say() -> None:
     )
     assert outcome(Check("a", drain, Expect(ready=Least(min=2))), *objects)[0] == "failed"
     assert outcome(Check("a", Plan(), Expect(within="5m")), *objects)[0] == "unasked"
+
+
+BIG = head("Pod", namespace="default", name="big") | {
+    "spec": template("p", "6")["spec"],
+    "status": {"phase": "Pending"},
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "objects", "field", "number"),
+    [
+        (Plan(manifests=tuple(workload("new", [""] * 5, cpu="4")[:1])), TWO, "pending", 3),
+        (Drain(("n1", "n2")), [*TWO, *workload("web", ["n1", "n2"]), budget("web", 2)], "blocked", 1),
+        (InTurn(question=Drain(())), [*TWO, *workload("web", ["n1", "n1"]), budget("web", 2)], "blocked", 2),
+        (Plan(), [*TWO, waiting("big", cpu="6")], "remediable", 1),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
+    question: Question, objects: list[Object], field: str, number: int
+) -> None:
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+
+    def state(most: int) -> str:
+        return outcome_of(Check("a", question, Expect(**{field: most})), planner).state
+
+    assert state(number) == "passed"
+    assert state(number - 1) == "failed"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("0.5h", 1800)])
