@@ -21,7 +21,7 @@ from kplan.questions.remedy.search import budget as sets_to_try
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
-from tests.objects import head
+from tests.objects import budget, head, owned_by
 from tests.questions.remedy.replay import replayed
 from tests.recorded import examples
 from tests.schemas import assert_keeps_to_its_schema
@@ -70,9 +70,7 @@ def deployment(
             uid=f"r-{name}",
             labels=hashed,
             annotations={"deployment.kubernetes.io/revision": "1"},
-            ownerReferences=[
-                {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
-            ],
+            ownerReferences=owned_by(f"Deployment/{name}", f"d-{name}"),
         )
         | {
             "spec": {
@@ -93,15 +91,7 @@ def deployment(
                 uid=pod_name,
                 labels=hashed,
                 creationTimestamp="2026-01-01T00:00:00Z",
-                ownerReferences=[
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "ReplicaSet",
-                        "name": f"{name}-abc",
-                        "uid": f"r-{name}",
-                        "controller": True,
-                    }
-                ],
+                ownerReferences=owned_by(f"ReplicaSet/{name}-abc", f"r-{name}"),
             )
             | {
                 "spec": {**pod_spec, "nodeName": place},
@@ -109,12 +99,6 @@ def deployment(
             }
         )
     return objects
-
-
-def budget(name: str, **allowed: Any) -> Object:
-    return head("PodDisruptionBudget", name=name, namespace="default") | {
-        "spec": {**allowed, "selector": {"matchLabels": {"app": name}}}
-    }
 
 
 def planner_of(*objects: Object | list[Object]) -> kplan.Planner:

@@ -8,9 +8,9 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, head
+from tests.objects import adding, budget, head
 from tests.questions.remedy.replay import replayed
-from tests.questions.remedy.test_report import budget, deployment, node, planner_of
+from tests.questions.remedy.test_report import deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]

@@ -15,8 +15,8 @@ from kplan.planner.planner import Planner
 from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, head
-from tests.questions.remedy.test_report import budget, deployment, node, planner_of
+from tests.objects import adding, budget, head
+from tests.questions.remedy.test_report import deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -105,6 +105,30 @@ def test_the_budget_is_changed_where_there_is_no_room_for_more_replicas() -> Non
 
     assert actions(report) == [("cordon", ""), ("prepare", ""), ("drain", "a"), ("undo", "")]
     assert report.steps[1].commands[0].startswith("kubectl patch pdb web -n default --type merge -p ")
+
+
+def test_what_was_changed_last_is_undone_first() -> None:
+    guarded = [[deployment(name, "1", (on,)), budget(name, minAvailable=1)] for name, on in (("web", "a"), ("db", "b"))]
+    report = runbook(node("a"), node("b"), node("c"), *(part for pair in guarded for part in pair), nodes=("a", "b"))
+
+    assert [step.action for step in report.steps].count("prepare") == 2
+    changed_workloads = [step.commands[0].split("=")[0] for step in report.steps if step.action in ("prepare", "undo")]
+    assert changed_workloads[:2] == changed_workloads[:1:-1]
+
+
+def test_pods_that_wait_anyway_stop_no_drain() -> None:
+    waits = deployment("huge", "9", ("",))
+    report = planner_of(node("a"), node("b"), waits, deployment("web", "1", ("a",))).ask(Runbook(nodes=("a",)))
+
+    assert (report.stuck, [step.action for step in report.steps]) == ((), ["cordon", "drain"])
+
+
+def test_a_workload_is_away_where_its_only_pod_moves_and_not_where_another_serves_meanwhile() -> None:
+    alone = asked(node("a"), node("b"), deployment("web", "1", ("a",)), nodes=("a",))
+    both = asked(node("a"), node("b"), deployment("web", "1", ("a", "b")), nodes=("a",))
+
+    assert [step.away for step in alone.steps if step.action == "drain"] == [("Deployment/default/web",)]
+    assert [step.away for step in both.steps if step.action == "drain"] == [()]
 
 
 def test_nodes_are_added_where_pods_find_no_place() -> None:
