@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.changes.remedy import Awaited, Wait
+from kplan.course.clock import Clock
 from tests.objects import deployment, head, node, running, template
 
 
@@ -98,3 +100,23 @@ def test_a_cron_job_runs_when_it_is_told_to() -> None:
     events = [(event, int(at)) for event, _, at in course]
     assert ("bound", 7) in events
     assert any(event == "succeeded" and at >= 12 for event, at in events)
+
+
+@pytest.mark.parametrize(
+    ("clock", "seconds"),
+    [
+        (Clock(), 24 * 3600),
+        (Clock(runs_for=7.0), 7),
+        (Clock(until=5.0, runs_for=7.0), 5),
+        (Clock(until=0.0), 0),
+    ],
+)
+def test_a_clock_looks_a_day_ahead_unless_it_is_told_otherwise(clock: Clock, seconds: float) -> None:
+    assert clock.look == seconds
+
+
+def test_of_many_things_that_are_waited_for_three_are_named() -> None:
+    change = Awaited(what="node", name="n1", because=("a", "b", "c", "d"))
+
+    assert "a, b, c" in Wait(change=change, then=None).text
+    assert "d" not in Wait(change=change, then=None).text.partition("(")[2].partition(" go ")[0].replace("and", "")

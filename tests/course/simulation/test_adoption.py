@@ -51,6 +51,13 @@ def test_a_replica_set_takes_over_matching_pods_and_creates_the_rest() -> None:
     ]
 
 
+def test_of_many_that_are_taken_over_three_are_named() -> None:
+    change = planner(*(orphan(f"w{number}", "n0") for number in range(5))).roll_out([replica_set("web", 5)])
+
+    [(_, message)] = adopted(change)
+    assert message.endswith(": w0, w1, w2 and 2 more")
+
+
 def test_of_too_many_orphans_the_pending_one_goes_first() -> None:
     pods = [orphan("w1", "n0"), orphan("w2", ""), orphan("w3", "n1")]
     change = planner(*pods).roll_out([replica_set("web", 2)])

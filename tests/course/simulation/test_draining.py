@@ -177,6 +177,7 @@ def test_further_nodes_may_take_the_place_of_the_last_ones() -> None:
     plan = _drain(planner, *NODES, upgrade=Upgrade(surge=[further], node_start=60.0, keeps_surge=True))
 
     assert set(_node_times(plan, StepEvent.ADDED)) == {further, "n0", "n1"}
+    assert further not in _node_times(plan, StepEvent.REMOVED)
     assert "n2" not in {pod.node for pod in plan.after}
 
 
@@ -193,6 +194,19 @@ def test_all_nodes_may_be_closed_at_first_and_the_next_one_follows_before_a_new_
     assert begun["n1"] == pytest.approx(gone["n0"], abs=0.5)
     first = [step.node for step in plan.steps if step.event is StepEvent.BOUND and step.at < begun["n1"]]
     assert set(first) <= set(surge)
+
+
+def test_so_many_nodes_are_drained_at_a_time() -> None:
+    begun = _node_times(_drain(_planner(3), *NODES, upgrade=Upgrade(parallel=2, node_start=60.0)), StepEvent.DRAINING)
+
+    assert begun["n0"] == begun["n1"] == 0
+    assert begun["n2"] >= 60
+
+
+def test_nodes_that_were_closed_at_first_take_pods_again_when_they_come_back() -> None:
+    plan = _drain(_planner(3), *NODES, upgrade=Upgrade(is_replaced=False, cordons_all=True))
+
+    assert not plan.simulation.session.cluster.nodes.unschedulable.any()
 
 
 def test_a_node_that_cannot_be_emptied_may_take_pods_again() -> None:

@@ -124,7 +124,8 @@ def test_pods_that_wait_anyway_stop_no_drain() -> None:
 
 
 def test_a_workload_is_away_where_its_only_pod_moves_and_not_where_another_serves_meanwhile() -> None:
-    alone = asked(node("a"), node("b"), deployment("web", "1", ("a",)), nodes=("a",))
+    stays = deployment("db", "1", ("b",))
+    alone = asked(node("a"), node("b"), deployment("web", "1", ("a",)), stays, nodes=("a",))
     both = asked(node("a"), node("b"), deployment("web", "1", ("a", "b")), nodes=("a",))
 
     assert [step.away for step in alone.steps if step.action == "drain"] == [("Deployment/default/web",)]
