@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kplan.api.names import choice_hint
 from kplan.cli import process
-from kplan.cli.arguments import STANDARD_INPUT, split_arguments
+from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
 from kplan.cli.faults import busy, counted, say, silence_output
 from kplan.cli.flags import (
@@ -184,8 +184,7 @@ def _check(
     *,
     names_pods: bool,
 ) -> None:
-    if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    check_read_once([*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config])
     if files or manifests.kustomize:
         return
     options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}

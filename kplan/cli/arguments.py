@@ -24,6 +24,12 @@ _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _NODES = frozenset({"node", "nodes", "no"})
 
 
+def check_read_once(sources: Iterable[str]) -> None:
+    """Raise UsageError where more than one source is standard input."""
+    if [*sources].count(STANDARD_INPUT) > 1:
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+
+
 def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: str = "") -> tuple[list[str], list[str]]:
     """Return the manifests and the names of pods and workloads among arguments.
 

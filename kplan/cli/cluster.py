@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from kplan.cli import process
+from kplan.cli.arguments import STANDARD_INPUT, check_read_once
 from kplan.cli.faults import announced_when_slow, noted_when_interrupted, say, shows_progress
 from kplan.cli.help import in_order
 from kplan.cli.options import SNAPSHOT, flag, option, options, repeated, switch
@@ -160,7 +161,7 @@ def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
 
 
-_STANDARD_INPUT, _VPA = "-", "vpa"
+_VPA = "vpa"
 
 
 @options
@@ -234,10 +235,9 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     ----------
     source : file of the snapshot; empty for the live cluster
     """
-    if [source, *(flags.with_ or ())].count(_STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    check_read_once([source, *(flags.with_ or ())])
     changes = requested_changes(flags)
-    live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
+    live = flags.live(stdin_is_free=STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)
     process.finish_loading()
     if changes is None:

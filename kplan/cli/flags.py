@@ -25,11 +25,10 @@ from typing import (
     get_type_hints,
 )
 
-from kplan.cli.arguments import STANDARD_INPUT
+from kplan.cli.arguments import check_read_once
 from kplan.cli.cluster import ChangedClusterFlags
 from kplan.cli.help import MORE
 from kplan.cli.options import DECLARED, flag, option, options, repeated, switch
-from kplan.errors import UsageError
 from kplan.report.options import OutputFormat
 
 if TYPE_CHECKING:
@@ -443,8 +442,7 @@ class AutoscalerFlags:
 
     def check(self) -> None:
         """Raise UsageError where both files are standard input."""
-        if self.node_groups == self.instance_types == STANDARD_INPUT:
-            raise UsageError("standard input can be read only once", hint="give one of them as a file")
+        check_read_once((self.node_groups, self.instance_types))
 
     def settings_for(self, snapshot: Snapshot) -> Settings | None:
         """Return the settings of the autoscaler to follow in a cluster; None for none."""

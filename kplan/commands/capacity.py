@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kplan.changes.values import DrainOptions
 from kplan.cli.answer import SweepFlags, ask, fail_on_of, options_named, reply, showing_of
-from kplan.cli.arguments import STANDARD_INPUT, split_arguments
+from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
@@ -133,8 +133,7 @@ def capacity(
     if not (names or has_manifests or other.headroom or other.shrink):
         hint = "name a manifest or a workload: kplan capacity web.yaml, kplan capacity deploy/shop/cart"
         raise UsageError("nothing to count", hint=hint)
-    if [*files, flags.cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    check_read_once([*files, flags.cluster.snapshot, other.shapes])
     other.refuse(
         {
             "FILE": bool(has_manifests or names),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
+from kplan.cli.arguments import STANDARD_INPUT
 from kplan.cli.cluster import SnapshotOption
 from kplan.cli.options import option
 from kplan.errors import KplanError
@@ -22,7 +23,6 @@ from kplan.errors import KplanError
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-_STANDARD_INPUT = "-"
 
 #: Contexts that are offered; a kubeconfig allows any name. To no shell is one of these characters special.
 _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
@@ -96,7 +96,7 @@ def _names(kind: NameKind, snapshot: str) -> Iterable[str]:
         from kplan.live.kubeconfig import context_names
 
         return context_names(os.environ.get("KUBECONFIG", ""))
-    if snapshot in ("", _STANDARD_INPUT):
+    if snapshot in ("", STANDARD_INPUT):
         return ()
     from kplan.snapshot.load import load_snapshot
 

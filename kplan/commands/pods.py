@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kplan.cli.answer import as_data, check_template, text_width, write_out
-from kplan.cli.arguments import split_arguments
+from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
@@ -68,8 +68,7 @@ def pods(
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
     check_template(output)
     remember_formats([(output, "")])
-    if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
-        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    check_read_once([*files, *(cluster.with_ or ()), cluster.snapshot])
     snapshot = changed_cluster(cluster, cluster.snapshot, quiet=verbosity.quiet)
     from kplan.config.releases import nearest
 

@@ -121,7 +121,6 @@ class Capacity(Counting, frozen=True):
             raise ParameterError(f"{{limit}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
-        """Return the CapacityReport."""
         self.check()
         return self._count(subject, showing, self.limit, preempt=self.preempt)
 
@@ -140,7 +139,6 @@ class Shapes(Counting, frozen=True, kw_only=True):
     shapes: FilePath
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
-        """Return the CapacityReport."""
         document = self._count(subject, showing, shapes=self.shapes)
         if document.stop and not document.offers:
             showing.tell_no_effect("shapes", "more nodes would not help with what stops the next replica")
@@ -165,7 +163,6 @@ class Headroom(AboutWorkloads, frozen=True):
     selector: str = ""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
-        """Return the HeadroomReport."""
         from kplan.capacity.headroom import base_of_manifests, headroom_report
 
         base, templates = subject.base, None
@@ -206,7 +203,6 @@ class Shrink(Question, frozen=True):
     options: DrainOptions = DrainOptions()
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> ShrinkReport:
-        """Return the ShrinkReport."""
         from kplan.capacity.shrink import shrink_report
 
         return shrink_report(subject.base, options=self.options, fail_on=showing.fail_on, progress=showing.progress)

@@ -42,7 +42,6 @@ class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
-        """Return the BudgetsReport."""
         from kplan.course.answers.verdict import NONE, opening
         from kplan.documents.checks import BudgetsReport
 
@@ -175,7 +174,6 @@ class Checks(Question, frozen=True):
         raise UsageError(f"{self.since}: is no report of kplan check", hint="save one with kplan check -o json")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> ChecksReport:
-        """Return the ChecksReport."""
         earlier, checks = self.earlier(), self.checks or STANDARD
         outcomes: list[CheckOutcome] = []
         for check in checks:

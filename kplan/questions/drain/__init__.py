@@ -158,7 +158,6 @@ class Drain(Question, frozen=True):
         return tuple(need for need in _NEEDS.get(name, (_CLOCK,)) if not has[need])
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
-        """Return the PlanReport."""
         from kplan.course.carried_out import Decisions
         from kplan.course.drains import drain
         from kplan.course.odds.luck import with_luck

@@ -26,7 +26,6 @@ class Explain(Question, frozen=True):
     namespace: str = ""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
-        """Return the PlacementReport."""
         from kplan.cluster.workload_pods import pods_named, workloads_named
         from kplan.course.missing import missing_replicas, piled_up, with_missing, workloads_at_present
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report

@@ -36,7 +36,6 @@ class InTurn(Question, frozen=True):
         self.question.check(also)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
-        """Return the DrainsReport."""
         from kplan.course.drains import check_nodes
         from kplan.questions.in_turn.drains import drains_report, label_of, together
 

@@ -40,7 +40,6 @@ class ManyRuns(Question, frozen=True):
         return self.question.subject(base)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> OddsReport:
-        """Return the OddsReport."""
         return self.odds(subject, showing).report(fail_on=showing.fail_on)
 
     def odds(self, subject: Subject, showing: Showing = PLAIN) -> Odds:

@@ -48,7 +48,6 @@ class Plan(AboutPods, frozen=True):
             raise ParameterError("{timeline} and {only_these} do not go together", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
-        """Return the PlanReport."""
         from kplan.questions.base import change_of
 
         self.check()
@@ -108,7 +107,6 @@ class Queue(Question, frozen=True):
         return subject_of(base, self.manifests, self.pods, namespace=self.namespace)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> QueueReport:
-        """Return the QueueReport."""
         from kplan.course.queue_course import queue_report
 
         queued = subject.base.queue_of(subject.pods, with_pending=not self.only_these)

@@ -29,7 +29,6 @@ class Pods(Question, frozen=True):
     replicas: Number | None = None
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PodsReport:
-        """Return the PodsReport."""
         from kplan.questions.pods.created import pods_report
         from kplan.workloads.manifests import load_manifests
 

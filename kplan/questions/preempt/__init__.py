@@ -34,7 +34,6 @@ class Preempt(AboutPods, frozen=True):
     explain: bool = False
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
-        """Return the PreemptionReport."""
         from kplan.course.in_order import place_in_order
         from kplan.course.odds.luck import luck_of_change
         from kplan.course.odds.of_queues import in_queue

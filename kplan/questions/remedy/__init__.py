@@ -35,7 +35,6 @@ class Remedy(Question, frozen=True):
         return allowed_kinds(self.only, self.without)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RemedyReport:
-        """Return the RemedyReport."""
         from kplan.questions.remedy.report import remedy_report
 
         subject.base.resolve(self.pods)

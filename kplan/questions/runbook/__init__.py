@@ -32,7 +32,6 @@ class Runbook(Question, frozen=True):
     timeline: Clock | None = None
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RunbookReport:
-        """Return the RunbookReport."""
         from kplan.questions.runbook.steps import runbook_report
 
         if not self.nodes:
