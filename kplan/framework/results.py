@@ -231,7 +231,7 @@ Criterion = Literal[
 DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
 
-Obstacle = Literal[
+Ineligible = Literal[
     "preemption-policy-never",
     "victims-are-leaving",
     "group-is-missing",
@@ -244,7 +244,7 @@ group-is-missing, group-has-constraints, group-preempts-as-a-whole: a pod of a p
 victims-are-leaving: pods that were evicted for it before are still terminating.
 """
 
-WhyNot = Obstacle | Literal["no-node-helps", "extenders-refuse", "not-tried", "failed"]
+WhyNot = Ineligible | Literal["no-node-helps", "extenders-refuse", "not-tried", "failed"]
 """Why preemption finds no node; not-tried: another PostFilter plugin ended the search before."""
 
 

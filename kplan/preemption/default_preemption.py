@@ -38,7 +38,7 @@ from kplan.framework.interface import (
     StatusCode,
 )
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, Key, PodGroups, group_of
-from kplan.framework.results import Obstacle
+from kplan.framework.results import Ineligible
 from kplan.framework.session import Session
 from kplan.preemption.dry_run import Budgets, DryRun, dry_run
 from kplan.preemption.result import Candidates, PreemptionResult, choose
@@ -155,7 +155,7 @@ def _by_importance(units: Sequence[Unit]) -> list[Unit]:
     return sorted(units, key=cmp_to_key(compare))
 
 
-_OBSTACLES: Mapping[Obstacle, str] = {
+_INELIGIBLE: Mapping[Ineligible, str] = {
     "preemption-policy-never": "not eligible due to preemptionPolicy=Never.",
     "victims-are-leaving": "not eligible due to a terminating pod on the nominated node.",
     "group-is-missing": "pod group for pod not found",
@@ -223,7 +223,7 @@ class DefaultPreemption:
         blank = self._blank()
         obstacle = self._obstacle(cycle, outcome)
         if obstacle is not None:
-            message = f"preemption: {_OBSTACLES[obstacle]}"
+            message = f"preemption: {_INELIGIBLE[obstacle]}"
             return replace(blank, eligible=False, message=message, why_not=obstacle)
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins exist
@@ -249,7 +249,7 @@ class DefaultPreemption:
             cleared_pods=self._cleared(cycle, int(candidates.rows[chosen]), candidates.victims(chosen)),
         )
 
-    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Obstacle | None:
+    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Ineligible | None:
         """Return why the pod may not preempt, or None.
 
         Upstream: PodEligibleToPreemptOthers. A pod whose victims are still terminating on its nominated node waits for
@@ -273,7 +273,7 @@ class DefaultPreemption:
         leaving = any(info.priority < cycle.pod.priority and _is_being_preempted(info) for info in infos)
         return "victims-are-leaving" if leaving else None
 
-    def _obstacle_of_group(self, pod: PodInfo) -> Obstacle | None:
+    def _obstacle_of_group(self, pod: PodInfo) -> Ineligible | None:
         key, release = group_of(pod), self._handle.release
         if key is None or not release.is_on(WORKLOAD_GATE):
             return None
@@ -295,7 +295,7 @@ class DefaultPreemption:
         """Return whether a group fits once some pods of lower priority than its own leave, and these pods."""
         infos = self._handle.cluster.pods.infos
         if any(infos[pod].pod.spec.preemption_policy == "Never" for pod in pods):
-            return Status.unschedulable(_OBSTACLES["preemption-policy-never"]), GroupVictims()
+            return Status.unschedulable(_INELIGIBLE["preemption-policy-never"]), GroupVictims()
         priority = group.spec.priority or 0
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 
