@@ -94,6 +94,11 @@ def dns_subdomain_problems(name: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def as_prefix(prefix: str) -> str:
+    """Return a name that is valid where names with the prefix are (upstream maskTrailingDash)."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 

@@ -18,7 +18,13 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 import msgspec
 
 from kplan.api import quantity
-from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
+from kplan.api.names import (
+    as_prefix,
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, Quantity
 from kplan.cel.library import evaluate
 from kplan.cel.values import (
@@ -220,7 +226,7 @@ def _dns_1035_problems(text: str) -> list[str]:
 
 
 def _as_prefix(check: _Check) -> _Check:
-    return lambda text: check(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+    return lambda text: check(as_prefix(text))
 
 
 def _must(holds: Callable[[str], object], problem: str) -> _Check:

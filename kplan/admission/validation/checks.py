@@ -19,7 +19,13 @@ from kplan.api.decode import convert
 from kplan.api.kinds import split_api_version
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.meta import LabelSelector
-from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
+from kplan.api.names import (
+    as_prefix,
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
 
 OMITTED = object()
 """A value that the message leaves out."""
@@ -383,11 +389,6 @@ def subdomain_with_underscore(value: str) -> list[str]:
         )
         problems.append(regex_error(message, _UNDERSCORE_SUBDOMAIN, "example.com"))
     return problems
-
-
-def as_prefix(prefix: str) -> str:
-    """Return a name that is valid where names with the prefix are (upstream maskTrailingDash)."""
-    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)

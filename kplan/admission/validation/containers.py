@@ -20,7 +20,6 @@ from kplan.admission.validation.checks import (
     Check,
     Errors,
     Object,
-    as_prefix,
     at_most_items,
     choice,
     config_key,
@@ -52,6 +51,7 @@ from kplan.admission.validation.checks import (
     unique,
 )
 from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
+from kplan.api.names import as_prefix
 from kplan.api.quantity import parse
 
 _RESOURCES = tuple(
