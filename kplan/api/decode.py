@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import inspect
 
+from kplan.api.names import choice_hint
 from kplan.api.quantity import MAX_INT64
 from kplan.api.time import DURATION, parse_duration
 from kplan.errors import Problem
@@ -28,6 +29,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Problems beyond this number are only counted.
 MAX_PROBLEMS = 20
 
+_OBJECTS = "kplan.api."  # the modules of the structs of Kubernetes' objects
+_MOST_NAME = 80  # characters of a field that is refused
 _MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
 
 
@@ -103,28 +106,29 @@ def _endless(value: Any, path: str) -> Iterator[str]:
         yield path
 
 
-def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
+def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: Refuse | None = None) -> S:
     """Decode an object from builtins; raises DecodeError with every problem and its JSON path.
 
     Parameters
     ----------
     shows_values : problems quote wrong values; not for objects with secrets
+    refuse : returns the problem of a field that may not be in a struct; None lets all fields be
     """
+    if refuse is None:
+        with suppress(msgspec.ValidationError, RecursionError):
+            return msgspec.convert(value, target)
+    reading = _Reading(shows_values=shows_values, refuse=refuse)
     try:
-        return msgspec.convert(value, target)
-    except (msgspec.ValidationError, RecursionError):
-        reading = _Reading(shows_values=shows_values)
-        try:
-            cleaned = _clean(value, _type_info(target), "$", reading)
-        except RecursionError:
-            raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
-        if reading.problems:
-            raise DecodeError(tuple(reading.problems[:MAX_PROBLEMS])) from None
-        try:
-            return msgspec.convert(cleaned, target)
-        except msgspec.ValidationError as error:
-            path = str(error).partition(" - at `")[2].rstrip("`")
-            raise DecodeError((Problem("not the kind of value that belongs here", json_path=path or "$"),)) from None
+        cleaned = _clean(value, _type_info(target), "$", reading)
+    except RecursionError:
+        raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
+    if reading.problems:
+        raise DecodeError(tuple(reading.problems[:MAX_PROBLEMS]))
+    try:
+        return msgspec.convert(cleaned, target)
+    except msgspec.ValidationError as error:
+        path = str(error).partition(" - at `")[2].rstrip("`")
+        raise DecodeError((Problem("not the kind of value that belongs here", json_path=path or "$"),)) from None
 
 
 def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[S, list[Problem]]:
@@ -140,6 +144,14 @@ def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[
     reading = _Reading(refuse=refuse)
     cleaned = _clean(value, _type_info(target), "$", reading)
     return msgspec.convert({} if cleaned is _WRONG else cleaned, target), reading.problems
+
+
+def refuse_unknown(struct: type[msgspec.Struct], name: str, path: str) -> Problem | None:
+    """Refuse fields that a struct does not have; objects of Kubernetes have more than their structs."""
+    known = struct.__struct_encode_fields__
+    if name in known or struct.__module__.startswith(_OBJECTS):
+        return None
+    return Problem(f"unknown field {str(name)[:_MOST_NAME]!r}", json_path=path, hint=choice_hint(str(name), known))
 
 
 Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
@@ -159,7 +171,7 @@ class _Kinds(NamedTuple):
 class _Reading:
     """Collects values that do not match their types, and refused fields."""
 
-    def __init__(self, *, shows_values: bool = True, refuse: Refuse = lambda *_: None) -> None:
+    def __init__(self, *, shows_values: bool = True, refuse: Refuse | None = None) -> None:
         self.problems: list[Problem] = []
         self.refuse = refuse
         self._shows_values = shows_values
@@ -216,9 +228,12 @@ def _clean_item(item: Any, type_info: inspect.Type, path: str, reading: _Reading
 
 def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, reading: _Reading) -> dict[str, Any]:
     cleaned = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
-    refusals = [reading.refuse(kind.cls, name, f"{path}.{name}") for name in value]
-    refused = {name for name, refusal in zip(value, refusals, strict=True) if refusal is not None}
-    reading.problems += [refusal for refusal in refusals if refusal is not None]
+    refused: dict[Any, Problem] = {}
+    if (refuse := reading.refuse) is not None:
+        places = {name: f"{path}.{str(name)[:_MOST_NAME]}" for name in value if name != kind.tag_field}
+        refusals = ((name, refuse(kind.cls, name, place)) for name, place in places.items())
+        refused = {name: refusal for name, refusal in refusals if refusal is not None}
+    reading.problems += refused.values()
     for field in kind.fields:
         name = field.encode_name
         item = None if name in refused else value.get(name)

@@ -123,7 +123,6 @@ class _Reader(EntryReader):
         if not isinstance(content, dict):
             self.problems.append(Problem("no shape", json_path=self.path, hint="for example {name: m7i, cpu: 4, …}"))
             return None
-        self.refuse_unknown(content, _Entry.__struct_encode_fields__)
         entry = self.converted(content, _Entry)
         if entry is None:
             return None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
 
-from kplan.api.decode import DecodeError, convert
-from kplan.api.names import choice_hint
+from kplan.api.decode import DecodeError, convert, refuse_unknown
 from kplan.errors import Problem
 from kplan.reading.files import (
     DEEP_HINT,
@@ -288,17 +287,18 @@ class EntryReader:
     def wrong(self, field: str, message: str, hint: str) -> None:
         self.problems.append(Problem(message, json_path=f"{self.path}.{field}", hint=hint))
 
-    def refuse_unknown(self, content: Mapping[str, Any], known: Iterable[str], words: str = "unknown field {}") -> None:
-        """Note the fields that an entry does not have; the words may show the name of each."""
-        names = tuple(known)
-        for key in content:
-            if key not in names:
-                self.wrong(str(key)[:80], words.format(repr(str(key))), choice_hint(str(key), names))
-
     def converted(self, content: Any, target: type[S], field: str = "") -> S | None:
-        """Return the entry, or what is in one of its fields, as a struct; None, with problems, where it is none."""
+        """Return the entry, or what is in one of its fields, as a struct; None, with problems, where it is none.
+
+        Fields that it does not have are problems, too, but not a reason to look no further.
+        """
+
+        def note_unknown(struct: type[msgspec.Struct], name: str, path: str) -> None:
+            if (problem := refuse_unknown(struct, name, path)) is not None:
+                self.problems.append(problem.below(f"{self.path}{field}"))
+
         try:
-            return convert(content, target)
+            return convert(content, target, refuse=note_unknown)
         except DecodeError as error:
             self.problems += [problem.below(f"{self.path}{field}") for problem in error.problems]
             return None

@@ -135,7 +135,6 @@ class _Reader(EntryReader):
             hint = "for example {name: general, maxSize: 5}"
             self.problems.append(Problem("no group", json_path=self.path, hint=hint))
             return None
-        self.refuse_unknown(content, _Entry.__struct_encode_fields__, "a group has no such field")
         entry = self.converted({key: held for key, held in content.items() if held is not None}, _Entry)
         if entry is None:
             return None

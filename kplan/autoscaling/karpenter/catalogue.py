@@ -115,7 +115,6 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
 
 
 def _entry(value: dict[str, Any], reader: EntryReader) -> InstanceTypeEntry | None:
-    reader.refuse_unknown(value, InstanceTypeEntry.__struct_encode_fields__)
     own, offerings = dict(value), value.get("offerings")
     if isinstance(offerings, list):
         own["offerings"] = [_offering(offering, index, reader) for index, offering in enumerate(offerings)]

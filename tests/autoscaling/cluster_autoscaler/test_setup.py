@@ -73,7 +73,7 @@ def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> N
         set_up(str(file))
 
     assert [(problem.line, problem.json_path, problem.message) for problem in caught.value.problems] == [
-        (2, "$.nodeGroups[0].maxsize", "a group has no such field"),
+        (2, "$.nodeGroups[0].maxsize", "unknown field 'maxsize'"),
         (2, "$.nodeGroups[0].minSize", "5 is above maxSize 3"),
         (3, "$.nodeGroups[1].maxSize", "-1 is no size of a group"),
         (3, "$.nodeGroups[1].minSize", "0 is above maxSize -1"),
