@@ -48,8 +48,8 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
         case c.Refused(uses=uses) if uses:
             amounts = [
-                f"it requests {readable(use.requested)} {use.resource}, {readable(use.used)} of "
-                f"{readable(use.hard)} used"
+                f"{use.resource} {readable(use.used)} of {readable(use.hard)} used, {readable(use.requested)} more "
+                "requested"
                 for use in uses
             ]
             return f"{cause.by} refuses the pod: {listing(amounts)}"

@@ -126,11 +126,11 @@ def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
     ]
     blocked = errors[-1]
     assert blocked.partition("::")[2].startswith("shop/search-")
+    assert "cannot be evicted from general-a-1: budget shop/search requires 3 healthy pods and has 3" in blocked
     assert (
-        "cannot be evicted from general-a-1: Cannot evict pod as it would violate the pod's disruption budget."
+        "budget shop/search requires 3 healthy pods and has 3%0AHint: first run 4 replicas of Deployment shop/search"
         in blocked
     )
-    assert "%0AHint: budget shop/search requires 3 healthy pods and has 3. What would help: " in blocked
     assert "first run 4 replicas of Deployment shop/search instead of 3" in blocked
     assert all(each.count("%0A") < 5 for each in found)
 

@@ -205,7 +205,7 @@ def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: P
     )
     found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
 
-    assert "exceeded quota" in found.stdout
+    assert "ResourceQuota shop/q refuses the pod: pods 1 of 1 used, 1 more requested" in found.stdout
     assert "warning: --shapes has no effect: more nodes would not help with what stops the next replica" in found.stderr
 
 

@@ -161,8 +161,9 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
         text += "".join(f", {number} {words}" for number, words in others)
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
-        if len({why_nowhere(member) for member in first}) == 1:
-            text += f": {why_nowhere(first[0])}"
+        victims = first[0].preemption is not None and first[0].preemption.nominated_node if first else None
+        if len({why_nowhere(member) for member in first}) == 1 and why_nowhere(first[0]):
+            text += f", unless by evicting {why_nowhere(first[0])}" if victims else f": {why_nowhere(first[0])}"
     else:
         text = {1: "The pod finds a node", 2: "Both pods find a node"}.get(summary.pods, f"All {of} find a node")
     parts = [f"{count(summary.victims, 'other pod')} evicted"] if summary.victims else []
@@ -419,7 +420,7 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
 
 
 def _origin(origin: Origin | None) -> Iterator[Block]:
-    if origin is None:
+    if origin is None or not origin.line:  # an object that stands in no file
         return
     where = origin.file + (f", document {origin.document}" if origin.document is not None else "")
     yield line(Span(f"from {where}" + (f", line {origin.line}" if origin.line else ""), "dim"))

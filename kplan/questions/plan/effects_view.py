@@ -265,7 +265,8 @@ def _trouble(document: PlanReport) -> str:
         pods = [change for change in own if change.owner == first.owner]
         owner = next((one for one in document.workloads if workload_title(one) == first.owner.title), None)
         if owner is not None and owner.state is WorkloadState.STUCK and not owner.is_failed_job:
-            return f"{first.owner.title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
+            what = "The rollout of " if owner.change is Change.ROLLOUT else ""
+            return f"{what}{first.owner.title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
         return f"{count(len(pods), 'pod')} of {first.owner.title} {'stays' if len(pods) == 1 else 'stay'} pending{why}"
     if first is not None:
         return f"{first.pod} stays pending{why}"
@@ -569,8 +570,8 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
         state,
         "NeverGone" if obstacle.never_ends else "Blocked",
         f"{obstacle.pod} {'never leaves' if obstacle.never_ends else 'cannot be evicted from'} {obstacle.node}:"
-        f" {obstacle.words}",
-        "\n".join(part for part in (obstacle.words, text) if part),
+        f" {obstacle.why}",
+        "\n".join(dict.fromkeys(part for part in (obstacle.why, obstacle.words, text) if part)),
         workload="" if owner is None else owner.title,
         hint=text,
     )

@@ -22,7 +22,7 @@ def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
     for number, step in enumerate(document.steps, 1):
         yield Line((Span(f"Step {number}: ", "strong"), _step_text(step, most)), is_task=True)
         yield Preformatted("", "\n".join(step.commands), indent=2)
-    for node in document.stuck:
+    for node in document.stuck[len(document.stuck) == len(document.nodes) :]:  # the answer is about the first
         yield line(Span(f"{node.name} does not drain safely", "bad"), _reason(node))
     if document.steps:
         waits = any(step.waits for step in document.steps)
@@ -42,6 +42,10 @@ def _sentence(document: RunbookReport) -> str:
     verb = "drains" if n_drained == 1 else "drain"
     most = max((len(step.waits) for step in document.steps), default=0)
     nodes = f"{n_drained} of {count(len(document.nodes), 'node')} {verb}"
+    if document.stuck and not n_drained:
+        first, others = document.stuck[0], len(document.stuck) - 1
+        more = f"; nor {'does' if others == 1 else 'do'} {count(others, 'other node')}" if others else ""
+        return f"{first.name} does not drain safely{_reason(first)}{more}"
     if not most:
         return f"{nodes} safely{after}{took}"
     have = "has" if most == 1 else "have"
