@@ -161,12 +161,16 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
         text += "".join(f", {number} {words}" for number, words in others)
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
-        victims = first[0].preemption is not None and first[0].preemption.nominated_node if first else None
-        if len({why_nowhere(member) for member in first}) == 1 and why_nowhere(first[0]):
-            text += f", unless by evicting {why_nowhere(first[0])}" if victims else f": {why_nowhere(first[0])}"
+        why = why_nowhere(first[0]) if len({why_nowhere(member) for member in first}) == 1 else ""
+        is_nominated = (
+            bool(first) and first[0].preemption is not None and first[0].preemption.nominated_node is not None
+        )
+        text += f" but by evicting {why}" if why and is_nominated else f": {why}" if why else ""
+        evicted = 0 if why and is_nominated else summary.victims
     else:
+        evicted = summary.victims
         text = {1: "The pod finds a node", 2: "Both pods find a node"}.get(summary.pods, f"All {of} find a node")
-    parts = [f"{count(summary.victims, 'other pod')} evicted"] if summary.victims else []
+    parts = [f"{count(evicted, 'other pod')} evicted"] if evicted else []
     if document.nodes and document.nodes.added:
         parts.append(f"{count(len(document.nodes.added), 'node')} added")
     if summary.pdb_violations:
