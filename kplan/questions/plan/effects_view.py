@@ -345,7 +345,7 @@ def _numbers_sentence(document: PlanReport) -> str:
     missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
     if not (subjects or own or document.obstacles or stuck):
-        return _queue_sentence(document, others) + lacking
+        return _others_sentence(document, others) + lacking
     ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
@@ -353,7 +353,7 @@ def _numbers_sentence(document: PlanReport) -> str:
     return sentence + lacking + beside_text(document)
 
 
-def _queue_sentence(document: PlanReport, others: Counter[Action]) -> str:
+def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
     """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
     still = sum(not pod.node for pod in document.after) - sum(
         change.action is Action.PENDING for change in document.changes

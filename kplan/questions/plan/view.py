@@ -251,7 +251,7 @@ def _sentence(document: PlanReport) -> str:
 
 def _ends_sentence(document: PlanReport) -> str:
     """Return in one sentence how many pods end in which way."""
-    if is_change(document):
+    if is_change(document) and not is_queue(document):
         return change_sentence(document) + added_text(document.nodes)
     summary = document.summary
     if not document.changes:

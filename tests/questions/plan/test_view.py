@@ -103,10 +103,10 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
     # A node of the demo does not answer, and its pod is evicted.
     sentence = " ".join(shown.split("\n\n", maxsplit=1)[0].split())
     assert sentence.startswith("ml/llm-eval stays pending (and 1 other pod too): none of 13 nodes is large enough")
-    assert "; 8 pods: 3 placed, 3 moved, 2 left pending; at present node spot-b-1 " in sentence
+    assert "; 8 pods: 3 placed, 3 moved, 2 stay pending; at present node spot-b-1 " in sentence
 
 
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:
     report = kplan.Planner(kplan.load_snapshot([node("n")])).ask(Plan(timeline=Clock()))
 
-    assert text(report).startswith("Nothing to do: no pod is pending\n")
+    assert text(report).startswith("Nothing to do: no pod is pending, and every workload has what it wants\n")
