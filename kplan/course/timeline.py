@@ -231,7 +231,8 @@ class _Course(c.Stage):
         self.drains: list[Drain] = []
         self._runs_cron_jobs = False
         for step in steps:
-            self.simulation.timers.post(self.simulation.now + step.at, partial(self._begin, step))
+            if step.at > 0:
+                self.simulation.timers.post(self.simulation.now + step.at, partial(self._begin, step))
 
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
@@ -250,6 +251,9 @@ class _Course(c.Stage):
 
     def run(self, until: float | None) -> TimelinePlan:
         simulation = self.simulation
+        for step in self._steps:
+            if step.at <= 0:
+                self._begin(step)  # before anything moves
         simulation.run(EVER if until is None else until)
         for drain in self.drains:
             drain.conclude()

@@ -1,18 +1,24 @@
 """A verdict belongs to the question: neither a clock, nor runs, nor a format changes it, nor what is told."""
 
+import copy
 from collections import Counter
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import kplan
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
+from kplan.course.simulation.draining import How
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
+from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
 from tests.objects import head, node, pod
+from tests.recorded import examples
 
 Object = dict[str, Any]
 
@@ -44,6 +50,8 @@ def silent(name: str) -> Object:
     gone["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     return gone
 
+
+AT_ONCE = Clock(start={"*": 0.0}, stop={"*": 0.0}, until=3600.0)
 
 NODES = [node("a"), node("b"), node("c", "2")]
 CLUSTERS = {
@@ -89,6 +97,37 @@ def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cl
         assert told(asked.answer(planner, showing)) == told(plain)
     for asked in (question, timed):
         assert ManyRuns(question=asked, runs=1).answer(planner).verdict.failed == plain.verdict.failed
+
+
+def ends(report: PlanReport) -> tuple[object, ...]:
+    """Return the same without the scheduler's messages: with a clock it has tried pods again after five minutes."""
+    return (
+        report.verdict.because,
+        Counter((change.action, change.pod, change.outcome) for change in report.changes),
+        sorted((warning.code, warning.object, warning.message) for warning in report.warnings),
+        [(obstacle.pod, obstacle.words, obstacle.remedies) for obstacle in report.obstacles],
+        sorted((one.key, one.ready, one.pending, one.state) for one in report.workloads),
+    )
+
+
+@examples(25)
+@given(
+    objects=clusters_at_rest(),
+    manifests=new_versions(),
+    how=st.sampled_from([None, "apply", *(how for how in get_args(How) if how != "one-by-one")]),
+)
+def test_where_nothing_takes_time_a_clock_changes_no_answer(
+    objects: list[Object], manifests: list[Object], how: How | Literal["apply"] | None
+) -> None:
+    planner = kplan.Planner(kplan.load_snapshot(copy.deepcopy(objects)))
+    question: Plan | Drain = Plan(manifests=tuple(copy.deepcopy(manifests))) if how == "apply" else Plan()
+    if how not in (None, "apply"):
+        question = Drain(nodes=("n1",), how=how)  # type: ignore[arg-type] # one of its ways
+
+    plain = question.answer(planner)
+
+    assert ends(replace(question, timeline=AT_ONCE).answer(planner)) == ends(plain)
+    assert ends(question.answer(planner, Showing(explain=True, nodes=None, is_whole=True))) == ends(plain)
 
 
 @pytest.mark.parametrize("question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("3", 40),))])

@@ -35,7 +35,7 @@ def _scaler(kind: str, name: str, lowest: int, highest: int) -> Object:
 
 
 @st.composite
-def _clusters(draw: st.DrawFn) -> list[Object]:
+def clusters_at_rest(draw: st.DrawFn) -> list[Object]:
     """Draw a cluster at rest: a deployment, a database with local volumes, orphans, and what bounds them."""
     objects = [*(node(name, str(CPUS // 1000)) for name in NODES), storage_class("local")]
     objects += running(deployment("web", draw(st.integers(0, 4))), NODES)
@@ -65,7 +65,7 @@ def _clusters(draw: st.DrawFn) -> list[Object]:
 
 
 @st.composite
-def _manifests(draw: st.DrawFn) -> list[Object]:
+def new_versions(draw: st.DrawFn) -> list[Object]:
     """Draw new versions of the workloads, and a replica set that takes the orphans over."""
     image = st.sampled_from(["app:1", "app:2"])
     web = deployment("web", draw(st.integers(0, 6)), draw(image))
@@ -95,8 +95,8 @@ def _scale_of(objects: list[Object], workload: str) -> tuple[int, int] | None:
 
 @examples(40)
 @given(
-    objects=_clusters(),
-    manifests=_manifests(),
+    objects=clusters_at_rest(),
+    manifests=new_versions(),
     how=st.sampled_from(["apply", "apply", "apply", "drain", "one by one", "lost", "delete"]),
 )
 def test_controllers_and_the_scheduler_keep_their_rules(
