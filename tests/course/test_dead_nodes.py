@@ -114,3 +114,17 @@ def test_a_node_that_did_not_answer_before_goes_with_its_machine_as_well() -> No
     report = _drain(objects, "n0", how="lost")
 
     assert [(change.from_node, change.to_node) for change in report.changes] == [("n0", "n1")]
+
+
+def test_a_pod_that_leaves_by_itself_before_its_turn_comes_is_not_evicted_again() -> None:
+    toleration = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 1}
+    objects = [_node("n0", "Unknown"), _node("n1"), *running(deployment("web", 2), ["n0", "n0"])]
+    for pod in objects[-2:]:
+        pod["spec"]["tolerations"] = [toleration]
+
+    report = _drain(objects, "n0", how="one-by-one")
+
+    assert (
+        sorted(step.event for step in report.steps if step.node == "n0" and step.pod)
+        == ["blocked"] * 2 + ["evicted"] * 2
+    )

@@ -188,10 +188,11 @@ class Drain:
         waiting = list(pods)
         while waiting:
             still = []
-            for pod in waiting:
-                if pod.row not in self._simulation.pods:
+            for row in [pod.row for pod in waiting]:
+                pod = self._simulation.pods.get(row)  # as it is by now: it may have been told to go already
+                if pod is None:
                     continue
-                if self.obstacle(pod):
+                if not pod.is_terminating and self.obstacle(pod):
                     still.append(pod)
                 else:
                     self.tell_to_go(pod)
