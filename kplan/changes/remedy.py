@@ -323,6 +323,25 @@ class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
     change: NodeAddition
 
 
+class PoolChange(Document, frozen=True, kw_only=True):
+    """What an autoscaler may add besides.
+
+    Attributes
+    ----------
+    pools : names of the NodePools or node groups that change
+    text : the change in words, as that of the change ``pool``
+    """
+
+    pools: tuple[str, ...]
+    text: str
+
+
+class WidenPool(RemedyBase, frozen=True, kw_only=True, tag="pool"):
+    """Let an autoscaler add more."""
+
+    change: PoolChange
+
+
 class PriorityChange(Document, frozen=True, kw_only=True):
     """A priority at which the pod may evict others.
 
@@ -479,6 +498,7 @@ Remedy = (
     | RepairNode
     | RelaxRule
     | MovePod
+    | WidenPool
     | AddNodes
     | RaisePriority
     | LowerReplicas
@@ -502,6 +522,7 @@ WEIGHTS: Mapping[type[RemedyBase], int] = {
     Uncordon: 1,
     RepairNode: 1,
     MovePod: 2,
+    WidenPool: 4,
     AddNodes: 5,
     TolerateTaint: 6,
     RelaxRule: 6,
@@ -630,6 +651,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return _RULES[c.rule].format(c.topology_key) + more
         case MovePod(change=c):
             return " and ".join(_moved(pod) for pod in (c, *(remedy.also or ())))
+        case WidenPool(change=c):
+            return c.text
         case AddNodes(change=c):
             return _added(c)
         case RaisePriority(change=c):

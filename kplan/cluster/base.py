@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
+    from kplan.changes.limits import Pool
 _TERMINATED = ("Succeeded", "Failed")
 
 _BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
@@ -418,6 +419,15 @@ class Base:
         """
         other = self.for_cluster(snapshot, self._additions, self._question_warnings, not_before=not_before)
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
+        return other
+
+    def with_pool(self, change: Pool) -> Self:
+        """Return the planner of the cluster whose autoscaler may add more."""
+        from kplan.autoscaling.settings import with_change
+
+        settings, snapshot = with_change(self.autoscaler, self.snapshot, change)
+        other = self.with_snapshot(snapshot)
+        other.autoscaler = settings
         return other
 
     def resolve(self, pods: Iterable[PodLike]) -> QuestionPods:

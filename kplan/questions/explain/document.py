@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import islice
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.autoscaling.seam import NewNode
+from kplan.autoscaling.seam import NewNode, PreparedCluster
+from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, run_in_order, workloads_called
@@ -18,7 +20,7 @@ from kplan.course.answers.new_nodes import with_new_nodes
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.placement_report import placement_report
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
-from kplan.course.in_order import place_in_order
+from kplan.course.in_order import as_waiting, place_in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
@@ -31,6 +33,9 @@ from kplan.health.workloads import WorkloadHealth
 from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.rules.pod_info import PodInfo
 
+_MOST_WIDENED = 4
+"""So many changes of an autoscaler's pools are tried for a pod."""
+
 
 class Whereabouts(msgspec.Struct, frozen=True):
     """The node of a pod, and its placement now."""
@@ -40,6 +45,7 @@ class Whereabouts(msgspec.Struct, frozen=True):
     placement: Placement  #: the decision about it, as if it were pending
     adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
     nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
+    pools: tuple[WidenPool, ...] = ()  #: what lets the autoscaler add a node for it, if it adds none by itself
     make_groups: Callable[[], tuple[GroupPlan, ...]] = tuple  #: returns what becomes of its group, for a pending pod
 
     def current(self) -> Current | None:
@@ -91,7 +97,12 @@ def whereabouts_report(
     objects, keys = base.objects, [pod.placement.pod.key for pod in whereabouts]
     health = {key: pod_health(objects.pod_by_key[key], nodes_now, now, objects.pods) for key in keys}
     placements = [
-        replace(placement, current=pod.current(), health=health[pod.placement.pod.key])
+        replace(
+            placement,
+            current=pod.current(),
+            health=health[pod.placement.pod.key],
+            remedies=_with_pools(base, placement.remedies, pod.pools),
+        )
         for shown, pod in listed
         for placement in with_new_nodes([shown], pod.adds)
     ]
@@ -152,7 +163,38 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         context = partial(in_whole_groups, base.context)
         return Whereabouts(context, pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
-    return Whereabouts(plan.make_context, None, plan.placements[0], plan.adds, plan.nodes, lambda: plan.groups)
+    is_helped = plan.placements[0].node is not None or bool(plan.adds)
+    pools = () if base.followed is None or is_helped else tuple(_widening(base, key))
+    return Whereabouts(plan.make_context, None, plan.placements[0], plan.adds, plan.nodes, pools, lambda: plan.groups)
+
+
+def _widening(base: Base, key: str) -> Iterator[WidenPool]:
+    """Yield what lets the autoscaler that is followed add a node for a pod, each tried."""
+    session, followed = base.fork(), base.followed
+    snapshot = as_waiting(base.objects, session.cluster.nodes.nodes)
+    cluster = PreparedCluster(snapshot, session, base.now)
+    for changes in islice(followed.widening(cluster) if followed is not None else (), _MOST_WIDENED):
+        if place_in_order(reduce(Base.with_pool, changes, base), [key]).placements[0].node is not None:
+            text = " and ".join(change.words for change in changes)
+            change = PoolChange(pools=tuple(dict.fromkeys(change.name for change in changes)), text=text)
+            yield WidenPool(change=change, then=None)
+
+
+def _with_pools(
+    base: Base, remedies: tuple[Remedy, ...] | UnsetType, pools: Sequence[WidenPool]
+) -> tuple[Remedy, ...] | UnsetType:
+    """Return remedies with those of an autoscaler, which alone adds nodes like those that it manages."""
+    if remedies is UNSET or base.followed is None:
+        return remedies
+    followed, nodes = base.followed, base.objects.node_by_name
+    others = [
+        remedy
+        for remedy in remedies
+        if not (isinstance(remedy, AddNodes) and followed.manages(nodes[remedy.change.like]))
+    ]
+    after = (index for index, remedy in enumerate(others) if WEIGHTS[type(remedy)] > WEIGHTS[WidenPool])
+    place = next(after, len(others))
+    return (*others[:place], *pools, *others[place:])
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:

@@ -16,7 +16,6 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
-from kplan.autoscaling.settings import with_change
 from kplan.changes import remedy as r
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
@@ -353,12 +352,7 @@ def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
 
 
 def _changed_base(base: Base, act: Change) -> Base:
-    if not isinstance(act, Pool):
-        return base.with_snapshot(_changed(base.snapshot, act))
-    settings, snapshot = with_change(base.autoscaler, base.snapshot, act)
-    other = base.with_snapshot(snapshot)
-    other.autoscaler = settings
-    return other
+    return base.with_pool(act) if isinstance(act, Pool) else base.with_snapshot(_changed(base.snapshot, act))
 
 
 def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911, PLR0912 - one case a kind

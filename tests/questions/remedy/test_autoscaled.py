@@ -3,6 +3,8 @@
 from typing import Any
 
 import kplan
+from kplan.changes.remedy import AddNodes as AddNodesRemedy
+from kplan.changes.remedy import WidenPool
 from kplan.changes.values import AddNodes, GroupSize, Patch, Pool
 from kplan.documents import remedies as d
 from kplan.questions.remedy import Remedy
@@ -57,6 +59,17 @@ def requiring(key: str, *values: str, operator: str = "In") -> Object:
     wanted = {"key": key, "operator": operator, "values": list(values)}
     pool["spec"]["template"]["spec"]["requirements"] = [wanted]
     return pool
+
+
+def test_explain_names_the_same_change_of_a_pool_and_no_node_by_hand() -> None:
+    planner = with_karpenter(limited(cpu="5"), machine("n1"), waiting_pod("big", "7"), waiting_pod("old", "3", "n1"))
+    (placement,) = planner.explain(["default/big"]).placements
+    (action,) = remedy(planner).remedy.actions
+
+    first, *others = placement.remedies
+    assert isinstance(first, WidenPool)
+    assert first.change.text == action.words
+    assert not any(isinstance(other, AddNodesRemedy) for other in others)
 
 
 def test_nothing_is_to_be_done_where_the_autoscaler_does_all() -> None:
