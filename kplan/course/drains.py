@@ -14,7 +14,7 @@ from kplan.course.change import ChangePlan
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.draining import HANGS, Drain, How
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.node_upgrade import NodeUpgrade
+from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck
 from kplan.course.watching import any_node, at_rest, begin
 from kplan.documents.change import StepEvent

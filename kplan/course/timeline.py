@@ -34,7 +34,7 @@ from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.durations import Durations
-from kplan.course.simulation.node_upgrade import NodeUpgrade
+from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.start import start as start_simulation

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.cluster.base import Base
-from kplan.course.answers.pickled_as_question import PickledAsQuestion
+from kplan.course.answers.answer import PickledAsQuestion
 from kplan.course.simulation.waves import PodState, Waves
 from kplan.documents.plan import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE

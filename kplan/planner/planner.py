@@ -233,7 +233,7 @@ class Planner(Base):
         """
         from kplan.course.change import carry_out
         from kplan.course.odds.luck import with_luck
-        from kplan.course.odds.of_queues import in_queue
+        from kplan.course.odds.of_changes import in_queue
         from kplan.course.queue_course import WorkedOff
 
         queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.course.answers.answer import Answer
+from kplan.course.answers.answer import Answer, PickledAsQuestion
 from kplan.course.answers.new_nodes import before_growth, with_new_nodes
-from kplan.course.answers.pickled_as_question import PickledAsQuestion
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_report
 from kplan.documents.base import Condition
@@ -96,7 +95,7 @@ class Plan(PickledAsQuestion, Answer):
             report = replace(report, placements=with_new_nodes(report.placements, self.adds))
         if not with_map:
             return report
-        from kplan.course.answers.cluster_map import cluster_map
+        from kplan.course.answers.utilisation import cluster_map
 
         after = self.session.cluster
         return replace(report, cluster=cluster_map(before_growth(self.before, after), after))

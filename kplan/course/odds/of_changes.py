@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 
-from msgspec import UnsetType
+from msgspec import UnsetType, structs
 
 from kplan.changes.timed import Timed
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
+from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.answers.verdict import STUCK, Happened
 from kplan.course.carried_out import CarriedOut
 from kplan.course.change import ChangePlan, follow, updates_of
 from kplan.course.clock import Clock
 from kplan.course.drains import check_nodes, empty
 from kplan.course.missing import missing_replicas
+from kplan.course.odds.of_pods import Begun, prepared
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.course.replacements import Replacement, Replacements
@@ -22,13 +25,48 @@ from kplan.course.report import change_warnings
 from kplan.course.simulation.applying import Rollout
 from kplan.course.simulation.draining import Drain, How
 from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.queue import in_turn
 from kplan.course.timeline import carry_out_in_time
 from kplan.course.watching import at_rest, begin
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
+from kplan.documents.plan import QueuePlace
 from kplan.facts import InputWarning
 from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload
+
+_OF_WORKLOADS = ("Refused", "JobFailed", "NotReplaced", "Stuck")
+
+
+def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepared:
+    """Prepare to work off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
+    question = _queued(base, queue.pods_of(base))
+    opening = QueueOpening(base, queue, question)
+
+    missing = missing_replicas(base) if queue.pods is None or queue.with_pending else ()
+
+    def happened(course: QueueCourse) -> tuple[Happened, ...]:
+        change = CarriedOut(course.simulation, base, subject_pods=course.subject_pods, is_queue=True)
+        short = Replacements(base, change).short()
+        return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(missing))
+
+    def begun(generator: BranchRandom) -> Begun:
+        course = opening.begin(generator, draws_turns=not is_single)
+        return Begun(
+            course.simulation.session,
+            iter(course),
+            lambda: map(course.latest, question.rows),
+            partial(happened, course),
+        )
+
+    return prepared(base, question, begun, is_single=is_single, settles=True)
+
+
+def _queued(base: Base, question: QuestionPods) -> QuestionPods:
+    """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
+    queue = in_turn(base.fork(question), question.rows)
+    rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+    return structs.replace(question, rows=rows, more={})
 
 
 def drained(

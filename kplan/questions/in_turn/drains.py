@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
 from kplan.cluster.base import Base
-from kplan.course.answers.cluster_map import cluster_map
-from kplan.course.answers.utilisation import pool_label
+from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.course.asking import PLAIN, Showing, answers
 from kplan.course.carried_out import CarriedOut, Decisions

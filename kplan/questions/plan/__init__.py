@@ -63,7 +63,7 @@ class Plan(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_queues import in_queue
+        from kplan.course.odds.of_changes import in_queue
         from kplan.questions.base import drawn_update
 
         self.check()

@@ -36,7 +36,7 @@ class Preempt(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         from kplan.course.in_order import place_in_order
         from kplan.course.odds.luck import luck_of_change
-        from kplan.course.odds.of_queues import in_queue
+        from kplan.course.odds.of_changes import in_queue
         from kplan.course.queue_course import WorkedOff
         from kplan.course.report import ChangedPods
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.course.change import ChangePlan
-from kplan.course.simulation.failures import Failures
+from kplan.course.simulation.scheduler import Failures
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 from tests.objects import Object, budget, deployment, node, running
@@ -82,7 +82,7 @@ def test_like_pods_that_fit_nowhere_cost_one_cycle(replicas: int) -> None:
     workload = deployment("web", replicas)
     workload["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
 
-    with patch("kplan.course.simulation.failures.schedule_pod", side_effect=schedule_pod) as tries:
+    with patch("kplan.course.simulation.scheduler.schedule_pod", side_effect=schedule_pod) as tries:
         plan = planner.roll_out([workload])
 
     (message,) = {pod.message for pod in plan.after}
