@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kplan.api.core import Pod
+from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
 from kplan.api.time import to_micros
 from kplan.engine import pod_table
 from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import PodTable
-from kplan.rules.pod_info import NO_START_TIME, NO_TERMS
+from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodInfo
 from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
+from tests.objects import pod
 from tests.recorded import examples
 
 CROWD = st.lists(PODS, max_size=12)
@@ -133,6 +136,17 @@ def test_pods_are_found_by_their_labels_however_many_are_sorted(infos, more, mat
 
         found = sorted(table.rows_matching(match))
         assert found == [row for row, info in enumerate([*infos, *more]) if is_meant(match, info)]
+
+
+def test_a_pod_that_begins_to_leave_is_terminating_in_every_mask():
+    before, after = (PodInfo(convert(pod("p", leaving=leaving), Pod)) for leaving in (False, True))
+    table = table_of([before])
+    assert columns(table) == plainly([before])
+
+    table.replace(0, after)
+
+    assert columns(table) == plainly([after])
+    assert table.rows_matching(PodMatch((), skip_terminating=True)).tolist() == []
 
 
 def test_a_mask_is_kept_until_too_many_others_were_asked_for(monkeypatch):

@@ -42,6 +42,7 @@ def samples_of(text: str) -> Iterator[tuple[str, str, float]]:
         sample = SAMPLE.fullmatch(line)
         assert sample is not None, line
         assert sample[1] == family
+        assert not sample[3].endswith(".0"), "whole numbers have no point"
         labels = sample[2] or ""
         assert (family, labels) not in samples
         samples.add((family, labels))
