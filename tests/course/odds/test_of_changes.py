@@ -15,7 +15,6 @@ from kplan.questions import Drain, Plan
 from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import Object, budget, deployment, head, node, running, template
-from tests.schemas import assert_keeps_to_its_schema
 
 NODES = ["n0", "n1", "n2", "n3"]
 
@@ -219,61 +218,22 @@ def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
 
 def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
     demo = kplan.Planner(kplan.load_snapshot("demo"))
-    alone = (
-        demo.odds(
-            Drain(
-                nodes=(
-                    "general-a-1",
-                    "general-b-1",
-                )
-            ),
-            runs=10,
-        )
-        .report()
-        .to_dict()
-    )
-    monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
-    monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
     question_counts: list[int] = []
+
+    def document(**options: Any) -> dict[str, Any]:
+        odds = demo.odds(Drain(nodes=("general-a-1", "general-b-1")), runs=10, **options)
+        return odds.report().to_dict() | {"generatedAt": ""}
 
     def ask_all(questions: Any, *, progress: Any) -> Any:
         question_counts.append(len(questions))
         return [question(demo) for question in reversed(questions)]
 
-    apart = (
-        demo.odds(
-            Drain(
-                nodes=(
-                    "general-a-1",
-                    "general-b-1",
-                )
-            ),
-            runs=10,
-            ask_all=ask_all,
-        )
-        .report()
-        .to_dict()
-    )
-    workers = partial(ask_all_side_by_side, demo, workers=2)
-    side_by_side = (
-        demo.odds(
-            Drain(
-                nodes=(
-                    "general-a-1",
-                    "general-b-1",
-                )
-            ),
-            runs=10,
-            ask_all=workers,
-        )
-        .report()
-        .to_dict()
-    )
+    alone = document()
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
+    monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
 
+    assert document(ask_all=ask_all) == document(ask_all=partial(ask_all_side_by_side, demo, workers=2)) == alone
     assert question_counts
-    for document in (alone, apart, side_by_side):
-        document.pop("generatedAt")
-    assert apart == side_by_side == alone
 
 
 def test_turns_are_drawn_only_among_runs() -> None:
@@ -286,15 +246,6 @@ def test_turns_are_drawn_only_among_runs() -> None:
     }
 
     assert len(first) == 1
-
-
-def test_the_document_is_as_its_schema_says() -> None:
-    document = kplan.Planner(kplan.load_snapshot("demo")).odds(Drain(nodes=("spot-a-1",)), runs=10).to_dict()
-
-    assert_keeps_to_its_schema(document)
-    assert document["command"] == "drain"
-    assert {pod["pod"] for pod in document["pods"]} >= {"batch/archive-ghjxt"}
-    assert any(example["messages"] for example in document["examples"])
 
 
 def test_a_node_that_is_not_there_is_told() -> None:
