@@ -54,7 +54,7 @@ _REASONS: Mapping[str, StayReason] = {
     "NoPlaceToMovePods": StayReason(
         "its pods fit on no other node", "kplan drain NODE shows which pods, and what would help"
     ),
-    "NodeGroupMinSizeReached": StayReason("its group has its least size", "lower the group's least size"),
+    "NodeGroupMinSizeReached": StayReason("its group has its minimum size", "lower the minimum size of the group"),
     "MinimalResourceLimitExceeded": StayReason(
         "the cluster would fall below a limit", "lower --min-nodes-total, --cores-total or --memory-total"
     ),

@@ -27,7 +27,7 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     yield Table(
-        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT RECREATED"),
+        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED"),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
