@@ -101,7 +101,7 @@ class AtMaximum(Question, frozen=True):
             raise NotFoundError("the cluster has no HorizontalPodAutoscaler", hint="see kubectl get hpa -A")
         if not wanted:
             raise NotFoundError(
-                "no autoscaler is below its maximum", hint="every workload with an autoscaler has its maximum of replicas"
+                "no autoscaler is below its maximum", hint="every autoscaled workload has its maximum of replicas"
             )
         if self.how == "each":
             return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import clause, count, listing
 from kplan.changes import remedy as r
-from kplan.changes.values import Change, Move, RaiseQuota, Scale
+from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.health.words import resume_command, resume_words, workload_text
@@ -42,8 +42,9 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}; then {_ends(alternative)}",))
         yield from _actions(alternative, document)
+    first = _comes_first(document)
     for remedy in document.beside or ():
-        if not remedy.checked or isinstance(remedy, _BY_OTHERS):
+        if remedy is not first and (not remedy.checked or isinstance(remedy, _BY_OTHERS)):
             yield Heading((f"Or: {remedy_text(remedy)}",))
     if by_itself:
         yield followed_line(by_itself.autoscaler)
@@ -100,7 +101,8 @@ def _pods_sentence(document: d.RemedyReport) -> str:
     if not document.pods:
         return "No pod is pending"
     if remedy.actions:
-        text = _summary(remedy)
+        before = _comes_first(document)
+        text = f"{r.remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
         return f"{text[:1].upper()}{text[1:]}; then {_ends(remedy)}"
     if remedy.of and remedy.runs == remedy.of:
         by_itself = document.nodes and document.nodes.added
@@ -122,6 +124,12 @@ def _first_left(document: d.RemedyReport) -> str:
     """Return the pod of which the first sentence says why it stays pending, where there are no actions."""
     reasons = document.because or {}
     return next((pod for pod in (*document.remedy.left, *document.pods) if pod in reasons), document.pods[0])
+
+
+def _comes_first(document: d.RemedyReport) -> r.Remedy | None:
+    """Return what is to be repaired or waited for before nodes are added or anything that people wrote is changed."""
+    is_late = {type(action) for action in document.remedy.actions} & {AddNodes, Patch, Scale}
+    return next((one for one in document.beside or () if is_late and isinstance(one, r.RepairNode | r.Await)), None)
 
 
 def _ends(remedy: d.RemedySet) -> str:
