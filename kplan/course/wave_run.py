@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
-import msgspec
 from msgspec import UNSET
 
 from kplan.cluster.base import Base
-from kplan.course.answers.answer import PickledAsQuestion
 from kplan.course.simulation.waves import PodState, Waves
 from kplan.documents.plan import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
@@ -21,51 +19,43 @@ from kplan.framework.session import Session
 _GROUP = "PodGroup:"
 
 
-class WaveRun(PickledAsQuestion, msgspec.Struct, dict=True):
-    """A run of the scheduling queue to rest."""
-
-    session: Session  #: the cluster at the end
-    waves: Waves
-    rows: tuple[int, ...]  #: the pods that arrived, in order
-
-    def report(self) -> WaveReport:
-        """Return how everything ends."""
-        infos = self.session.cluster.pods.infos
-        members: dict[Key, list[int]] = {}
-        for row in self.rows:
-            key = group_of(infos[row])
-            if key is not None:
-                members.setdefault(key, []).append(row)
-        groups = {"/".join(key): self._group(key, rows) for key, rows in sorted(members.items())}
-        evicted = tuple(infos[pod].key for pod in self.waves.evicted)
-        return WaveReport(pods=tuple(map(self._pod, self.rows)), groups=groups, evicted=evicted)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return self.report().to_dict()
-
-    def _pod(self, row: int) -> WavePod:
-        cluster, info = self.session.cluster, self.session.cluster.pods.infos[row]
-        state = self.waves.states.get(row, PodState(Outcome.UNSCHEDULABLE))
-        node, nominated = cluster.node_of[row], self.session.nominator.row_of(row)
-        names = cluster.nodes.names
-        return WavePod(
-            pod=WavePodRef(namespace=info.namespace, name=info.name),
-            outcome=cast("WaveOutcome", str(state.outcome)),
-            node=None if node == NOWHERE else names[node],
-            message=state.message,
-            waits=state.waits,
-            nominated_node=None if nominated is None else names[nominated],
-        )
-
-    def _group(self, key: Key, rows: Sequence[int]) -> WaveGroup:
-        n_scheduled = sum(self.session.cluster.node_of[row] != NOWHERE for row in rows)
-        n_pending = len(rows) - n_scheduled - sum(row in self.waves.evicted for row in rows)
-        condition = self.waves.conditions.get(key, UNSET)
-        return WaveGroup(condition=condition, scheduled=n_scheduled, pending=n_pending)
+def _report(waves: Waves, rows: Sequence[int]) -> WaveReport:
+    """Return how everything ends; `rows` are the pods that arrived, in order."""
+    infos = waves.session.cluster.pods.infos
+    members: dict[Key, list[int]] = {}
+    for row in rows:
+        key = group_of(infos[row])
+        if key is not None:
+            members.setdefault(key, []).append(row)
+    return WaveReport(
+        pods=tuple(_pod(waves, row) for row in rows),
+        groups={"/".join(key): _group(waves, key, pods) for key, pods in sorted(members.items())},
+        evicted=tuple(infos[pod].key for pod in waves.evicted),
+    )
 
 
-def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:
+def _pod(waves: Waves, row: int) -> WavePod:
+    session = waves.session
+    state = waves.states.get(row, PodState(Outcome.UNSCHEDULABLE))
+    info, node, nominated = session.cluster.pods.infos[row], session.cluster.node_of[row], session.nominator.row_of(row)
+    names = session.cluster.nodes.names
+    return WavePod(
+        pod=WavePodRef(namespace=info.namespace, name=info.name),
+        outcome=cast("WaveOutcome", str(state.outcome)),
+        node=None if node == NOWHERE else names[node],
+        message=state.message,
+        waits=state.waits,
+        nominated_node=None if nominated is None else names[nominated],
+    )
+
+
+def _group(waves: Waves, key: Key, rows: Sequence[int]) -> WaveGroup:
+    n_scheduled = sum(waves.session.cluster.node_of[row] != NOWHERE for row in rows)
+    n_pending = len(rows) - n_scheduled - sum(row in waves.evicted for row in rows)
+    return WaveGroup(condition=waves.conditions.get(key, UNSET), scheduled=n_scheduled, pending=n_pending)
+
+
+def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveReport:
     """Let pods and groups arrive in waves, and work each off.
 
     Raises NotFoundError for a pod or group that the snapshot does not have, UsageError for a pod that runs already or
@@ -92,7 +82,7 @@ def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:
         run.run(before)
     for wave in resolved:
         run.run(wave)
-    return WaveRun(session, run, tuple(rows))
+    return _report(run, rows)
 
 
 def _arriving(session: Session, name: str) -> int | Key:

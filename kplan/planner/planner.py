@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from kplan.course.odds.report import Odds
     from kplan.course.simulation.applying import Rollout
     from kplan.course.timeline import TimelinePlan
-    from kplan.course.wave_run import WaveRun
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
     from kplan.documents.drains import DrainsReport
     from kplan.documents.nodes_report import NodesReport
     from kplan.documents.placement import PlacementReport
+    from kplan.documents.plan import WaveReport
     from kplan.documents.remedies import RemedyReport
     from kplan.questions.base import Question
     from kplan.questions.check import Check
@@ -240,7 +240,7 @@ class Planner(Base):
         return with_luck(carry_out(self, (), queue=queue), partial(in_queue, queue=queue))
 
     @checked
-    def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:
+    def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveReport:
         """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.
 
         Parameters

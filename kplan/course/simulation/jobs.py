@@ -120,7 +120,8 @@ class JobState(Owner):
         self.waits = {index: time for index, time in self.waits.items() if time > now}
         n_waited_for = 0 if self.counts_leaving else len(self.terminating)
         actions = job.actions(self.wanted, self.pods.values(), n_waited_for, draws)
-        backs_off = self.record.seconds_left(now) > 0
+        has_failed = any(not ended.is_success for ended in self.uncounted.values())
+        backs_off = has_failed or self.record.seconds_left(now) > 0
         return [
             action
             for action in actions

@@ -57,7 +57,7 @@ class Controllers:
 
     def advance(self, end: float) -> bool:
         """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""
-        due = self._motion.timers.pop(end, self.draws)
+        due = self._motion.timers.pop(end, self.draws, only_named=not self._motion.durations.is_timed)
         if due is None:
             return False
         at, act = due

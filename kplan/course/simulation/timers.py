@@ -64,12 +64,13 @@ class Timers:
             self._n_idle -= self._timers.pop(number).is_idle
             self._awaited.discard(number)
 
-    def pop(self, end: float, draws: Random | None = None) -> tuple[float, Act] | None:
+    def pop(self, end: float, draws: Random | None = None, *, only_named: bool = False) -> tuple[float, Act] | None:
         """Remove and return what is due first, with its time; None where nothing is due until `end`.
 
         Parameters
         ----------
         draws : draws among what is due at the same time
+        only_named : draw only among what has a key, such as the waits of controllers; the rest has an order
         """
         heap, timers = self._heap, self._timers
         while heap and heap[0][1] not in timers:
@@ -84,6 +85,8 @@ class Timers:
         if draws is not None:
             due = [other for time, other in heap if time == at and other in timers]
             due = [other for other in sorted(due) if at <= end or timers[other].is_awaited]
+            if only_named:
+                due = [other for other in due if timers[other].key] if timers[number].key else [number]
             number = due[draws.randrange(len(due))] if len(due) > 1 else number
         timer = timers.pop(number)
         self._n_idle -= timer.is_idle
