@@ -58,20 +58,19 @@ def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]]
         every = zip(counts, listed, strict=True)
         return [zoned(f"{name}-{i}", zone, str(cpu)) for n, (name, cpu, _, zone) in every for i in range(n)]
 
-    enough = {
-        counts: sum(n * int(price) for n, (_, _, price, _) in zip(counts, listed, strict=True))
-        for counts in product(range(6), repeat=len(listed))
-        if sum(counts) <= 5 and plainly_fits(objects, made, wanted, added(counts))
-    }
+    def fits(counts: tuple[int, ...]) -> bool:
+        return plainly_fits(objects, made, wanted, added(counts))
+
+    assert fits((0,) * len(listed)) == (found is None)
     if found is None:
-        assert (0,) * len(listed) in enough
         return
-    assert (0,) * len(listed) not in enough
     for offer in found.offers:
         counts = tuple(offer.mix.get(name, 0) for name, *_ in listed)
-        assert plainly_fits(objects, made, wanted, added(counts))
-    if found.offers and found.is_cheapest and enough:
-        assert found.offers[0].price <= min(enough.values())
+        assert fits(counts)
+    if found.offers and found.is_cheapest:
+        for counts in product(range(6), repeat=len(listed)):
+            price = sum(n * int(price) for n, (_, _, price, _) in zip(counts, listed, strict=True))
+            assert sum(counts) > 5 or price >= found.offers[0].price or not fits(counts)
     assert found.is_cheapest or has_rules
 
 

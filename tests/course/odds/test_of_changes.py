@@ -15,6 +15,7 @@ from kplan.questions import Drain, Plan
 from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import Object, budget, deployment, head, node, running, template
+from tests.recorded import IS_WHOLE
 
 NODES = ["n0", "n1", "n2", "n3"]
 
@@ -111,7 +112,7 @@ def test_blocked_and_lost_pods_are_told() -> None:
 @pytest.mark.parametrize("nodes", [["spot-a-1"], ["general-a-1", "gpu-a-1"]])
 def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: dict[str, bool]) -> None:
     snapshot = kplan.load_snapshot("demo")
-    for seed in (1, 2):
+    for seed in (1, 2) if IS_WHOLE else (1,):
         plain = kplan.Planner(snapshot, seed=seed).drain(nodes, **options)
 
         odds = kplan.Planner(snapshot).odds(Drain(nodes=tuple(nodes), how=how_of(**options)), runs=1, seed=seed)
