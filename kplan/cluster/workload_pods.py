@@ -255,8 +255,8 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
         if target is not None and target.kind in POD_MAKERS:
             return Named(target.kind, rest[0], target.name)
     if not kind or len(rest) > 2:
-        kinds = [*POD_MAKERS, *SHORT_NAMES, "deploy", "pod"]
-        meant = nearest_texts(first, [*(name.lower() for name in kinds)], most=1) if len(rest) <= 2 else []
+        names = [*(name for kind in POD_MAKERS for name in (kind.lower(), _SHORT.get(kind, ""))), "pod"]
+        meant = nearest_texts(first, names, most=1) if len(rest) <= 2 else []
         hint = "name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
         if first.lower() in _SERVICES:
             hint = f"a Service has no pods of its own: name the workload behind it, such as deploy/{'/'.join(rest)}"

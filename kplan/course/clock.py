@@ -28,13 +28,13 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes
     ----------
-    start : seconds from the binding of pods to being ready, by KIND/NAMESPACE/NAME; ``*`` for all others
-    stop : seconds until pods that are told to go are gone; at most their grace period
+    start : seconds until bound pods are ready, by KIND/NAMESPACE/NAME; ``*`` for all others
+    stop : seconds that pods take to stop; at most their grace period
     run : seconds until the pods of jobs have succeeded
     node_start : seconds until new nodes take pods, by pool or group; ``*`` for all others
-    until : how many seconds to look ahead; by default as long as cron jobs run, or a day
+    until : seconds to look ahead; by default as long as cron jobs run, or a day
     runs_for : for how many seconds cron jobs run by their schedule
-    min_ready : how many pods of each workload must stay ready, for the verdict: a number, or a share such as 80%
+    min_ready : how many pods of each workload must stay ready: a number, or a share such as 80%
     """
 
     start: SecondsOf = {}
