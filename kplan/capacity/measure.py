@@ -21,9 +21,8 @@ from kplan.capacity.templates import most_replicas, next_replicas, number_of_tem
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_node
-from kplan.course.answers.answer import Answer, PickledAsQuestion
-from kplan.course.answers.new_nodes import before_growth
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
+from kplan.course.answers.plan import Answer, PickledAsQuestion, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import (
     DEFAULT_FAIL_ON,

@@ -35,7 +35,7 @@ from kplan.facts import InputWarning
 from kplan.framework.interface import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
-from kplan.health.clock import latest_known
+from kplan.health.nodes import latest_known
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.arguments import PlannerSettings, checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo

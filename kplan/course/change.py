@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import accepted_objects, with_objects
-from kplan.course.answers.answer import PickledAsQuestion
+from kplan.course.answers.plan import PickledAsQuestion
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions, Updates
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff

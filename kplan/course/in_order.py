@@ -23,9 +23,8 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import QuestionPods, Replay, Run, nominates, run_in_order
-from kplan.course.answers.new_nodes import added_node
 from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
-from kplan.course.answers.plan import Plan
+from kplan.course.answers.plan import Plan, added_node
 from kplan.course.answers.pod_groups import plans_in_order
 from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.base import Context

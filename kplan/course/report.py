@@ -15,9 +15,9 @@ from kplan.api.quantity import listing
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
-from kplan.course.answers.new_nodes import before_growth, with_new_nodes
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.placement_report import abridged, listed, with_untried
+from kplan.course.answers.plan import before_growth, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
 from kplan.course.asking import PLAIN, Showing

@@ -14,8 +14,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, StatefulSet
 from kplan.facts import Count, Document, RefusedPods
-from kplan.health.clock import moment
-from kplan.health.nodes import NodeHealth, nodes_health
+from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.health.pods import PodHealth, pod_health
 from kplan.snapshot.model import Snapshot
 

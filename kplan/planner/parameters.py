@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import msgspec
 
 from kplan.changes.values import DrainOptions
-from kplan.course.answers.answer import PickledAsQuestion
+from kplan.course.answers.plan import PickledAsQuestion
 from kplan.course.clock import Seconds, SecondsOf
 from kplan.documents.base import Condition
 from kplan.questions.base import RolloutMode

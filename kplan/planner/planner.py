@@ -253,7 +253,7 @@ class Planner(Base):
         NotFoundError, UsageError
             When a pod or group is not in the snapshot, or a pod runs already.
         """
-        from kplan.course.wave_run import run_waves
+        from kplan.course.queue_course import run_waves
 
         return run_waves(self, waves)
 

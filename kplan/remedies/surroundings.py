@@ -21,8 +21,7 @@ from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, untolerated
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import NodeTable
 from kplan.framework.session import Session
-from kplan.health.clock import moment
-from kplan.health.nodes import coming_nodes, is_startup_taint
+from kplan.health.nodes import coming_nodes, is_startup_taint, moment
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies.case import Case, Offers, least
 from kplan.remedies.node_shapes import NodeShape, node_shapes

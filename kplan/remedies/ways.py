@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from kplan.api.names import nearest_texts
+from kplan.api.scheduling import PodGroup
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key
 from kplan.framework.session import Session
-from kplan.remedies import groups, mistakes, requests, surroundings
+from kplan.remedies import mistakes, requests, surroundings
 from kplan.remedies.case import Case, Offer, Offers
 from kplan.remedies.replicas import ALONE, Replicas
-from kplan.remedies.trials import NO_CHANGE, NearMisses, Trials
+from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, Trials
 
 MOST = 5
 """At most this many remedies are offered."""
@@ -139,11 +140,11 @@ def _ways_of_group(trials: Trials, key: Key) -> Offers:
     if gated:
         names = tuple(dict.fromkeys(gate.name for gates in gated.values() for gate in gates))
         yield from mistakes.gates(case, names, frozenset(gated))
-    yield from groups.fewer(case, group)
-    yield from groups.members(case, group)
+    yield from _fewer_members(case, group)
+    yield from _further_members(case, group)
     yield from surroundings.uncordon(case, None)
     yield from surroundings.add(case)
-    yield from groups.topology(case, group)
+    yield from _without_topology(case, group)
     for session, result in trials.misfits():
         misfit = Case(trials, session, result.pod, result)
         if misfit.misses is not None:
@@ -152,3 +153,51 @@ def _ways_of_group(trials: Trials, key: Key) -> Offers:
             yield from _of_pod(misfit, misfit.misses)
     yield from surroundings.move(case)
     yield from surroundings.priority(case)
+
+
+def _fewer_members(case: Case, group: PodGroup) -> Offers:
+    """Lower minCount to the largest number with which the gang starts."""
+    gang, trials, key = group.spec.scheduling_policy.gang, case.trials, case.trials.key
+    if gang is None or key is None or trials.rests:
+        return
+
+    def with_count(count: int) -> Trial:
+        policy = replace(group.spec.scheduling_policy, gang=replace(gang, min_count=count))
+        return Trial(group=replace(group, spec=replace(group.spec, scheduling_policy=policy)))
+
+    low, high, end = 0, gang.min_count, End()
+    if group.spec.scheduling_constraints is None:
+        # All that can start at the same time are those that fit now; in several domains others may be more.
+        fit = trials.fits or trials.end(with_count(1)).runs  # where members are missing, none was tried before
+        there = len(trials.live.pod_groups.scheduled(key)) + fit
+        low, end = there, trials.end(with_count(there)) if 0 < there < high else End()
+        high = low + 1
+    while low + 1 < high:
+        middle = (low + high) // 2
+        tried = trials.end(with_count(middle))
+        low, high, end = (middle, high, tried) if tried.runs else (low, middle, end)
+    if low and end.runs:
+        change = r.MinCountChange(group=group.metadata.key, old=gang.min_count, to=low)
+        yield from case.ended(r.LowerMinCount(change=change, then=None), end)
+
+
+def _further_members(case: Case, group: PodGroup) -> Offers:
+    """Create the pods that a gang lacks."""
+    gang, trials, key = group.spec.scheduling_policy.gang, case.trials, case.trials.key
+    if gang is None or key is None:
+        return
+    missing = gang.min_count - len(trials.live.pod_groups.members(key))
+    if missing > 0:
+        change = r.MemberAddition(group=group.metadata.key, pods=missing)
+        for offer in case.tried(r.AddMembers(change=change, then=None), Trial(more=missing)):
+            runs = offer.remedy.helps.pods if offer.remedy.helps else 1 + missing
+            yield replace(offer, remedy=replace(offer.remedy, helps=r.Helped(runs, trials.of + missing)))
+
+
+def _without_topology(case: Case, group: PodGroup) -> Offers:
+    """Let the members run wherever they fit."""
+    constraints = group.spec.scheduling_constraints
+    if constraints is not None and constraints.topology:
+        free = replace(group, spec=replace(group.spec, scheduling_constraints=None))
+        change = r.TopologyRelease(group=group.metadata.key, key=constraints.topology[0].key)
+        yield from case.tried(r.DropTopology(change=change, then=None), Trial(group=free))

@@ -15,8 +15,8 @@ from kplan.documents.pods import PodsMade, PodsReport
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown
-from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport
+from kplan.report.words import file_in
 from kplan.visible import shown, visible
 
 

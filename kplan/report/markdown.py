@@ -8,8 +8,7 @@ from html import escape
 from itertools import groupby
 from textwrap import indent
 
-from kplan.report.arranging import end_of_section
-from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, plain
+from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, end_of_section, plain
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
 _AT_FIRST = re.compile(r"^(\d*)([-+#=.)])")

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kplan.catalogue import VIEWS
 from kplan.documents.base import Report, to_json, with_sentence
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
-from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport, View, warning_cases
+from kplan.report.words import file_in
 from kplan.visible import as_json, as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
@@ -91,8 +91,7 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
 
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
-    from kplan.report.arranging import arranged
-    from kplan.report.blocks import without_hints
+    from kplan.report.blocks import arranged, without_hints
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))

@@ -12,8 +12,8 @@ from kplan.changes.remedy import of_members, remedy_words, untried
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.options import ReportOptions
-from kplan.report.repository import as_argument
 from kplan.report.view import Case
+from kplan.report.words import as_argument
 
 _BOTH = 2
 MOST_SHOWN = 3

@@ -9,8 +9,7 @@ import msgspec
 
 from kplan.api.quantity import count
 from kplan.documents.base import Report, Verdict
-from kplan.report.arranging import failure_words
-from kplan.report.blocks import Block, Heading, Span, Style, plain
+from kplan.report.blocks import Block, Heading, Span, Style, failure_words, plain
 from kplan.report.head import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.words import grouped, name_ranges

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.api.time import to_micros
-from kplan.health.clock import present, renewals, silent_nodes
+from kplan.health.nodes import present, renewals, silent_nodes
 from tests.objects import head, node
 
 NOON = to_micros("2026-03-01T12:00:00Z") / 1e6

@@ -1,8 +1,7 @@
 """The verdict stands last, and nothing is said twice."""
 
 from kplan.documents.base import Counted, Verdict
-from kplan.report.arranging import arranged
-from kplan.report.blocks import Block, Heading, Span, Table, line
+from kplan.report.blocks import Block, Heading, Span, Table, arranged, line
 from kplan.report.text import render_plain
 from kplan.report.view import reasons_of, verdict_line
 

@@ -1,6 +1,6 @@
 import pytest
 
-from kplan.report.repository import as_argument, file_in
+from kplan.report.words import as_argument, file_in
 
 
 @pytest.mark.parametrize(

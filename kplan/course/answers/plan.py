@@ -1,26 +1,122 @@
-"""Decisions about pods in order, their report, and whether pods compete for nodes at all."""
+"""What all answers share; pods decided in order, their report with new nodes, and whether pods compete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from msgspec import UnsetType
+import numpy as np
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.course.answers.answer import Answer, PickledAsQuestion
-from kplan.course.answers.new_nodes import before_growth, with_new_nodes
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_report
-from kplan.documents.base import Condition
-from kplan.documents.nodes import NodeChanges
-from kplan.documents.placement import GroupPlan, Luck, PlacementReport
+from kplan.documents.base import Condition, Context, Report
+from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
+from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement
 from kplan.engine.cluster import Cluster
 from kplan.framework.listers import group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
+
+
+class PickledAsQuestion:
+    """An answer whose pickle is its question: the planner, the method and the arguments.
+
+    No answer depends on what was asked before, so that the copy's is the same; it takes as long as the first.
+    """
+
+    _call: tuple[object, str, Mapping[str, Any]] | None = None
+
+    def note_question(self, planner: object, method: str, arguments: Mapping[str, Any]) -> None:
+        """Note by which call the answer came about."""
+        self.__dict__["_call"] = planner, method, arguments  # answers are frozen
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return super().__reduce_ex__(protocol) if self._call is None else (_ask, self._call)
+
+
+def _ask(planner: object, method: str, arguments: Mapping[str, Any]) -> Any:
+    return getattr(planner, method)(**arguments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(ABC):
+    """An answer of the planner, from which a report is made."""
+
+    make_context: Callable[[], Context] = field(repr=False, compare=False)  #: called once, for the first report
+
+    @cached_property
+    def context(self) -> Context:
+        """The cluster, the scheduler and the warnings that reports state besides the answer."""
+        return self.make_context()
+
+    @abstractmethod
+    def report(self, *, fail_on: Sequence[Condition] | None = None) -> Report:
+        """Return the report, complete for all nodes.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of the command
+        """
+
+    def rows(self, of: str = "") -> list[dict[str, Any]]:
+        """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
+        return self.report().rows(of)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`."""
+        return self.report(fail_on=fail_on).to_dict()
+
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import NewNode
+
+
+def added_node(new: NewNode) -> AddedNode:
+    """Return the document about a node that an autoscaler adds."""
+    return AddedNode(
+        name=new.node.metadata.name,
+        pool=new.pool or UNSET,
+        group=new.group or UNSET,
+        instance_type=new.instance_type,
+        zone=new.zone,
+        capacity_type=new.capacity_type,
+        price=new.price,
+        pods=new.pods,
+        options=new.options,
+    )
+
+
+def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
+    by_name = {new.node.metadata.name: new for new in adds}
+    if not by_name:
+        return tuple(placements)
+    return tuple(_with_new_node(placement, by_name.get(placement.node or "")) for placement in placements)
+
+
+def _with_new_node(placement: PodPlacement, new: NewNode | None) -> PodPlacement:
+    if new is None:
+        return placement
+    added = added_node(new)
+    ref = NewNodeRef(**{name: getattr(added, name) for name in NewNodeRef.__struct_fields__})
+    return replace(placement, new_node=ref)
+
+
+def before_growth(before: Cluster, after: Cluster) -> Cluster:
+    more = len(after) - len(before)
+    if not more:
+        return before
+    absent = np.zeros(len(after), np.bool_)
+    absent[len(before) :] = True
+    return before.copy().grown(after.nodes.with_absent(absent))
+
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import NewNode

@@ -17,7 +17,7 @@ from kplan.course.change import ChangePlan, follow, updates_of
 from kplan.course.clock import Clock
 from kplan.course.drains import check_nodes, empty
 from kplan.course.missing import missing_replicas
-from kplan.course.odds.of_pods import Begun, prepared
+from kplan.course.odds.luck import Begun, prepared
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.course.replacements import Replacement, Replacements

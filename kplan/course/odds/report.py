@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.course.answers.answer import Answer
+from kplan.course.answers.plan import Answer
 from kplan.course.answers.verdict import (
     DEFAULT_FAIL_ON,
     GATED,

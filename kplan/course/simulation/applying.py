@@ -16,7 +16,6 @@ from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.names import WorkloadRef
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kplan.course.simulation.adoption import offer_pod, offer_set
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.desired import (
     bounds_of,
@@ -32,6 +31,7 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, selector_of_controller
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.syncs import offer_pod, offer_set
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, StepEvent
 

@@ -20,7 +20,7 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.templates import Revisions, Templates, whole_specs
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
-from kplan.health.clock import latest_known, present, renewals, silent_nodes
+from kplan.health.nodes import latest_known, present, renewals, silent_nodes
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 

@@ -25,7 +25,7 @@ from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Largest, PlanReport, QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
-from kplan.report.stay_reasons import stay_reason
+from kplan.report.new_nodes import stay_reason
 from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text

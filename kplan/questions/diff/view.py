@@ -25,15 +25,13 @@ from kplan.documents.diff import (
     WorkloadSide,
 )
 from kplan.questions.diff.facts import ADDED, NODE, PRICE
-from kplan.report.arranging import failure_words
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, failure_words, line
 from kplan.report.head import change_text
 from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
-from kplan.report.repository import file_in
 from kplan.report.view import Case, View
-from kplan.report.words import left_out
+from kplan.report.words import file_in, left_out
 
 STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
 WORDS: Mapping[Difference, str] = {

@@ -16,9 +16,9 @@ from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPoo
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, run_in_order, workloads_called
-from kplan.course.answers.new_nodes import with_new_nodes
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.placement_report import placement_report
+from kplan.course.answers.plan import with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.in_order import as_waiting, place_in_order
 from kplan.diagnosis.explanation import Shown
@@ -26,8 +26,7 @@ from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
-from kplan.health.clock import moment
-from kplan.health.nodes import nodes_health
+from kplan.health.nodes import moment, nodes_health
 from kplan.health.pods import pod_health
 from kplan.health.workloads import WorkloadHealth
 from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS

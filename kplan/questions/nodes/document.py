@@ -15,7 +15,7 @@ from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
-from kplan.course.answers.new_nodes import added_node, before_growth
+from kplan.course.answers.plan import added_node, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
 from kplan.course.in_order import node_changes, ref_to, unconditioned_pods

@@ -20,10 +20,10 @@ from kplan.report.new_nodes import (
     node_table,
     price_blocks,
     price_text,
+    stay_reason,
     unhelped_blocks,
 )
 from kplan.report.options import ReportOptions
-from kplan.report.stay_reasons import stay_reason
 from kplan.report.timeline import end_line, step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View
 from kplan.report.words import grouped, name_ranges, seconds_text

@@ -87,7 +87,7 @@ class Place(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_pods import in_order
+        from kplan.course.odds.luck import in_order
         from kplan.questions.base import drawn_update
 
         self._check(subject)

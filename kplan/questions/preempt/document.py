@@ -9,10 +9,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.cluster.base import Base
-from kplan.course.answers.new_nodes import before_growth
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
-from kplan.course.answers.plan import Plan
+from kplan.course.answers.plan import Plan, before_growth
 from kplan.course.answers.pod_groups import groups_of_members
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.course.simulation.zone_limits import Zone, ZoneCount, ZoneState, apply_states
+from kplan.course.simulation.node_lifecycle import Zone, ZoneCount, ZoneState, apply_states
 
 
 @pytest.mark.parametrize(
