@@ -128,7 +128,8 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
         return msgspec.convert(cleaned, target)
     except msgspec.ValidationError as error:
         path = str(error).partition(" - at `")[2].rstrip("`")
-        raise DecodeError((Problem("not the kind of value that belongs here", json_path=path or "$"),)) from None
+        own = str(error.__cause__) if shows_values and error.__cause__ is not None else ""  # by the struct itself
+        raise DecodeError((Problem(own or "not the kind of value that belongs here", json_path=path or "$"),)) from None
 
 
 def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[S, list[Problem]]:

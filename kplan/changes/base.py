@@ -45,6 +45,14 @@ def _grace_period(text: str) -> int | None:
     return None if int(text) < 0 else int(text)
 
 
+def json_object(name: str, text: str) -> dict[str, Any]:
+    """Read an object that a field holds as JSON text; raises ValueError, which names the field."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"`{name}` is to be the text of a JSON object: {error}") from None
+
+
 class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How nodes are drained; the flags of ``kubectl drain``.
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
@@ -15,6 +14,7 @@ from kplan.changes.base import (
     ChangeBase,
     Stage,
     as_json,
+    json_object,
     pod_of,
 )
 from kplan.facts import Count, Document, LimitChange, QuotaRaise
@@ -37,6 +37,11 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
     old: str
     to: str
 
+    def __post_init__(self) -> None:
+        for name, text in (("old", self.old), ("to", self.to)):
+            if not all(isinstance(held, int | str | None) for held in json_object(name, text).values()):
+                raise ValueError(f'`{name}` is to hold numbers and shares, such as {{"minAvailable":1}}')
+
     @property
     def words(self) -> str:
         return f"let budget {self.budget} allow more: {_fields(self.to)} instead of {_fields(self.old)}"
@@ -55,7 +60,7 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
         return 6
 
     def begin(self, stage: Stage) -> None:
-        stage.set_budget(self.budget, msgspec.json.decode(self.to))
+        stage.set_budget(self.budget, json_object("to", self.to))
 
 
 class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
@@ -217,8 +222,7 @@ def _patch_steps(change: Admitted) -> list[dict[str, str]]:
 
 def _fields(text: str) -> str:
     """Return fields of JSON that are set, in a few words."""
-    fields = msgspec.json.decode(text, type=dict[str, int | str | None])
-    return ", ".join(f"{name}: {held}" for name, held in fields.items() if held is not None) or "none"
+    return ", ".join(f"{name}: {held}" for name, held in json_object("", text).items() if held is not None) or "none"
 
 
 ChangeOfLimits = LoosenBudget | RaiseQuota | Pool

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from kplan.api.names import PodKey, WorkloadRef
@@ -19,6 +18,7 @@ from kplan.changes.base import (
     Replicas,
     Stage,
     as_json,
+    json_object,
     pod_of,
     target_of,
 )
@@ -181,11 +181,13 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     replaces: Count = 0
     restarts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        json_object("patch", self.patch)
+
     @property
     def spec(self) -> dict[str, Any]:
         """The patch as plain values."""
-        change: dict[str, Any] = msgspec.json.decode(self.patch)
-        return change
+        return json_object("patch", self.patch)
 
     @property
     def words(self) -> str:

@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from kplan.api.decode import DecodeError, convert
 from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.errors import UsageError
@@ -152,6 +153,23 @@ def test_a_change_is_the_same_after_it_was_written_down(change: c.Change) -> Non
     assert msgspec.json.decode(document, type=c.Change) == change
     assert msgspec.json.decode(document)["change"] == change.__struct_config__.tag
     assert "text" not in msgspec.json.decode(document), "only an answer tells it"
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (
+            {"change": "patch", "object": "Pod/a/b", "patch": "nul{", "remedy": msgspec.to_builtins(LOWER)},
+            "`patch` is to be the text",
+        ),
+        ({"change": "budget", "budget": "a/b", "old": "{}", "to": "[1]"}, "`to` is to be the text of a JSON object"),
+        ({"change": "budget", "budget": "a/b", "old": '{"minAvailable": []}', "to": "{}"}, "`old` is to hold numbers"),
+    ],
+)
+def test_what_a_change_holds_as_text_is_read_at_once(document: dict[str, object], words: str) -> None:
+    with pytest.raises(DecodeError) as failed:
+        convert(document, c.Change)
+    assert words in failed.value.problems[0].message
 
 
 def test_every_change_is_tried_here() -> None:
