@@ -24,7 +24,7 @@ from kplan.course.answers.verdict import counted_warnings
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import nearest
-from kplan.documents.base import Report, Verdict
+from kplan.documents.base import Counted, Report, Verdict
 from kplan.facts import InputWarning, MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
@@ -182,6 +182,13 @@ def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, 
         for health in workloads
         if health.is_short and "misses-pods" not in health.states
     )
+
+
+def counted_at_present(workloads: Iterable[WorkloadHealth]) -> Iterator[Counted]:
+    """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes."""
+    workloads = tuple(workloads)
+    yield from (Counted(one.object, one.code) for one in short_workloads(workloads))
+    yield from (Counted(health.workload, "Stuck") for health in workloads if health.is_stuck)
 
 
 def with_missing(report: R, missing: Sequence[InputWarning]) -> R:

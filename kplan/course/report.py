@@ -24,8 +24,8 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.in_order import node_changes
 from kplan.course.missing import (
-    MISSING_REPLICAS,
     at_present,
+    counted_at_present,
     missing_replicas,
     piled_up,
     short_workloads,
@@ -123,7 +123,7 @@ def change_report(
     before = before_growth(change.started_from, after)
     counted = pods.replacements.counted(chosen)
     if command == "plan" and change.is_queue and STUCK in chosen:
-        counted += [Counted(one.object, one.code) for one in warnings if one.code == MISSING_REPLICAS]
+        counted += counted_at_present(present or ())
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)

@@ -103,6 +103,11 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
         """Whether it has fewer pods than it wants."""
         return not SHORT_STATES.isdisjoint(self.states)
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether its rollout has given up on pods that have a node and do not become ready there."""
+        return {"progress-deadline", "pods-not-ready"} <= set(self.states)
+
 
 class AtPresent(Document, frozen=True, kw_only=True):
     """What is not well in a cluster before anything happens, besides pods that only wait for a node.

@@ -6,7 +6,9 @@ import pytest
 
 import kplan
 from kplan.course.missing import piled_up
-from tests.objects import head, node, pod
+from kplan.questions.many_runs import ManyRuns
+from kplan.questions.plan import Plan
+from tests.objects import deployment, head, node, pod, running
 
 
 def run(number: int, on: str = "", phase: str = "") -> list[dict[str, Any]]:
@@ -66,3 +68,30 @@ def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
     document = kplan.Planner(kplan.load_snapshot([node("a"), controller])).plan_queue().to_dict()
 
     assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")
+
+
+def rollout(state: dict[str, Any], *, has_given_up: bool = True) -> kplan.Planner:
+    web = deployment("web", 2)
+    if has_given_up:
+        web["status"] = {
+            "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]
+        }
+    objects = running(web, ["a"])
+    unready = next(obj for obj in objects if obj["kind"] == "Pod")
+    unready["status"] |= {
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [{"name": "c", "ready": False, "restartCount": 7, "state": state}],
+    }
+    return kplan.Planner(kplan.load_snapshot([node("a"), *objects]))
+
+
+def test_a_plan_of_the_cluster_fails_for_a_rollout_that_has_given_up_on_pods_that_are_not_ready() -> None:
+    planner = rollout({"waiting": {"reason": "CrashLoopBackOff"}})
+
+    verdicts = [planner.ask(question).verdict for question in (Plan(), ManyRuns(question=Plan(), runs=2))]
+
+    assert [[(one.object, one.rule) for one in verdict.counted] for verdict in verdicts] == [
+        [("Deployment/default/web", "Stuck")]
+    ] * 2
+    assert not rollout({"waiting": {"reason": "CrashLoopBackOff"}}, has_given_up=False).ask(Plan()).verdict.counted
+    assert not planner.ask(Plan(manifests=(pod("other"),))).verdict.counted, "the question is not about it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from msgspec import UnsetType, structs
@@ -16,7 +16,7 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.change import ChangePlan, follow, updates_of
 from kplan.course.clock import Clock
 from kplan.course.drains import check_nodes, empty
-from kplan.course.missing import missing_replicas
+from kplan.course.missing import counted_at_present, short_workloads, workloads_at_present
 from kplan.course.odds.luck import Begun, prepared
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
@@ -31,7 +31,7 @@ from kplan.course.watching import at_rest, begin
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace
-from kplan.facts import InputWarning
+from kplan.health.workloads import WorkloadHealth
 from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload
 
@@ -43,12 +43,12 @@ def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepar
     question = _queued(base, queue.pods_of(base))
     opening = QueueOpening(base, queue, question)
 
-    missing = missing_replicas(base) if queue.pods is None or queue.with_pending else ()
+    present = workloads_at_present(base) if queue.pods is None or queue.with_pending else ()
 
     def happened(course: QueueCourse) -> tuple[Happened, ...]:
         change = CarriedOut(course.simulation, base, subject_pods=course.subject_pods, is_queue=True)
         short = Replacements(base, change).short()
-        return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(missing))
+        return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(present))
 
     def begun(generator: BranchRandom) -> Begun:
         course = opening.begin(generator, draws_turns=not is_single)
@@ -107,7 +107,7 @@ def in_time(
     pods = [DrawnPod(pod.key, _workload_of(at_rest(base), pod.row), node=pod.node) for pod in work.leaving(nodes)]
     updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
 
-    missing = () if subject_pods is None or workloads else missing_replicas(base)
+    present = () if subject_pods is None or workloads else workloads_at_present(base)
 
     def run(generator: BranchRandom) -> Ending:
         change = carry_out_in_time(
@@ -121,7 +121,7 @@ def in_time(
             draws=generator,
             draws_turns=not is_single,
         )
-        return _ending(base, change, missing)
+        return _ending(base, change, present)
 
     return Prepared(pods, run, tuple(update.key for update in updates.all))
 
@@ -176,7 +176,7 @@ def _prepared(
     return Prepared(pods, run, workloads)
 
 
-def _ending(base: Base, change: CarriedOut, missing: Iterable[InputWarning] = ()) -> Ending:
+def _ending(base: Base, change: CarriedOut, present: Sequence[WorkloadHealth] = ()) -> Ending:
     replacements = Replacements(base, change)
     obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
     ends: dict[str, End] = {}
@@ -198,7 +198,7 @@ def _ending(base: Base, change: CarriedOut, missing: Iterable[InputWarning] = ()
         moved.append(DrawnPod(key, workload, node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
-    happened = tuple(dict.fromkeys((*_outlined(replacements.happened()), *happened_before(missing))))
+    happened = tuple(dict.fromkeys((*_outlined(replacements.happened()), *happened_before(present))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return Ending(
         ends,
@@ -213,7 +213,7 @@ def _ending(base: Base, change: CarriedOut, missing: Iterable[InputWarning] = ()
         },
         moved=tuple(moved),
         seconds=None if isinstance(change.timeline, UnsetType) else round(change.timeline.end, 1),
-        warnings=(*change_warnings(change), *missing),
+        warnings=(*change_warnings(change), *short_workloads(present)),
         groups=group_endings(change.simulation.session, added, change.simulation.pods),
     )
 
@@ -228,9 +228,9 @@ def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:
     )
 
 
-def happened_before(missing: Iterable[InputWarning]) -> Iterator[Happened]:
-    """Yield the replicas that were missing before as what counts."""
-    yield from (Happened(STUCK, Counted(one.object, one.code)) for one in missing)
+def happened_before(present: Sequence[WorkloadHealth]) -> Iterator[Happened]:
+    """Yield what was wrong with workloads before as what counts."""
+    yield from (Happened(STUCK, counted) for counted in counted_at_present(present))
 
 
 def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
