@@ -12,7 +12,7 @@ import kplan
 from kplan.api.time import to_micros
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.options import read_options
-from kplan.autoscaling.karpenter.prepared import Prepared, provision
+from kplan.autoscaling.karpenter.prepared import Prepared
 
 NOW = "2026-01-15T12:00:00Z"
 COUNTS = (500, 2_000, 5_000)
@@ -113,7 +113,7 @@ def rates(kind: str, count: int) -> tuple[float, float]:
     snapshot = kplan.load_snapshot([pool(), *(KINDS[kind](number, chance) for number in range(count))])
     entries, options = read_catalogue(instance_types()), read_options({})
     wall, cpu = time.perf_counter(), time.process_time()
-    provisioned = provision(Prepared(snapshot, entries, options, to_micros(NOW)))
+    provisioned = Prepared(snapshot, entries, options, to_micros(NOW)).provisioned
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert not provisioned.errors
     return count / wall, count / cpu
