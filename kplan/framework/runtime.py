@@ -234,8 +234,9 @@ class Framework:
         PluginError
             When a plugin fails.
         """
-        everywhere = len(rows) == len(self.cluster)
-        feasible = NodeView(self.cluster, None if everywhere else rows)
+        everywhere = NodeView(self.cluster)
+        feasible = everywhere if len(rows) == len(self.cluster) else NodeView(self.cluster, rows)
+        is_crowd = feasible is not everywhere and len(rows) * 2 > len(self.cluster)
         skipped = self._cache.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
@@ -251,7 +252,12 @@ class Framework:
             if scorer.name in skipped:
                 continue
             constant = self._cache.constant_part(cycle, scorer)
-            if constant is None:
+            if constant is None and is_crowd and scorer.normalizer is None and scorer.scope is Scope.NODE:
+                # To score all nodes costs less than to pick the columns of most: a row depends on itself alone.
+                scores = scorer.plugin.score(cycle, everywhere)
+                outcome.parts.append(scorer.part(scores, is_full=True))
+                outcome.total = outcome.total + feasible.take(scorer.weighted(scores))
+            elif constant is None:
                 scores = scorer.scores(cycle, feasible, cached_raw.get(scorer.name))
                 outcome.parts.append(scorer.part(scores, is_full=False))
                 outcome.total = outcome.total + scorer.weighted(scores)
