@@ -76,15 +76,6 @@ RunsOption = Annotated[
     ),
 ]
 
-RolloutOption = Annotated[
-    RolloutMode,
-    option(
-        "--rollout",
-        "Replace the pods of a workload that runs already: if its template changes, always, or never.",
-        panel=MORE,
-    ),
-]
-
 
 @options
 class ManifestFlags:

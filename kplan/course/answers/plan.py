@@ -22,6 +22,9 @@ from kplan.framework.listers import group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import NewNode
+
 
 class PickledAsQuestion:
     """An answer whose pickle is its question: the planner, the method and the arguments.
@@ -75,10 +78,6 @@ class Answer(ABC):
         return self.report(fail_on=fail_on).to_dict()
 
 
-if TYPE_CHECKING:
-    from kplan.autoscaling.seam import NewNode
-
-
 def added_node(new: NewNode) -> AddedNode:
     """Return the document about a node that an autoscaler adds."""
     return AddedNode(
@@ -116,10 +115,6 @@ def before_growth(before: Cluster, after: Cluster) -> Cluster:
     absent = np.zeros(len(after), np.bool_)
     absent[len(before) :] = True
     return before.copy().grown(after.nodes.with_absent(absent))
-
-
-if TYPE_CHECKING:
-    from kplan.autoscaling.seam import NewNode
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,20 @@ from kplan.framework.session import Session
 from kplan.preemption import DefaultPreemption
 from kplan.reading.arguments import DEFAULT_SEED
 
+if TYPE_CHECKING:
+    from kplan.course.change import ChangePlan
+
+RUNS: Final = 20
+"""Draws: a probability of 14 % shows in 19 of 20 answers."""
+
+MOST_STEPS: Final = 800
+"""All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
+
+PODS_PER_STEP: Final = 50
+"""To begin a draw takes as long as a step for so many pods of the cluster."""
+
+MOST_NODES: Final = 1_000
+
 
 class Begun(msgspec.Struct, frozen=True):
     """A run in a session of its own."""
@@ -115,21 +129,6 @@ def _violates(result: CycleResult) -> bool:
     """Return whether a decision evicts a pod that a disruption budget protects."""
     findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
     return findings is not None and any(victim.pdb_violation for victim in findings.victims())
-
-
-if TYPE_CHECKING:
-    from kplan.course.change import ChangePlan
-
-RUNS: Final = 20
-"""Draws: a probability of 14 % shows in 19 of 20 answers."""
-
-MOST_STEPS: Final = 800
-"""All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
-
-PODS_PER_STEP: Final = 50
-"""To begin a draw takes as long as a step for so many pods of the cluster."""
-
-MOST_NODES: Final = 1_000
 
 
 C = TypeVar("C", bound="ChangePlan")

@@ -22,7 +22,6 @@ from kplan.report.words import name_ranges
 
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
-_MOST_HOMELESS = 5
 
 
 def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
