@@ -150,7 +150,8 @@ class CarriedOut:
     luck: LuckOf | None = field(default=None, repr=False, compare=False)
     queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
     is_over: bool = True  #: nothing more is to happen
-    is_queue: bool = False  #: without a change: what becomes of the cluster as it is
+    is_queue: bool = False  #: without a change: what becomes of pending pods
+    is_about_all: bool = False  #: without a change: what becomes of the whole cluster
     is_roomy: bool = False  #: all of them get nodes, whatever is drawn
     subject_pods: frozenset[str] = frozenset()  #: the same of those that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none

@@ -140,7 +140,12 @@ def carry_out(
                 return change
             roomy = course.is_roomy and not workloads
             return dataclasses.replace(
-                change, subject_pods=course.subject_pods, pods=pods, is_roomy=roomy, is_queue=not workloads
+                change,
+                subject_pods=course.subject_pods,
+                pods=pods,
+                is_roomy=roomy,
+                is_queue=not workloads,
+                is_about_all=not workloads and queue.has_all_pending,
             )
         simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)

@@ -59,6 +59,11 @@ class WorkedOff(msgspec.Struct, frozen=True):
     recreate: bool = True
     max_rounds: int = DEFAULT_MAX_ROUNDS
 
+    @property
+    def has_all_pending(self) -> bool:
+        """Whether every pending pod is in it, so that it also tells what becomes of the cluster as it is."""
+        return self.pods is None or self.with_pending
+
     def pods_of(self, base: Base) -> QuestionPods:
         """Return the pods as rows of the planner's sessions."""
         return base.queue_of(self.pods, with_pending=self.with_pending)
@@ -100,7 +105,7 @@ class QueueOpening:
         if draws_turns and random is not None:
             simulation.draw_turns(random)
         simulation.max_rounds = self._queue.max_rounds
-        if self._queue.pods is None or self._queue.with_pending:
+        if self._queue.has_all_pending:
             simulation.node_lifecycle.go_on()
         return QueueCourse(watched(simulation, self._base), self._question)
 

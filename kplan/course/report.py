@@ -109,7 +109,7 @@ def change_report(
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
     unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
-    present = workloads_at_present(base) if _is_about_all(base, change, command) else None
+    present = workloads_at_present(base) if command == "plan" and change.is_about_all else None
     warnings = (
         *with_whole_groups(context.warnings),
         *change_warnings(change),
@@ -122,8 +122,8 @@ def change_report(
     after = change.simulation.session.cluster
     before = before_growth(change.started_from, after)
     counted = pods.replacements.counted(chosen)
-    if command == "plan" and change.is_queue and STUCK in chosen:
-        counted += counted_at_present(present or ())
+    if present is not None and STUCK in chosen:
+        counted += counted_at_present(present)
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
@@ -162,10 +162,6 @@ def change_report(
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
     )
-
-
-def _is_about_all(base: Base, change: CarriedOut, command: str) -> bool:
-    return command == "plan" and change.is_queue and set(base.pending_keys()) <= set(change.queue)
 
 
 def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:

@@ -184,13 +184,15 @@ def carry_out_in_time(
     ) -> TimelinePlan:
         return once_more(other, [step.with_options(options) for step in steps], noted=decisions)
 
+    is_queue = subject_pods is not None and not any(step.workloads for step in steps)
     return dataclasses.replace(
         course.run(clock.look),
         min_ready=clock.min_ready,
         occupancy=occupancy,
         queue=queue,
         subject_pods=frozenset(queue).intersection(subject_pods or ()),
-        is_queue=subject_pods is not None and not any(step.workloads for step in steps),
+        is_queue=is_queue,
+        is_about_all=is_queue,
         again=again,
         retry=lambda objects: once_more(base, objects=objects),
     )

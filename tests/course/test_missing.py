@@ -94,4 +94,7 @@ def test_a_plan_of_the_cluster_fails_for_a_rollout_that_has_given_up_on_pods_tha
         [("Deployment/default/web", "Stuck")]
     ] * 2
     assert not rollout({"waiting": {"reason": "CrashLoopBackOff"}}, has_given_up=False).ask(Plan()).verdict.counted
+    some = Plan(pods=(pod("other"),), only_these=True)
+    for question in (some, ManyRuns(question=some, runs=2)):
+        assert not planner.ask(question).verdict.counted, "nor is one about some pods"
     assert not planner.ask(Plan(manifests=(pod("other"),))).verdict.counted, "the question is not about it"

@@ -43,7 +43,7 @@ def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepar
     question = _queued(base, queue.pods_of(base))
     opening = QueueOpening(base, queue, question)
 
-    present = workloads_at_present(base) if queue.pods is None or queue.with_pending else ()
+    present = workloads_at_present(base) if queue.has_all_pending else ()
 
     def happened(course: QueueCourse) -> tuple[Happened, ...]:
         change = CarriedOut(course.simulation, base, subject_pods=course.subject_pods, is_queue=True)
