@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -43,6 +43,11 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
                 raise ValueError(f'`{name}` is to hold numbers and shares, such as {{"minAvailable":1}}')
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """The fields as they become, as plain values."""
+        return json_object("to", self.to)
+
+    @property
     def words(self) -> str:
         return f"let budget {self.budget} allow more: {_fields(self.to)} instead of {_fields(self.old)}"
 
@@ -60,7 +65,7 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
         return 6
 
     def begin(self, stage: Stage) -> None:
-        stage.set_budget(self.budget, json_object("to", self.to))
+        stage.set_budget(self.budget, self.fields)
 
 
 class RaiseQuota(ChangeBase, frozen=True, tag="quota"):

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import accepted_objects, with_objects
-from kplan.course.answers.plan import PickledAsQuestion
+from kplan.course.answers.plan import PickledAsQuestion, Reported
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions, Updates
 from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ChangePlan(PickledAsQuestion, CarriedOut):
+class ChangePlan(PickledAsQuestion, Reported, CarriedOut):
     """A change, carried out until nothing moves."""
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, with_map: bool = False) -> PlanReport:
@@ -63,17 +63,6 @@ class ChangePlan(PickledAsQuestion, CarriedOut):
         return change_report(
             self.origin, change, self.command, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions
         )
-
-    def rows(self, of: str = "") -> list[dict[str, Any]]:
-        """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
-        return self.report().rows(of)
-
-    def _repr_html_(self) -> str:
-        return self.report()._repr_html_()
-
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
-        return self.report(fail_on=fail_on).to_dict()
 
 
 def roll_out(

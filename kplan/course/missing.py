@@ -180,14 +180,17 @@ def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, 
     return tuple(
         InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health))
         for health in workloads
-        if health.is_short and "misses-pods" not in health.states
+        if _stays_short(health)
     )
 
 
-def counted_at_present(workloads: Iterable[WorkloadHealth]) -> Iterator[Counted]:
+def _stays_short(health: WorkloadHealth) -> bool:
+    return health.is_short and "misses-pods" not in health.states
+
+
+def counted_at_present(workloads: Sequence[WorkloadHealth]) -> Iterator[Counted]:
     """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes."""
-    workloads = tuple(workloads)
-    yield from (Counted(one.object, one.code) for one in short_workloads(workloads))
+    yield from (Counted(health.workload, MISSING_REPLICAS) for health in workloads if _stays_short(health))
     yield from (Counted(health.workload, "Stuck") for health in workloads if health.is_stuck)
 
 

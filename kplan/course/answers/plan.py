@@ -46,16 +46,8 @@ def _ask(planner: object, method: str, arguments: Mapping[str, Any]) -> Any:
     return getattr(planner, method)(**arguments)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer(ABC):
+class Reported(ABC):
     """An answer of the planner, from which a report is made."""
-
-    make_context: Callable[[], Context] = field(repr=False, compare=False)  #: called once, for the first report
-
-    @cached_property
-    def context(self) -> Context:
-        """The cluster, the scheduler and the warnings that reports state besides the answer."""
-        return self.make_context()
 
     @abstractmethod
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> Report:
@@ -74,8 +66,19 @@ class Answer(ABC):
         return self.report()._repr_html_()
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the JSON form of `report`."""
+        """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
         return self.report(fail_on=fail_on).to_dict()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Reported):
+    """An answer whose report states the cluster, the scheduler and the warnings besides."""
+
+    make_context: Callable[[], Context] = field(repr=False, compare=False)  #: called once, for the first report
+
+    @cached_property
+    def context(self) -> Context:
+        return self.make_context()
 
 
 def added_node(new: NewNode) -> AddedNode:

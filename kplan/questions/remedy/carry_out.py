@@ -370,7 +370,7 @@ def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR091
             snapshot = with_taints(snapshot, name, [f"{key}-" for key in act.taints])[0]
         return snapshot
     if isinstance(act, LoosenBudget):
-        return with_budget(snapshot, act.budget, msgspec.json.decode(act.to))[0]
+        return with_budget(snapshot, act.budget, act.fields)[0]
     if isinstance(act, RaiseQuota):
         return with_quota(snapshot, act.quota, {limit.resource: limit.to for limit in act.limits})[0]
     if not isinstance(act, Patch):
