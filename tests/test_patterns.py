@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from re import _constants as codes  # type: ignore[attr-defined]  # the names of what a parsed pattern consists of
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _parser as parser
 from types import ModuleType
 from typing import Any, NamedTuple
 

@@ -37,7 +37,7 @@ def test_the_readme_stays_short_and_names_the_six_questions() -> None:
 
 
 def test_every_command_is_named_on_the_page_of_commands() -> None:
-    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined] # it is a group
+    commands: dict[str, Any] = typer.main.get_command(app).commands
     names = {name for name, command in commands.items() if not command.hidden}
 
     assert set(re.findall(r"^\| \[?`kplan ([a-z]+)", COMMANDS, re.MULTILINE)) == names

@@ -172,9 +172,9 @@ def test_claims_count_by_number_size_and_class() -> None:
 
 def test_a_quota_without_status_measures_claims() -> None:
     found = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "d"}}
-    found["spec"] = {"resources": {"requests": {"storage": "3Gi"}}}  # type: ignore[assignment]
+    found["spec"] = {"resources": {"requests": {"storage": "3Gi"}}}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
-    quota["spec"] = {"hard": {"requests.storage": "4Gi", "persistentvolumeclaims": "9"}}  # type: ignore[assignment]
+    quota["spec"] = {"hard": {"requests.storage": "4Gi", "persistentvolumeclaims": "9"}}
     quotas = QuotaLedger(load_snapshot([quota, found]))
 
     with pytest.raises(Rejection, match=r"used: requests.storage=3Gi, limited: requests.storage=4Gi"):

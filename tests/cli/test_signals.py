@@ -19,7 +19,7 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 def _start(*args: str, **options: object) -> subprocess.Popen[bytes]:
     env = {**os.environ, "KPLAN_SNAPSHOT": "demo"}
-    return subprocess.Popen([*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen([*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **options)
 
 
 def test_a_signal_has_the_exit_code_that_shells_give_it() -> None:

@@ -148,9 +148,9 @@ def test_a_planner_refuses_settings_of_a_wrong_type(settings: dict[str, Any], me
 
 def test_an_autoscaler_of_a_wrong_type_and_a_configuration_that_is_no_file_are_refused() -> None:
     with pytest.raises(kplan.UsageError, match="'karpenter' is no autoscaler"):
-        kplan.Planner(kplan.load_snapshot([node("a", "8")]), autoscaler="karpenter").nodes()  # type: ignore[arg-type] # as a program without types says it
+        kplan.Planner(kplan.load_snapshot([node("a", "8")]), autoscaler="karpenter").nodes()
     with pytest.raises(kplan.UsageError, match="3 is no configuration"):
-        kplan.load_scheduler_config(3)  # type: ignore[arg-type] # as a program without types says it
+        kplan.load_scheduler_config(3)
 
 
 def as_document(answer: Any) -> Any:

@@ -122,7 +122,7 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
     planner = kplan.Planner(kplan.load_snapshot(copy.deepcopy(objects)))
     question: Plan | Drain = Plan(manifests=tuple(copy.deepcopy(manifests))) if how == "apply" else Plan()
     if how not in (None, "apply"):
-        question = Drain(nodes=("n1",), how=how)  # type: ignore[arg-type] # one of its ways
+        question = Drain(nodes=("n1",), how=how)
 
     plain = question.answer(planner)
 

@@ -295,7 +295,7 @@ def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
 
 
 def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -> None:
-    question = Drain(nodes=("general-a-1",), how="roling")  # type: ignore[arg-type] # as a program without types says it
+    question = Drain(nodes=("general-a-1",), how="roling")
 
     with pytest.raises(kplan.UsageError, match="how: 'roling' is not a way to empty nodes") as refusal:
         question.answer(kplan.Planner(kplan.load_snapshot("demo")))
@@ -305,16 +305,16 @@ def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -
 @pytest.mark.parametrize(
     ("question", "problems"),
     [
-        (Drain(nodes="n"), ['Drain: nodes: expected a list, got "n"']),  # type: ignore[arg-type] # as are all of these
+        (Drain(nodes="n"), ['Drain: nodes: expected a list, got "n"']),
         (
-            Place(manifests=("web.yaml",), replicas=-3, run_cron_jobs=1),  # type: ignore[arg-type]
+            Place(manifests=("web.yaml",), replicas=-3, run_cron_jobs=1),
             [
                 "Place: replicas: expected an integer from 0 up, got -3",
                 "Place: run_cron_jobs: expected true or false, got 1",
             ],
         ),
-        (InTurn(question=Drain(nodes=(3,))), ["InTurn: question.nodes[0]: expected a string, got 3"]),  # type: ignore[arg-type]
-        (InTurn(question=Place()), ["InTurn: question.kind: expected one of DrainQuestion"]),  # type: ignore[arg-type]
+        (InTurn(question=Drain(nodes=(3,))), ["InTurn: question.nodes[0]: expected a string, got 3"]),
+        (InTurn(question=Place()), ["InTurn: question.kind: expected one of DrainQuestion"]),
         (
             Drain(nodes=("general-a-1",), options=DrainOptions(grace_period=-3)),
             ["Drain: options.grace_period: expected an integer from 0 to 31622400, got -3"],
@@ -332,8 +332,8 @@ def test_a_question_built_in_python_is_read_as_its_document_would_be(
 
 def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(planner: kplan.Planner, tmp_path: Path) -> None:
     (tmp_path / "web.json").write_bytes(msgspec.json.encode(POD))
-    drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]  # type: ignore[arg-type]
-    places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]  # type: ignore[arg-type,list-item]
+    drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]
+    places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]
 
     first, *others = (msgspec.to_builtins(planner.ask(drain).steps) for drain in drains)
     assert all(steps == first for steps in others)
@@ -341,7 +341,7 @@ def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(planner: kpla
 
 
 def test_none_stays_where_a_question_means_something_by_it() -> None:
-    question = checked(Nodes(loops=None, namespace=None, full=None))  # type: ignore[arg-type]
+    question = checked(Nodes(loops=None, namespace=None, full=None))
     assert question == Nodes(loops=None)
 
 

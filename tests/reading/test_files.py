@@ -29,7 +29,7 @@ POD = b"apiVersion: v1\nkind: Pod\n"
 
 def problems_of(source: str | Path, limits: Limits = SMALL, stdin: io.BufferedIOBase | None = None) -> list[Problem]:
     problems: list[Problem] = []
-    list(read_documents(source, problems, limits=limits, stdin=stdin))  # type: ignore[arg-type]
+    list(read_documents(source, problems, limits=limits, stdin=stdin))
     return problems
 
 
@@ -39,7 +39,7 @@ class Endless(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:
         text = POD * (len(buffer) // len(POD) + 1)
         buffer[:] = text[: len(buffer)]
         return len(buffer)
@@ -107,7 +107,7 @@ def test_what_gzip_unfolds_to_counts_as_size() -> None:
     ids=["no end", "cut", "two bytes", "wrong sum", "no deflate", "something behind it"],
 )
 def test_a_broken_gzip_file_says_so(change: object, message: str) -> None:
-    data = change(gzip.compress(POD + zlib.compress(POD).hex().encode()))  # type: ignore[operator]
+    data = change(gzip.compress(POD + zlib.compress(POD).hex().encode()))
     (problem,) = problems_of("-", stdin=io.BytesIO(data))
     assert problem.message == message
 

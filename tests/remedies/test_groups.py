@@ -20,7 +20,7 @@ def waiting(*objects: dict[str, Any], **gates: bool) -> GroupPlan:
 
 
 def remedies(*objects: dict[str, Any], **gates: bool) -> dict[str, r.Remedy]:
-    return {remedy.__struct_config__.tag: remedy for remedy in waiting(*objects, **gates).remedies}  # type: ignore[misc]
+    return {remedy.__struct_config__.tag: remedy for remedy in waiting(*objects, **gates).remedies}
 
 
 def running(name: str, cpu: str, where: str, **spec: Any) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def test_no_report_calls(question: list[str], cluster: Path) -> None:
 @pytest.mark.parametrize("text", CALLING[::4])
 def test_no_refusal_calls(text: str, tmp_path: Path) -> None:
     broken = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": text}, "spec": {"containers": [{"image": text}]}}
-    broken["spec"] |= {text: 1, "priority": text}  # type: ignore[operator] # a dict, as made above
+    broken["spec"] |= {text: 1, "priority": text}
     manifest = tmp_path / f"{re.sub('[^#@a-z.]', '', text)}.json"
     manifest.write_text(json.dumps(broken))
     page = tmp_path / "summary.md"

@@ -37,7 +37,7 @@ def test_a_snapshot_may_be_named_where_one_is_expected() -> None:
 
 def test_what_is_no_snapshot_is_an_error_of_kplan() -> None:
     with pytest.raises(UsageError, match="expected a snapshot, got int"):
-        kplan.Planner(5)  # type: ignore[arg-type] # what a newcomer may do
+        kplan.Planner(5)
     with pytest.raises(SnapshotError, match="no such file"):
         kplan.Planner(Path("nowhere.yaml"))
 

@@ -155,7 +155,7 @@ def test_every_rule_meets_a_planted_text(monkeypatch: pytest.MonkeyPatch) -> Non
     redact._steps.cache_clear()
     for rules in (RULES, FIELD_RULES):
         for name, rule in rules.items():
-            monkeypatch.setitem(rules, name, watched(name, rule))  # type: ignore[misc]
+            monkeypatch.setitem(rules, name, watched(name, rule))
     for struct, rule in STRUCT_RULES.items():
         monkeypatch.setitem(STRUCT_RULES, struct, rule._replace(change=watched(struct, rule.change)))
     try:

@@ -88,7 +88,7 @@ def test_pods_of_another_controller_stay_with_it() -> None:
 
 def test_a_stateful_set_replaces_orphans_whose_template_differs_only() -> None:
     first = planner().roll_out([stateful_set("db", 2)])
-    revision = first.simulation.workloads.owner("StatefulSet/default/db").wanted.update  # type: ignore[union-attr]
+    revision = first.simulation.workloads.owner("StatefulSet/default/db").wanted.update
     labels = {"controller-revision-hash": revision}
     pods = [orphan(f"db-{number}", NODES[number], app="db", **labels) for number in range(2)]
 

@@ -37,7 +37,7 @@ def test_every_run_starts_at_its_time() -> None:
     bound = [step.at for step in plan.steps if step.event is StepEvent.BOUND]
     assert len(bound) == 6
     assert all(isinstance(at, float) for at in bound)
-    assert {round(later - sooner) for sooner, later in pairwise(bound)} == {600}  # type: ignore[operator]
+    assert {round(later - sooner) for sooner, later in pairwise(bound)} == {600}
     assert {step.workload for step in plan.steps} == {"CronJob/default/tick"}
 
 

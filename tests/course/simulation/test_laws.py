@@ -223,7 +223,7 @@ def test_a_drain_never_breaks_a_budget(
 ) -> None:
     planner = _planner(*running(deployment("web", webs), NODES), budget("web", **spec), cpu=cpu)
 
-    change = planner.drain(drained, **way)  # type: ignore[arg-type] # all of them are flags
+    change = planner.drain(drained, **way)
 
     for _, bound in _counts(change, webs, "Deployment/default/web"):
         assert bound >= min(_must_stay(spec, webs), webs)

@@ -79,7 +79,7 @@ def test_time_never_runs_back_and_every_pod_lives_in_order(
     plan = planner.timeline(changes, start={"*": start}, stop={"*": stop}, until=600)
 
     times = [step.at for step in plan.steps]
-    assert times == sorted(times)  # type: ignore[type-var] # all have one
+    assert times == sorted(times)
     lives: dict[tuple[str, str], list[StepEvent]] = {}
     n_lives: Counter[str] = Counter()
     for step in plan.steps:

@@ -13,7 +13,7 @@ BOTH: dict[Moment, str] = {"before": "Before", "after": "After"}
 
 
 def load(name: str, before: int, after: int, **more: object) -> NodeLoad:
-    return NodeLoad(name=name, allocatable=(1000,), before=(before,), after=(after,), **more)  # type: ignore[arg-type]
+    return NodeLoad(name=name, allocatable=(1000,), before=(before,), after=(after,), **more)
 
 
 def cluster(*nodes: NodeLoad) -> ClusterMap:
