@@ -191,6 +191,13 @@ class KplanSubgroup(TyperGroup):
         return super().parse_args(ctx, ["--help", *args[1:]] if args[:1] == [_WHOLE] else args)
 
 
+def subgroup(name: str, words: str) -> typer.Typer:
+    """Return an empty group of commands below ``kplan``."""
+    return typer.Typer(
+        name=name, help=words, cls=KplanSubgroup, add_completion=False, no_args_is_help=True, rich_markup_mode=None
+    )
+
+
 def examples_of(epilog: str) -> list[tuple[str, str]]:
     """Return the commands of an epilog with their purposes."""
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())

@@ -8,7 +8,7 @@ import typer
 
 from kplan.cli.answer import as_data, check_template
 from kplan.cli.faults import say
-from kplan.cli.help import KplanCommand, KplanSubgroup
+from kplan.cli.help import KplanCommand, subgroup
 from kplan.cli.options import argument, option
 from kplan.cli.pipelines import repository
 from kplan.report.options import CheckFormat, DataFormat
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
     from kplan.config.releases import Release
 
-app = typer.Typer(
-    name="config",
-    help="Show the effective KubeSchedulerConfiguration, or check one.",
-    cls=KplanSubgroup,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = subgroup("config", "Show the effective KubeSchedulerConfiguration, or check one.")
 
 
 FileArgument = Annotated[str | None, argument("FILE", "KubeSchedulerConfiguration; - for standard input.")]

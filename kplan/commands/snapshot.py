@@ -12,7 +12,7 @@ from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster, print_warnings
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
-from kplan.cli.help import KplanCommand, KplanSubgroup
+from kplan.cli.help import KplanCommand, subgroup
 from kplan.cli.options import argument, flag, option, repeated, switch
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.errors import UsageError
@@ -23,14 +23,7 @@ from kplan.writing import check_writable
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-app = typer.Typer(
-    name="snapshot",
-    help="Save a cluster to a file, show what is in it, or check it.",
-    cls=KplanSubgroup,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = subgroup("snapshot", "Save a cluster to a file, show what is in it, or check it.")
 
 _STANDARD_OUTPUT = "-"
 
