@@ -88,7 +88,7 @@ class Namer:
                 return name
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
+class NodeRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that an autoscaler removes together."""
 
     nodes: tuple[str, ...]
@@ -116,7 +116,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     #: pod -> pool or group -> why it cannot help, in the autoscaler's words
     unhelped: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
     events: Mapping[str, str] = {}  #: pod -> what the autoscaler writes about a pod that it does not help
-    removes: tuple[Removal, ...] = ()
+    removes: tuple[NodeRemoval, ...] = ()
     stays: tuple[Stay, ...] = ()
     price_before: float | None = None  #: of all nodes whose price is known; None if none is
     price_after: float | None = None

@@ -21,7 +21,7 @@ from kplan.api.core import Pod, PodCondition
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.workload_pods import nominates, settle
+from kplan.cluster.workload_pods import carry_out, nominates
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.course.in_order import Growth, as_waiting, join_nodes
@@ -346,11 +346,11 @@ def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> Cy
         session.bind(pod, result.row)
     elif preempt and nominates(result) and result.post_filter is not None:
         leaving = result.post_filter.victims
-        settle(session, result)
+        carry_out(session, result)
         retry = schedule_pod(session, pod)
         if retry.outcome is Outcome.SCHEDULED:
             fit.evicted += leaving
-            settle(session, retry)
+            carry_out(session, retry)
             return retry
     return result
 

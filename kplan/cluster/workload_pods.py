@@ -430,12 +430,12 @@ def run_in_order(
             continue
         result = schedule_pod(session, pod)
         yield result
-        if settle(session, result) if settle_preemption else place(session, result):
+        if carry_out(session, result) if settle_preemption else place(session, result):
             continue
         if settle_preemption and session.nominator.row_of(pod) is not None and nominates(result):
             result = schedule_pod(session, pod)
             yield result
-            settle(session, result)
+            carry_out(session, result)
 
 
 def place(session: Session, result: CycleResult) -> bool:
@@ -452,7 +452,7 @@ def nominates(result: CycleResult) -> bool:
     return result.post_filter is not None and result.post_filter.nominated_row is not None
 
 
-def settle(session: Session, result: CycleResult) -> bool:
+def carry_out(session: Session, result: CycleResult) -> bool:
     """Carry out a decision, with its preemption; return whether the pod is scheduled."""
     if place(session, result):
         return True

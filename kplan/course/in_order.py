@@ -18,7 +18,7 @@ from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod, PodCondition
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
-from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
+from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.unmodelled import in_whole_groups
@@ -53,7 +53,7 @@ class Growth(msgspec.Struct):
     warnings: dict[InputWarning, None] = {}
     price_before: float | None = None  #: of the nodes that were there at first; None if none is known
     n_looks: int = 0
-    removes: list[Removal] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
+    removes: list[NodeRemoval] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
 
     @property
     def price_after(self) -> float | None:

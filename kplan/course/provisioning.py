@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.provisioning import NodeClaim
-from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Watch
+from kplan.autoscaling.seam import NewNode, NodeRemoval, PreparedCluster, Round, Watch
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, as_waiting
 from kplan.course.simulation.durations import LAG
@@ -198,7 +198,7 @@ class NodesInTime:
         self._coming.difference_update(new.node.metadata.name for new in nodes)
         join(simulation, [*map(joining, nodes)])
 
-    def _remove(self, simulation: Simulation, removal: Removal) -> None:
+    def _remove(self, simulation: Simulation, removal: NodeRemoval) -> None:
         """Remove nodes, once the decision has stood a second check where the autoscaler makes one."""
         validation = self.growth.autoscaler.removal.validation
         if not validation or removal.reason == _DRIFTED:
@@ -208,8 +208,8 @@ class NodesInTime:
         at, n_steps = self._deciding_until, len(simulation.log.steps)
         simulation.timers.post(at, partial(self._check_again, simulation, removal, n_steps))
 
-    def _check_again(self, simulation: Simulation, removal: Removal, n_steps: int) -> None:
-        valid: Removal | None = removal
+    def _check_again(self, simulation: Simulation, removal: NodeRemoval, n_steps: int) -> None:
+        valid: NodeRemoval | None = removal
         if len(simulation.log.steps) > n_steps:
             removes = self._ask(simulation, removes=True).advice.removes
             valid = next((other for other in removes if set(other.nodes) == set(removal.nodes)), None)
@@ -218,7 +218,7 @@ class NodesInTime:
         self._again_at = simulation.now  # the next decision follows at once
         self._post(simulation, 0.0, is_idle=False)
 
-    def _carry_out(self, simulation: Simulation, removal: Removal) -> None:
+    def _carry_out(self, simulation: Simulation, removal: NodeRemoval) -> None:
         growth = self.growth
         growth.removes.append(replace(removal, after=round(simulation.elapsed, 2)))
         growth.adds += removal.replacements

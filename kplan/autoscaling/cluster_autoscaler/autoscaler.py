@@ -28,9 +28,9 @@ from kplan.autoscaling.seam import (
     Advice,
     Namer,
     NewNode,
+    NodeRemoval,
     Patience,
     PreparedCluster,
-    Removal,
     RemovalTimes,
     Round,
     Stay,
@@ -153,11 +153,11 @@ def _existing(results: Iterable[LoopResult]) -> dict[str, tuple[str, ...]]:
     return existing
 
 
-def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -> Iterator[Removal]:
+def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -> Iterator[NodeRemoval]:
     for result in results:
         for removable in result.scale_down.removed:
             name = removable.node.metadata.name
-            yield Removal(
+            yield NodeRemoval(
                 nodes=(name,),
                 reason=UNDERUTILIZED if removable.move.pods else EMPTY,
                 moves=removable.placements,

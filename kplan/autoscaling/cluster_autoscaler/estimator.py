@@ -14,7 +14,7 @@ import msgspec
 from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.board import Board, NewNodes, NewRow, Rejection, Wanted
+from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, NewRow, Rejection, Scratch, Wanted
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.rules.pod_info import PodInfo
@@ -69,7 +69,7 @@ def node_limit(*limits: int) -> int | None:
 
 
 def estimate(
-    board: Board, group: str, template: Template, pod_groups: Sequence[PodGroup], most: int | None, *, fast: bool
+    scratch: Scratch, group: str, template: Template, pod_groups: Sequence[PodGroup], most: int | None, *, fast: bool
 ) -> Estimate:
     """Return how many nodes of a group some pods need.
 
@@ -86,9 +86,9 @@ def estimate(
         ordered.append(ordered.pop(last_by_ratio))
     limiter = Limiter(most)
     if all(pods.fits_alone for pods in ordered):
-        packer: _Packer = _ArithmeticPacker(board, template, ordered, limiter)
+        packer: _Packer = _ArithmeticPacker(scratch, template, ordered, limiter)
     else:
-        packer = _TryingPacker(board, group, template, limiter)
+        packer = _TryingPacker(scratch, group, template, limiter)
     may_add = True
     for number, pods in enumerate(ordered):
         remaining = packer.fill(pods)
@@ -159,11 +159,11 @@ class _Packer(ABC):
 class _ArithmeticPacker(_Packer):
     """Packs pods whose verdicts depend on one node alone."""
 
-    def __init__(self, board: Board, template: Template, pod_groups: Sequence[PodGroup], limiter: Limiter) -> None:
+    def __init__(self, scratch: Scratch, template: Template, pod_groups: Sequence[PodGroup], limiter: Limiter) -> None:
         super().__init__(limiter)
-        self._cursor = board.cursor
+        self._cursor = scratch.cursor
         resources = {name for pods in pod_groups for name, _ in pods.wanted}
-        self._nodes = NewNodes(_free_of(template, resources), len(board.order))
+        self._nodes = NewNodes(_free_of(template, resources), len(scratch.order))
         self._is_unschedulable = template.node.spec.unschedulable
 
     def fill(self, group: PodGroup) -> list[Pod]:
@@ -220,28 +220,28 @@ def _free_of(template: Template, resources: Iterable[str]) -> dict[str, int]:
 
 
 class _TryingPacker(_Packer):
-    """Packs pods by trying the scheduler's filters on a board with the new nodes."""
+    """Packs pods by trying the scheduler's filters on a scratch cluster cluster with the new nodes."""
 
-    def __init__(self, board: Board, group: str, template: Template, limiter: Limiter) -> None:
+    def __init__(self, scratch: Scratch, group: str, template: Template, limiter: Limiter) -> None:
         super().__init__(limiter)
         self._group, self._template = group, template
         self._names: list[str] = []
         self._new: list[NewRow] = []
-        self._start(board, _FIRST_NODES)
+        self._start(scratch, _FIRST_NODES)
         self._n_added = 0
 
-    def _start(self, board: Board, n_new: int) -> None:
-        """Take a board with further nodes that may come."""
+    def _start(self, scratch: Scratch, n_new: int) -> None:
+        """Take a scratch cluster with further nodes that may come."""
         first = len(self._names)
         names = [f"template-node-for-{self._group}-e-{number}" for number in range(first, first + n_new)]
         self._names += names
-        known = [board.name(new.row) for new in self._new]
+        known = [scratch.name(new.row) for new in self._new]
         pods_of = [new.pods for new in self._new]
-        self._board, (more,) = board.grown([(self._template, names)])
-        row_of = self._board.cluster.nodes.row_of
+        self._scratch, (more,) = scratch.grown([(self._template, names)])
+        row_of = self._scratch.cluster.nodes.row_of
         earlier = [NewRow(row_of[name], pods) for name, pods in zip(known, pods_of, strict=True)]
         self._new = [*earlier, *more]
-        self._is_new = self._board.only(new.row for new in self._new)
+        self._is_new = self._scratch.only(new.row for new in self._new)
 
     @property
     def _last(self) -> int:
@@ -251,20 +251,20 @@ class _TryingPacker(_Packer):
         if not self._n_added:
             return group.pods
         for number, pod in enumerate(group.pods):
-            row = self._board.find(self._board.pod_row(pod), self._is_new)
+            row = self._scratch.find(self._scratch.pod_row(pod), self._is_new)
             if row is None:
                 return group.pods[number:]
             self._put(pod, row)
         return []
 
     def _put(self, pod: Pod, row: int) -> None:
-        self._board.bind(self._board.pod_row(pod), row)
-        self.track(pod, self._board.name(row))
+        self._scratch.bind(self._scratch.pod_row(pod), row)
+        self.track(pod, self._scratch.name(row))
 
     def _add_node(self) -> None:
         if self._n_added == len(self._new):
-            self._start(self._board, len(self._new))
-        self._board.add_new([self._new[self._n_added]])
+            self._start(self._scratch, len(self._new))
+        self._scratch.add_new([self._new[self._n_added]])
         self._n_added += 1
 
     def add(self, group: PodGroup, pods: list[Pod]) -> bool:
@@ -274,7 +274,7 @@ class _TryingPacker(_Packer):
         for pod in pods:
             if self._n_added and self._try_added(pod, spreads=spreads):
                 continue
-            if self._n_added and self._board.name(self._last) not in self.on_node:
+            if self._n_added and self._scratch.name(self._last) not in self.on_node:
                 return True
             if not self.limiter.permits():
                 return False
@@ -292,14 +292,14 @@ class _TryingPacker(_Packer):
             return True
         if not spreads or REASON_SKEW not in rejection:
             return False
-        row = self._board.find(self._board.pod_row(pod), ~self._board.only([self._last]))
+        row = self._scratch.find(self._scratch.pod_row(pod), ~self._scratch.only([self._last]))
         if row is None:
             return False
         self._put(pod, row)
         return True
 
     def _rejection(self, pod: Pod) -> Rejection | None:
-        return self._board.rejections(self._board.pod_row(pod), [self._last])[0]
+        return self._scratch.rejections(self._scratch.pod_row(pod), [self._last])[0]
 
     def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:  # noqa: ARG002 - part of the interface
         self._add_node()

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.time import parse_duration
-from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor, Placer, settle
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
@@ -55,6 +54,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import (
     ScaleUp,
     Unhelped,
 )
+from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch, bind_all
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
 from kplan.autoscaling.seam import PreparedCluster
@@ -337,15 +337,15 @@ class Loops:
             result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
             result.scale_down.result = "ScaleDownNotTried"
             return self._finished(result)
-        board, present = self._board(nodes, placed, by_state.unschedulable, result)
-        to_help = self._process_pods(board, by_state.unschedulable, result)
-        is_waiting = self._scale_up(board, to_help, len(ready), result)
+        scratch, present = self._scratch(nodes, placed, by_state.unschedulable, result)
+        to_help = self._process_pods(scratch, by_state.unschedulable, result)
+        is_waiting = self._scale_up(scratch, to_help, len(ready), result)
         if options.scale_down_enabled and removes:
-            self._scale_down(board, present, result, is_waiting=is_waiting)
+            self._scale_down(scratch, present, result, is_waiting=is_waiting)
         else:
             result.scale_down.result = "ScaleDownNotTried"
         if options.enforce_node_group_min_size:
-            outcome = self._orchestrator(board, result).scale_to_least()
+            outcome = self._orchestrator(scratch, result).scale_to_least()
             result.events += outcome.events
             if outcome.result == SUCCESSFUL:
                 self._scaled_up_at = now
@@ -359,9 +359,9 @@ class Loops:
         result.targets = {group.name: group.target for group in self.groups}
         return result
 
-    def _board(
+    def _scratch(
         self, nodes: Sequence[Node], placed: Sequence[tuple[Pod, str]], pending: Sequence[Pod], result: LoopResult
-    ) -> tuple[Board, list[Node]]:
+    ) -> tuple[Scratch, list[Node]]:
         """Return the cluster with upcoming nodes, in place of those that have not started, and the other nodes."""
         upcoming, registered = self._state.upcoming()
         result.registered_upcoming = {name: names for name, names in registered.items() if names}
@@ -374,7 +374,7 @@ class Loops:
                 node, pods = result.templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
                 all_nodes.append(node)
                 all_placed += [(pod, node.metadata.name) for pod in pods]
-        board = Board.of(
+        scratch = Scratch.of(
             all_nodes,
             all_placed,
             pending,
@@ -383,18 +383,18 @@ class Loops:
             cursor=self._cursor,
             known=self._infos,
         )
-        return board, present
+        return scratch, present
 
-    def _process_pods(self, board: Board, pods: Sequence[Pod], result: LoopResult) -> list[Pod]:
+    def _process_pods(self, scratch: Scratch, pods: Sequence[Pod], result: LoopResult) -> list[Pod]:
         """Return the pods that need new nodes; the pod list processors, and filterOutYoungPods."""
         filtered = result.filtered
         filtered.expendable = [pod for pod in pods if is_expendable(pod, self._options)]
         wanted = [without_tpus(pod) for pod in pods if not is_expendable(pod, self._options)]
         wanted.sort(key=lambda pod: -(pod.spec.priority or 0))
-        placed = self._placer.place(board, wanted)
+        placed = self._placer.place(scratch, wanted)
         self._placer.drop_old()
         filtered.schedulable = [pod for pod, _ in placed]
-        filtered.placements = {pod.metadata.key: board.name(row) for pod, row in placed}
+        filtered.placements = {pod.metadata.key: scratch.name(row) for pod, row in placed}
         fits = {id(pod) for pod in filtered.schedulable}
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]
@@ -409,7 +409,7 @@ class Loops:
             delay = max(delay, nanoseconds // 1000)
         return self._now - created(pod) > delay
 
-    def _scale_up(self, board: Board, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
+    def _scale_up(self, scratch: Scratch, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
         """Scale up for some pods, and return whether to wait for more of them first."""
         most = self._options.max_nodes_total
         if not pods:
@@ -422,7 +422,7 @@ class Loops:
             result.scale_ups.append(ScaleUp("ScaleUpInCooldown"))
             return True
         else:
-            self._scale_up_in_turn(board, list(pods), result)
+            self._scale_up_in_turn(scratch, list(pods), result)
         return False
 
     def _are_new(self, pods: Sequence[Pod]) -> bool:
@@ -431,10 +431,10 @@ class Loops:
         of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]
         return bool(of_gpus) and min(map(created, of_gpus)) + GPU_BUFFER > self._now
 
-    def _scale_up_in_turn(self, board: Board, pods: list[Pod], result: LoopResult) -> None:
+    def _scale_up_in_turn(self, scratch: Scratch, pods: list[Pod], result: LoopResult) -> None:
         """Scale up once, or again and again for the pods that are left; runScaleUpSalvo."""
         for _ in range(len(pods)):
-            outcome = self._orchestrator(board, result).scale_up(pods)
+            outcome = self._orchestrator(scratch, result).scale_up(pods)
             result.scale_ups.append(outcome)
             result.events += outcome.events
             if outcome.result != SUCCESSFUL:
@@ -449,16 +449,16 @@ class Loops:
                 name, added = growth.group.name, range(growth.wanted - growth.current)
                 names = [f"template-node-for-{name}-{index}-salvo-{number}" for index in added]
                 kinds.append((result.templates[name], names))
-            board, new = board.grown(kinds)
-            board.add_new([node for kind in new for node in kind])
-            if not settle(board, outcome.triggered, [node.row for kind in new for node in kind]):
+            scratch, new = scratch.grown(kinds)
+            scratch.add_new([node for kind in new for node in kind])
+            if not bind_all(scratch, outcome.triggered, [node.row for kind in new for node in kind]):
                 return
 
-    def _orchestrator(self, board: Board, result: LoopResult) -> Orchestrator:
+    def _orchestrator(self, scratch: Scratch, result: LoopResult) -> Orchestrator:
         setup, n_nodes = self._setup, len(self._nodes)
         expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos)
         return Orchestrator(
-            board,
+            scratch,
             self.groups,
             self._group_of,
             state=self._state,
@@ -467,11 +467,11 @@ class Loops:
             quotas=self._snapshot.capacity_quotas,
         )
 
-    def _scale_down(self, board: Board, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
+    def _scale_down(self, scratch: Scratch, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
         outcome, planner, options = result.scale_down, self.planner, self._options
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
-        candidates = planner.update(board, nodes, self._owners, budgets, now=self._now)
+        candidates = planner.update(scratch, nodes, self._owners, budgets, now=self._now)
         outcome.utilization = planner.utilization
         in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > self._now)
         if in_cooldown:
@@ -479,7 +479,7 @@ class Loops:
         elif not candidates:
             outcome.result = "ScaleDownNoCandidates"
         else:
-            self._delete(board, outcome)
+            self._delete(scratch, outcome)
         outcome.unneeded = planner.unneeded
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, outcome)
@@ -495,16 +495,16 @@ class Loops:
             self.failed_at + options.scale_down_delay_after_failure,
         )
 
-    def _delete(self, board: Board, outcome: ScaleDown) -> None:
-        empty, full = self.planner.nodes_to_delete(board)
-        present = {board.name(row) for row in board.order}
+    def _delete(self, scratch: Scratch, outcome: ScaleDown) -> None:
+        empty, full = self.planner.nodes_to_delete(scratch)
+        present = {scratch.name(row) for row in scratch.order}
         empty, full = cropped(empty, full, self._group_of, present, self._options)
         outcome.result = "ScaleDownNodeDeleteStarted" if empty or full else "ScaleDownNoNodeDeleted"
         for removable in empty:
             outcome.deleted[removable.node.metadata.name] = []
         for removable in full:
-            row = board.row(removable.node.metadata.name)
-            pods = [pod for pod in board.pods_on(row) if not is_mirror(pod) and not is_daemon(pod)]
+            row = scratch.row(removable.node.metadata.name)
+            pods = [pod for pod in scratch.pods_on(row) if not is_mirror(pod) and not is_daemon(pod)]
             outcome.deleted[removable.node.metadata.name] = pods
         outcome.removed = [*empty, *full]
         if outcome.removed:

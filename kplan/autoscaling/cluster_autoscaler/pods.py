@@ -227,7 +227,7 @@ _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "Stateful
 _MEMORY = "Memory"
 
 
-class Outcome(enum.Enum):
+class DrainOutcome(enum.Enum):
     """What a rule says about a pod."""
 
     DRAIN = enum.auto()
@@ -242,7 +242,7 @@ class Blocked(msgspec.Struct, frozen=True):
     message: str
 
 
-Verdict = Outcome | Blocked | None
+Verdict = DrainOutcome | Blocked | None
 """None: the rule does not decide."""
 
 
@@ -319,9 +319,9 @@ class Drainability:
             if isinstance(verdict, Blocked):
                 result.blocked_by, result.blocked = pod, verdict
                 return result
-            if verdict is Outcome.WAIT:
+            if verdict is DrainOutcome.WAIT:
                 result.waiting.append(pod)
-            elif verdict is not Outcome.SKIP:
+            elif verdict is not DrainOutcome.SKIP:
                 (result.daemons if is_daemon(pod) else result.pods).append(pod)
         return result
 
@@ -329,13 +329,13 @@ class Drainability:
         """Return what the first rule says that decides."""
         evict = pod.metadata.annotations.safe_to_evict
         if is_mirror(pod) or is_long_terminating(pod, self._now):
-            return Outcome.SKIP
+            return DrainOutcome.SKIP
         if (blocked := self._replica_count(pod)) is not None:
             return blocked
         if is_daemon(pod) or evict == "true" or _has_ended(pod):
-            return Outcome.DRAIN
+            return DrainOutcome.DRAIN
         if evict == "on-completion":
-            return Outcome.WAIT
+            return DrainOutcome.WAIT
         rules = (self._replicated, self._system, self._not_safe_to_evict, self._local_storage, self._budget)
         return next((verdict for rule in rules if (verdict := rule(pod)) is not None), None)
 
@@ -373,7 +373,7 @@ class Drainability:
             return None
         timeout = self._options.blocking_system_pod_distruption_timeout
         if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self._now:
-            return Outcome.DRAIN
+            return DrainOutcome.DRAIN
         name = pod.metadata.name
         text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
         return Blocked("UnmovableKubeSystemPod", text)

@@ -12,7 +12,6 @@ import msgspec
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
-from kplan.autoscaling.cluster_autoscaler.board import Board, Placer
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
@@ -25,6 +24,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import Blocked, Budgets, Drainability, Owners, PodsToMove, without_tpus
+from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.engine.arrays import BoolArray
 
 _MOST_DIGITS = 12
@@ -75,7 +75,7 @@ class Planner:
     def forget(self) -> None:
         self.unneeded = {}
 
-    def candidates(self, board: Board, nodes: Iterable[Node]) -> list[Node]:
+    def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
         candidates = [
@@ -85,8 +85,8 @@ class Planner:
         ]
 
         def rank(node: Node) -> tuple[bool, bool, bool]:
-            row = board.cluster.nodes.row_of.get(node.metadata.name)
-            move = rules.pods_to_move(board.pods_on(row)) if row is not None else None
+            row = scratch.cluster.nodes.row_of.get(node.metadata.name)
+            move = rules.pods_to_move(scratch.pods_on(row)) if row is not None else None
             is_empty = move is not None and move.blocked is None and not move.pods
             waits = is_empty and move is not None and bool(move.waiting)
             return not is_empty, waits, node.metadata.name not in self._previous
@@ -95,7 +95,7 @@ class Planner:
 
     def update(
         self,
-        board: Board,
+        scratch: Scratch,
         nodes: Sequence[Node],
         owners: Owners,
         budgets: Budgets,
@@ -107,31 +107,31 @@ class Planner:
         if self._latest is not None:
             self._shortest = min(self._shortest, now - self._latest)
         self._latest = now
-        candidates = self.candidates(board, nodes)
-        mark = board.mark()
-        self._categorize(board, nodes, candidates, owners, budgets)
-        board.undo(mark)
+        candidates = self.candidates(scratch, nodes)
+        mark = scratch.mark()
+        self._categorize(scratch, nodes, candidates, owners, budgets)
+        scratch.undo(mark)
         self._placer.drop_old()
         self._previous = frozenset(self.unneeded)
         return candidates
 
     def _categorize(
-        self, board: Board, nodes: Sequence[Node], candidates: Sequence[Node], owners: Owners, budgets: Budgets
+        self, scratch: Scratch, nodes: Sequence[Node], candidates: Sequence[Node], owners: Owners, budgets: Budgets
     ) -> None:
         self.stays = {}
         self._recheck_at = {
-            name: at for name, at in self._recheck_at.items() if at > self._now and name in board.cluster.nodes.row_of
+            name: at for name, at in self._recheck_at.items() if at > self._now and name in scratch.cluster.nodes.row_of
         }
-        eligible = self._eligible(board, candidates)
-        row_of = board.cluster.nodes.row_of
-        destinations = board.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
+        eligible = self._eligible(scratch, candidates)
+        row_of = scratch.cluster.nodes.row_of
+        destinations = scratch.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
         rules = Drainability(self._options, owners, budgets, self._now)
         removable: list[Removable] = []
         n_atomic = 0
         for node in eligible:
             if len(removable) - n_atomic >= self._limit():
                 break
-            outcome = self._simulate(board, node, destinations, rules)
+            outcome = self._simulate(scratch, node, destinations, rules)
             if isinstance(outcome, Stays):
                 self._recheck_at[node.metadata.name] = self._now + self._options.unremovable_node_recheck_timeout
                 self.stays[node.metadata.name] = outcome
@@ -153,32 +153,36 @@ class Planner:
             return self._now
         return min(int(mark.value) * 1_000_000, self._now)
 
-    def _eligible(self, board: Board, candidates: Sequence[Node]) -> list[Node]:
+    def _eligible(self, scratch: Scratch, candidates: Sequence[Node]) -> list[Node]:
         """Return the nodes that are used little enough; FilterOutUnremovable."""
         self.utilization = {}
         eligible = []
         for node in candidates:
-            reason = self._reason_against(board, node)
+            reason = self._reason_against(scratch, node)
             if reason is None:
                 eligible.append(node)
             else:
                 self.stays[node.metadata.name] = Stays(reason)
         return eligible
 
-    def _reason_against(self, board: Board, node: Node) -> str | None:
+    def _reason_against(self, scratch: Scratch, node: Node) -> str | None:
         name, options = node.metadata.name, self._options
-        row = board.cluster.nodes.row_of.get(name)
+        row = scratch.cluster.nodes.row_of.get(name)
         if row is None:
             return "UnexpectedError"
         if (reason := self._mark_of(node)) is not None:
             return reason
         own = self._group_of[name].options
         used = utilization(
-            board.node(row), board.infos_on(row), options, self._now, ignores_daemons=own.ignore_daemonsets_utilization
+            scratch.node(row),
+            scratch.infos_on(row),
+            options,
+            self._now,
+            ignores_daemons=own.ignore_daemonsets_utilization,
         )
         if used is None:
             return "UnexpectedError"
-        if not options.scale_down_unready_enabled and not is_ready(board.node(row)):
+        if not options.scale_down_unready_enabled and not is_ready(scratch.node(row)):
             return "ScaleDownUnreadyDisabled"
         self.utilization[name] = used
         threshold = own.scale_down_gpu_utilization_threshold if used.is_gpu else own.scale_down_utilization_threshold
@@ -199,33 +203,35 @@ class Planner:
         unneeded_time = max(self._options.scale_down_unneeded_time, interval)
         return min(len(self.unneeded) + n + n, n * (unneeded_time // interval) + n)
 
-    def _simulate(self, board: Board, node: Node, destinations: BoolArray, rules: Drainability) -> Removable | Stays:
+    def _simulate(
+        self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability
+    ) -> Removable | Stays:
         """Try to move the pods of a node elsewhere; where that works, they stay there. SimulateNodeRemoval."""
         name = node.metadata.name
-        row = board.row(name)
-        move = rules.pods_to_move(board.pods_on(row))
+        row = scratch.row(name)
+        move = rules.pods_to_move(scratch.pods_on(row))
         if move.blocked is not None:
             return Stays("BlockedByPod", move.blocked, move.blocked_by)
-        mark = board.mark()
+        mark = scratch.mark()
         allowed = destinations.copy()
         allowed[row] = False
-        for pod in reversed(board.cluster.pods_on[row].copy()):
-            board.unbind(pod)
+        for pod in reversed(scratch.cluster.pods_on[row].copy()):
+            scratch.unbind(pod)
         # The node stays as an empty ghost while its pods are placed: it still forms topology domains.
-        pods = [board.unbound(pod) for pod in map(without_tpus, move.pods)]
+        pods = [scratch.unbound(pod) for pod in map(without_tpus, move.pods)]
         ghost = Taint(key=TO_BE_DELETED, value=str(self._now // 1_000_000), effect=NO_SCHEDULE)
-        with board.tainted(row, ghost, pods):
-            placed = self._placer.place(board, pods, allowed, all_or_none=True)
+        with scratch.tainted(row, ghost, pods):
+            placed = self._placer.place(scratch, pods, allowed, all_or_none=True)
         if len(placed) < len(pods):
-            board.undo(mark)
+            scratch.undo(mark)
             return Stays("NoPlaceToMovePods")
-        board.remove_node(row)
-        placements = {pod.metadata.key: board.name(there) for pod, there in placed}
-        return Removable(board.node(row), move, placements)
+        scratch.remove_node(row)
+        placements = {pod.metadata.key: scratch.name(there) for pod, there in placed}
+        return Removable(scratch.node(row), move, placements)
 
-    def nodes_to_delete(self, board: Board) -> tuple[list[Removable], list[Removable]]:
+    def nodes_to_delete(self, scratch: Scratch) -> tuple[list[Removable], list[Removable]]:
         """Return the nodes that may go now: those without pods to move, and the others; NodesToDelete."""
-        nodes = [board.node(row) for row in board.order]
+        nodes = [scratch.node(row) for row in scratch.order]
         quotas = Quotas(self._options, nodes, self._group_of, is_min=True)
         sizes = {group.name: group.target for group in self._groups}
         empty: list[Removable] = []

@@ -17,11 +17,11 @@ import msgspec
 from kplan.api.core import Node, Pod
 from kplan.api.provisioning import CapacityQuota
 from kplan.api.quantity import count, milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection, wanted_by
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
 from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
+from kplan.autoscaling.cluster_autoscaler.scratch import NewRow, Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, Template, are_similar, balanced
 from kplan.facts import InputWarning
@@ -277,12 +277,12 @@ class Orchestrator:
 
     Parameters
     ----------
-    board : the cluster with all nodes that are there or will be, and what was placed on them
+    scratch : the cluster with all nodes that are there or will be, and what was placed on them
     """
 
     def __init__(
         self,
-        board: Board,
+        scratch: Scratch,
         groups: Sequence[NodeGroup],
         group_of: Mapping[str, NodeGroup],
         *,
@@ -291,14 +291,14 @@ class Orchestrator:
         expanders: Expanders,
         quotas: Iterable[CapacityQuota] = (),
     ) -> None:
-        self._board, self._groups, self._group_of = board, groups, group_of
+        self._scratch, self._groups, self._group_of = scratch, groups, group_of
         self._templates, self._state, self._options = expanders.templates, state, options
         self._expanders = expanders
         self._quotas = Quotas(options, self._nodes, group_of, quotas)
 
     @property
     def _nodes(self) -> list[Node]:
-        return [self._board.node(row) for row in self._board.order]
+        return [self._scratch.node(row) for row in self._scratch.order]
 
     def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
         """Return which groups grow for some pods, and let them grow."""
@@ -344,7 +344,7 @@ class Orchestrator:
             return Skipped((_AT_MOST_SIZE,), f"it has its maximum of {count(group.most, 'node')}")
         n_nodes = group.most - group.target if group.is_atomic else 1
         most = self._options.max_nodes_total
-        if group.is_atomic and most and len(self._board.order) + n_nodes > most:
+        if group.is_atomic and most and len(self._scratch.order) + n_nodes > most:
             words = f"its {count(n_nodes, 'node')} come all at once, and the cluster may have {most} at most"
             return Skipped((_ATOMIC_TOO_LARGE,), words)
         template = self._templates.get(group.name)
@@ -362,33 +362,33 @@ class Orchestrator:
         """Note which groups of nodes could hold which pods; SchedulablePodGroups, for all groups at once."""
         if not names or not pod_groups:
             return
-        board, new = self._board.grown([(self._templates[name], [f"template-node-for-{name}"]) for name in names])
+        scratch, new = self._scratch.grown([(self._templates[name], [f"template-node-for-{name}"]) for name in names])
         nodes = [node for (node,) in new]
         rows = [node.row for node in nodes]
-        mark = board.mark()
-        board.add_new(nodes)
+        mark = scratch.mark()
+        scratch.add_new(nodes)
         harder: list[PodGroup] = []
         for pod_group in pod_groups:
-            pod = board.pod_row(pod_group.pods[0])
-            rejections = board.rejections_alone(pod, rows)
+            pod = scratch.pod_row(pod_group.pods[0])
+            rejections = scratch.rejections_alone(pod, rows)
             if rejections is None:
                 harder.append(pod_group)
                 continue
             pod_group.fits_alone = True
             for name, rejection in zip(names, rejections, strict=True):
                 _note(pod_group, name, rejection)
-        board.undo(mark)
+        scratch.undo(mark)
         for name, node in zip(names, nodes, strict=True):
-            self._try_group(board, name, node, harder)
+            self._try_group(scratch, name, node, harder)
 
-    def _try_group(self, board: Board, name: str, node: NewRow, pod_groups: Sequence[PodGroup]) -> None:
+    def _try_group(self, scratch: Scratch, name: str, node: NewRow, pod_groups: Sequence[PodGroup]) -> None:
         if not pod_groups:
             return
-        mark = board.mark()
-        board.add_new([node])
+        mark = scratch.mark()
+        scratch.add_new([node])
         for pod_group in pod_groups:
-            _note(pod_group, name, board.rejections(board.pod_row(pod_group.pods[0]), [node.row])[0])
-        board.undo(mark)
+            _note(pod_group, name, scratch.rejections(scratch.pod_row(pod_group.pods[0]), [node.row])[0])
+        scratch.undo(mark)
 
     def _compute_options(self, outcome: ScaleUp, pod_groups: Sequence[PodGroup], valid: Sequence[NodeGroup]) -> None:
         fitting = {group.name: [pods for pods in pod_groups if group.name in pods.fitting] for group in valid}
@@ -402,7 +402,7 @@ class Orchestrator:
                 self._room_in_cluster(),
             )
             result = estimate(
-                self._board,
+                self._scratch,
                 group.name,
                 self._templates[group.name],
                 fitting[group.name],
@@ -420,7 +420,7 @@ class Orchestrator:
         most = self._options.max_nodes_total
         if not most:
             return 0
-        return max(most - len(self._board.order), -1) or -1
+        return max(most - len(self._scratch.order), -1) or -1
 
     def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
         """Return the groups that may grow in place of one, for the same pods; ComputeSimilarNodeGroups."""
@@ -448,8 +448,8 @@ class Orchestrator:
         outcome.triggered = best.pods
         n_nodes = best.n_nodes
         most = self._options.max_nodes_total
-        if most and n_nodes + len(self._board.order) > most:
-            n_nodes = most - len(self._board.order)
+        if most and n_nodes + len(self._scratch.order) > most:
+            n_nodes = most - len(self._scratch.order)
             outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
             if n_nodes < 1:
                 outcome.result, outcome.error = FAILED, NO_ROOM

@@ -25,7 +25,7 @@ from kplan.autoscaling.karpenter.amounts import (
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import device_name
-from kplan.autoscaling.karpenter.disruption import Outcome
+from kplan.autoscaling.karpenter.disruption import MethodResult
 from kplan.autoscaling.karpenter.planned import (
     CRASH,
     Planned,
@@ -205,7 +205,7 @@ def rounded(number: float) -> float:
     return float(f"{number:.12g}")
 
 
-def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, MethodResult]) -> dict[str, Any]:
     """Return what each method does by itself, and which one acts."""
     return {
         "conditions": {name: _condition_texts(state) for name, state in sorted(conditions.items())},
@@ -219,7 +219,7 @@ def _condition_texts(state: ClaimState) -> dict[str, str]:
     return texts | ({DRIFTED: f"True {state.drifted}".strip()} if state.is_drifted else {})
 
 
-def _method(outcome: Outcome) -> dict[str, Any]:
+def _method(outcome: MethodResult) -> dict[str, Any]:
     return {
         "candidates": [{"node": one.name, "cost": rounded(one.cost)} for one in outcome.candidates],
         "budgets": dict(outcome.budgets),

@@ -33,7 +33,7 @@ from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
-from kplan.autoscaling.seam import Advice, Namer, NewNode, Patience, PreparedCluster, Removal, RemovalTimes, Round
+from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter
 from kplan.changes.values import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName
@@ -193,12 +193,12 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return self._new(planned, prepared, namer)
 
-    def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> Removal:
+    def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> NodeRemoval:
         replacements = tuple(self._new(command.replacements, prepared, namer))
         moves = {pod: new.node.metadata.name for new in replacements for pod in new.pods}
         moves |= {pod.metadata.key: node for node, pods in command.existing.items() for pod in pods}
         moving = {pod.metadata.key for candidate in command.candidates for pod in candidate.pods}
-        return Removal(
+        return NodeRemoval(
             nodes=tuple(candidate.name for candidate in command.candidates),
             reason=reason,
             replacements=replacements,

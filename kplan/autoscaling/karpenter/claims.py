@@ -18,12 +18,12 @@ from kplan.autoscaling.karpenter.cluster import StateNode, joined
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
 from kplan.autoscaling.karpenter.options import Options, Release
+from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
-from kplan.autoscaling.karpenter.wishes import Entrant
 
 
 class Reservations:
@@ -92,7 +92,7 @@ class Pass(msgspec.Struct, frozen=True):
     devices: Devices | None = None  #: None where pods get none
 
 
-class InFlight:
+class NewClaim:
     """A node that is to be made.
 
     Attributes
@@ -130,7 +130,7 @@ class InFlight:
         self, entrant: Entrant, groups: Sequence[TopologyGroup], *, relaxes_min_values: bool = False
     ) -> Fit | Refusal:
         """Tell what the node becomes with the pod, or why it does not take it."""
-        taints = untolerated(entrant.wishes.tolerations, self.template.taints)
+        taints = untolerated(entrant.constraints.tolerations, self.template.taints)
         if taints:
             return Untolerated(taints)
         groups_left, clash = self._without_clash(entrant)
@@ -359,7 +359,7 @@ class ExistingNode:
     def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup], shared: Pass) -> Fit | None:
         """Tell what the node becomes with the pod; None where it does not take it."""
         vocabulary = shared.vocabulary
-        if not fits(entrant.requests, self.room) or not tolerates_all(entrant.wishes.tolerations, self.taints):
+        if not fits(entrant.requests, self.room) or not tolerates_all(entrant.constraints.tolerations, self.taints):
             return None
         if self._exceeds_volumes(entrant) or conflict(entrant.key, entrant.ports, self.ports):
             return None
@@ -425,7 +425,7 @@ class ExistingNodes:
     """The nodes of a pass, in the order in which they are tried; all are asked at once which may take a pod.
 
     Amounts are compared in floating point here, so that they may seem to fit where they exceed by a rounding error: who
-    may take a pod is asked exactly afterwards.
+    may take a pod is constraints exactly afterwards.
     """
 
     def __init__(self, nodes: Iterable[Basis], vocabulary: Vocabulary) -> None:
@@ -455,7 +455,7 @@ class ExistingNodes:
 
     def _suit(self, entrant: Entrant) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         wanted = self._known.hostless(entrant.requirements)
-        key: tuple[int, tuple[Toleration, ...]] = (wanted.number, entrant.wishes.tolerations)
+        key: tuple[int, tuple[Toleration, ...]] = (wanted.number, entrant.constraints.tolerations)
         if key not in self._suiting:
             self._suiting[key] = np.array(
                 [

@@ -61,7 +61,7 @@ DRIFTED = "Drifted"
 UNDERUTILIZED = "Underutilized"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MethodResult(msgspec.Struct, frozen=True):
     """What one method does by itself.
 
     Attributes
@@ -87,12 +87,12 @@ class Method(msgspec.Struct, frozen=True):
     compute: Compute
     is_eventual: bool = False
 
-    def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
+    def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> MethodResult:
         cluster = Question(prepared, conditions, Events(), prepared.now, self.is_eventual)
         candidates = cluster.candidates(self.concerns(prepared.release))
         allowed = cluster.allowed(self.reason)
         commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
-        return Outcome(tuple(candidates), allowed, tuple(commands), cluster.events)
+        return MethodResult(tuple(candidates), allowed, tuple(commands), cluster.events)
 
 
 def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -254,7 +254,10 @@ _SECOND_WORDS = (APPROVED, CANDIDATE, REJECTED)
 
 
 def stays(
-    prepared: Prepared, conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Outcome], removed: frozenset[str]
+    prepared: Prepared,
+    conditions: Mapping[str, ClaimState],
+    outcomes: Mapping[str, MethodResult],
+    removed: frozenset[str],
 ) -> list[Stay]:
     """Return why each node stays that is not removed, in the order of their names."""
     single = outcomes["single"]
@@ -284,7 +287,7 @@ def _with_drift(stay: Stay, state: StateNode, conditions: Mapping[str, ClaimStat
     return Stay(node=stay.node, reason=DRIFTED, message=f"{drift}: Karpenter replaces it once its turn comes")
 
 
-def _by_event(state: StateNode, outcomes: Mapping[str, Outcome]) -> Stay | None:
+def _by_event(state: StateNode, outcomes: Mapping[str, MethodResult]) -> Stay | None:
     """Return what Karpenter writes about a node: what blocks it for good first."""
     events = [event for outcome in outcomes.values() for event in outcome.events.about(state.name)]
     for reason in (BLOCKED, UNCONSOLIDATABLE):
@@ -299,7 +302,7 @@ def _stay(state: StateNode, event: Event) -> Stay:
     return Stay(node=state.name, reason=event.reason, message=message, pod=event.pod)
 
 
-def _by_budget(state: StateNode, outcomes: Mapping[str, Outcome], candidate: Candidate | None) -> Stay | None:
+def _by_budget(state: StateNode, outcomes: Mapping[str, MethodResult], candidate: Candidate | None) -> Stay | None:
     if candidate is None or outcomes["single"].budgets.get(candidate.pool_name, 0):
         return None
     message = f"No allowed disruptions for disruption reason {UNDERUTILIZED} due to blocking budget"

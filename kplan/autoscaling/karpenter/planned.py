@@ -32,14 +32,14 @@ from kplan.autoscaling.karpenter.amounts import (
     Amounts,
     texts_of,
 )
-from kplan.autoscaling.karpenter.claims import InFlight
+from kplan.autoscaling.karpenter.claims import NewClaim
 from kplan.autoscaling.karpenter.devices import published_slices
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
+from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pools import SIMULATED, Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
-from kplan.autoscaling.karpenter.wishes import Entrant
 from kplan.autoscaling.seam import NewNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
@@ -114,7 +114,7 @@ def planned_of(
     return planned, errors
 
 
-def _final(claim: InFlight, vocabulary: Vocabulary) -> Requirements:
+def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
     """Return the requirements of a node; one that holds reservations becomes reserved."""
     requirements = _wanted(claim.requirements, vocabulary)
     if not claim.reservations:
@@ -134,7 +134,7 @@ def _wanted(requirements: Requirements, vocabulary: Vocabulary) -> Requirements:
     return vocabulary.intern({key: wanted for key, wanted in requirements.items.items() if key not in SIMULATED})
 
 
-def _reservation_label(claim: InFlight) -> str:
+def _reservation_label(claim: NewClaim) -> str:
     offerings = claim.template.columns.offerings
     return next(
         wanted.key

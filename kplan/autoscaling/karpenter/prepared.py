@@ -29,6 +29,7 @@ from kplan.autoscaling.karpenter.instance_types import (
 )
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
+from kplan.autoscaling.karpenter.pod_requirements import Buffer, buffers_of, entrants_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, Storage, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.pools import (
     Template,
@@ -44,7 +45,6 @@ from kplan.autoscaling.karpenter.pools import (
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
-from kplan.autoscaling.karpenter.wishes import Buffer, buffers_of, entrants_of, wishes_of
 from kplan.snapshot.model import Snapshot
 
 
@@ -261,14 +261,14 @@ class Prepared:
 
     def _problems(self, pod: Pod) -> tuple[bool, list[str]]:
         """Tell whether a pod avoids Karpenter's nodes, and what is wrong with it (upstream Validate)."""
-        wishes = wishes_of(pod.spec)
-        wanted = wishes.requirements(self.known, strict=False).get(NODEPOOL)
+        constraints = pod_requirements_of(pod.spec)
+        wanted = constraints.requirements(self.known, strict=False).get(NODEPOOL)
         avoids = wanted is not None and wanted.operator == "DoesNotExist"
         problems: list[str] = []
         for key, value in sorted(pod.spec.node_selector.items()):
             expression = NodeSelectorRequirement(key=key, operator="In", values=(value,))
             problems += self.restrictions.problems(expression)
-        for term in wishes.required or ():
+        for term in constraints.required or ():
             if term.match_fields:
                 problems.append("node selector term with matchFields is not supported")
             for expression in term.match_expressions:

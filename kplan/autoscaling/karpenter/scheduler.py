@@ -27,19 +27,19 @@ from kplan.autoscaling.karpenter.claims import (
     ExistingNode,
     ExistingNodes,
     Fit,
-    InFlight,
+    NewClaim,
     Pass,
     Reservations,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.devices import Devices
 from kplan.autoscaling.karpenter.options import Options, Release
+from kplan.autoscaling.karpenter.pod_requirements import Entrant, queue_order, tolerating_preferences
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
-from kplan.autoscaling.karpenter.wishes import Entrant, queue_order, tolerating_preferences
 from kplan.preemption.go_sort import go_sort
 from kplan.rules.resources import PODS
 
@@ -204,7 +204,7 @@ class PassResult(msgspec.Struct, frozen=True):
     relaxed : the pools whose last new node has fewer values of a label than they ask for
     """
 
-    claims: list[InFlight]
+    claims: list[NewClaim]
     existing: list[ExistingNode]
     errors: dict[str, Refused]
     relaxed: frozenset[str]
@@ -259,7 +259,7 @@ class Scheduler:
             for name in left:
                 left[name] -= basis.state.capacity.get(name, 0)
         self._existing = ExistingNodes(nodes, self._known)
-        self._claims: list[InFlight] = []
+        self._claims: list[NewClaim] = []
         self._made = 0
         self._relaxed: dict[str, bool] = {}
         self._spared: frozenset[str] = frozenset()
@@ -281,8 +281,8 @@ class Scheduler:
                 errors.pop(entrant.key, None)
                 continue
             errors[entrant.key] = refused
-            if entrant.wishes is not entrant.first_wishes:
-                entrant.wish(entrant.first_wishes)
+            if entrant.constraints is not entrant.first_requirements:
+                entrant.require(entrant.first_requirements)
             self._topology.update(entrant)
             queue.append(entrant)
             last_length[entrant.uid] = len(queue)
@@ -295,10 +295,10 @@ class Scheduler:
             refused = self._add(entrant)
             if refused is None or any(_ends_attempt(one) for one in refused):
                 return refused
-            relaxed = entrant.wishes.relaxed(tolerates_preferences=self._tolerates_preferences)
+            relaxed = entrant.constraints.relaxed(tolerates_preferences=self._tolerates_preferences)
             if relaxed is None:
                 return refused
-            entrant.wish(relaxed)
+            entrant.require(relaxed)
             self._topology.update(entrant)
 
     def _add(self, entrant: Entrant) -> Refused | None:
@@ -354,7 +354,7 @@ class Scheduler:
                     refused.append(PoolRefusal(template.name, Plain.LIMITS))
                     continue
             self._made += 1
-            claim = InFlight(
+            claim = NewClaim(
                 template,
                 f"hostname-placeholder-{self._made:04d}",
                 types,

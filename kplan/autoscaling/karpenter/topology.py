@@ -20,10 +20,10 @@ from kplan.api.core import Namespace, Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode
+from kplan.autoscaling.karpenter.pod_requirements import Entrant, PodRequirements
 from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating, tolerates_all
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
-from kplan.autoscaling.karpenter.wishes import Entrant, Wishes
 
 HONOR = "Honor"
 IGNORE = "Ignore"
@@ -74,13 +74,15 @@ def _meets(node: Requirements, hostname: str | None, wanted: Requirements, known
     )
 
 
-def node_filter(wishes: Wishes, taint_policy: str | None, affinity_policy: str | None, known: Vocabulary) -> NodeFilter:
-    alternatives = [known.of_labels(wishes.node_selector)]
-    if wishes.required is not None:
+def node_filter(
+    constraints: PodRequirements, taint_policy: str | None, affinity_policy: str | None, known: Vocabulary
+) -> NodeFilter:
+    alternatives = [known.of_labels(constraints.node_selector)]
+    if constraints.required is not None:
         alternatives = [
-            known.join(alternatives[0], known.of_expressions(term.match_expressions)) for term in wishes.required
+            known.join(alternatives[0], known.of_expressions(term.match_expressions)) for term in constraints.required
         ]
-    return NodeFilter(tuple(alternatives), taint_policy or IGNORE, affinity_policy or HONOR, wishes.tolerations)
+    return NodeFilter(tuple(alternatives), taint_policy or IGNORE, affinity_policy or HONOR, constraints.tolerations)
 
 
 def _odd(elements: Iterable[Hashable]) -> frozenset[Hashable]:
@@ -332,11 +334,11 @@ class Topology:
     def update(self, entrant: Entrant) -> None:
         """Let a pod own the constraints that it has now, and no others."""
         self._owned.pop(entrant.uid, None)
-        wishes = entrant.wishes
-        if not wishes.concerns_pods:
+        constraints = entrant.constraints
+        if not constraints.concerns_pods:
             return
-        if wishes.anti_affinity or (wishes.has_anti_affinity and not self._around.ignores_preferences):
-            self._keep_away(entrant.uid, entrant.namespace, wishes.anti_affinity, wishes.tolerations, {})
+        if constraints.anti_affinity or (constraints.has_anti_affinity and not self._around.ignores_preferences):
+            self._keep_away(entrant.uid, entrant.namespace, constraints.anti_affinity, constraints.tolerations, {})
         owned: list[TopologyGroup] = []
         for group in (*self._spreads(entrant), *self._affinities(entrant)):
             known = self._groups.get(group.identity)
@@ -369,8 +371,8 @@ class Topology:
                 owned.append(group)
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
-        wishes, known = entrant.wishes, self._known
-        for constraint in wishes.spreads:
+        constraints, known = entrant.constraints, self._known
+        for constraint in constraints.spreads:
             if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
                 continue
             yield TopologyGroup(
@@ -380,22 +382,22 @@ class Topology:
                 _with_label_keys(constraint, entrant.labels),
                 max_skew=constraint.max_skew,
                 min_domains=constraint.min_domains,
-                counted=node_filter(wishes, constraint.node_taints_policy, constraint.node_affinity_policy, known),
+                counted=node_filter(constraints, constraint.node_taints_policy, constraint.node_affinity_policy, known),
                 domains=self._around.domains.get(constraint.topology_key),
-                tolerations=wishes.tolerations,
+                tolerations=constraints.tolerations,
             )
 
     def _affinities(self, entrant: Entrant) -> Iterator[TopologyGroup]:
-        wishes = entrant.wishes
+        constraints = entrant.constraints
         for kind, required, preferred in (
-            (Type.AFFINITY, wishes.affinity, wishes.preferred_affinity),
-            (Type.ANTI_AFFINITY, wishes.anti_affinity, wishes.preferred_anti_affinity),
+            (Type.AFFINITY, constraints.affinity, constraints.preferred_affinity),
+            (Type.ANTI_AFFINITY, constraints.anti_affinity, constraints.preferred_anti_affinity),
         ):
             terms = list(required)
             if not self._around.ignores_preferences:
                 terms += [term.pod_affinity_term for term in preferred]
             for term in terms:
-                yield self._of_term(kind, entrant.namespace, term, wishes.tolerations)
+                yield self._of_term(kind, entrant.namespace, term, constraints.tolerations)
 
     def _of_term(
         self, kind: Type, namespace: str, term: PodAffinityTerm, tolerations: tuple[Toleration, ...]

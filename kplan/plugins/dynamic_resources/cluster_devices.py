@@ -70,7 +70,7 @@ _MAX_TIMED_OUT = 3
 Solution = list[list[DeviceResult]]
 
 
-class Outcome(enum.IntEnum):
+class SearchOutcome(enum.IntEnum):
     """The outcome of the search on a node."""
 
     FOUND = 0
@@ -84,7 +84,7 @@ class Outcomes:
     """The outcomes of searches for a set of requests, node by node."""
 
     def __init__(self, n_nodes: int) -> None:
-        self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), an Outcome each
+        self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), an SearchOutcome each
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)  #: int64 array of shape (n_nodes,), for prioritized lists
         self.solutions: dict[int, Solution] = {}  #: node row -> devices for each claim
         self.messages: dict[int, str] = {}  #: node row -> error
@@ -92,7 +92,7 @@ class Outcomes:
         self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)
         self.is_costly = False  #: searches try so many devices that nodes in the same situation should share a search
         #: situation -> a solution and the positions of its devices, or NOT_FOUND or TIMED_OUT
-        self.by_situation: dict[Hashable, tuple[Solution, Positions] | Outcome] = {}
+        self.by_situation: dict[Hashable, tuple[Solution, Positions] | SearchOutcome] = {}
         self._searched_versions: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
@@ -106,11 +106,11 @@ class Outcomes:
         stale: RowArray = rows[self._searched_versions[rows] != versions[rows]]
         return stale
 
-    def set(self, row: int, version: int, outcome: Outcome, result: Solution | str | None, rank: int) -> None:
+    def set(self, row: int, version: int, outcome: SearchOutcome, result: Solution | str | None, rank: int) -> None:
         """Store the outcome of a search on a node, with its solution or error."""
         self._searched_versions[row] = version  # -1: searched again next time
-        self.timed_out[row] = outcome is Outcome.TIMED_OUT
-        self.codes[row] = min(outcome, Outcome.ERROR)
+        self.timed_out[row] = outcome is SearchOutcome.TIMED_OUT
+        self.codes[row] = min(outcome, SearchOutcome.ERROR)
         self.ranks[row] = rank
         self.solutions.pop(row, None)
         self.messages.pop(row, None)
@@ -234,7 +234,7 @@ class ClusterDevices:
             outcome, result = self._search(outcomes, self._nodes.nodes[row], claims, limits)
             claims_rank = sum(map(rank, specs, result)) if isinstance(result, list) else 0
             # A search with fewer steps, because others timed out, is no outcome for later cycles.
-            is_cut_short = outcome is Outcome.TIMED_OUT and limits.n_executed < _MAX_EXECUTED
+            is_cut_short = outcome is SearchOutcome.TIMED_OUT and limits.n_executed < _MAX_EXECUTED
             version = -1 if is_cut_short else int(self._versions[row])
             outcomes.set(row, version, outcome, result, claims_rank)
             if not self.tracker.log:
@@ -291,17 +291,17 @@ class ClusterDevices:
 
     def _search(
         self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], limits: Limits
-    ) -> tuple[Outcome, Solution | str | None]:
+    ) -> tuple[SearchOutcome, Solution | str | None]:
         try:
             pools = self.catalogue.pools(node)
             solution = self._run(outcomes, pools, Search(node, pools, claims, self._context, limits), limits)
         except TimedOutError as error:
-            return Outcome.TIMED_OUT, str(error)
+            return SearchOutcome.TIMED_OUT, str(error)
         except AllocationError as error:
-            return Outcome.ERROR, str(error)
+            return SearchOutcome.ERROR, str(error)
         if solution is None:
-            return Outcome.FAILED if pools.has_invalid else Outcome.NOT_FOUND, None
-        return Outcome.FOUND, solution
+            return SearchOutcome.FAILED if pools.has_invalid else SearchOutcome.NOT_FOUND, None
+        return SearchOutcome.FOUND, solution
 
     def _run(self, outcomes: Outcomes, pools: NodePools, search: Search, limits: Limits) -> Solution | None:
         """Run a search; once a search was costly, use the solution of a node in the same situation instead."""
@@ -315,7 +315,7 @@ class ClusterDevices:
         except AllocationError:
             return search.run()  # which may end before it reaches the device on which a selector fails
         cached = outcomes.by_situation.get(node_situation)
-        if cached is Outcome.TIMED_OUT:
+        if cached is SearchOutcome.TIMED_OUT:
             raise search.timed_out()
         if isinstance(cached, tuple):
             return transferred(pools, *cached)
@@ -324,10 +324,10 @@ class ClusterDevices:
                 solution = search.run()
             except TimedOutError:
                 if limits.n_executed == _MAX_EXECUTED:
-                    outcomes.by_situation[node_situation] = Outcome.TIMED_OUT
+                    outcomes.by_situation[node_situation] = SearchOutcome.TIMED_OUT
                 raise
             outcomes.by_situation[node_situation] = (
-                Outcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
+                SearchOutcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
             )
             return solution
         return None

@@ -51,7 +51,7 @@ from kplan.framework.interface import (
 )
 from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of
 from kplan.framework.results import PluginError
-from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
+from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, SearchOutcome, with_claim_names
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, SliceInfo
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import (
@@ -303,7 +303,7 @@ class DynamicResources:
             stale = Reason(REASON_STALE_CLAIM, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
             return Verdicts.where(np.ones(n_view, np.bool_), stale)
         rows = np.arange(n_view) if nodes.rows is None else nodes.rows
-        codes = np.full(len(self._nodes), Outcome.FOUND, np.uint8)
+        codes = np.full(len(self._nodes), SearchOutcome.FOUND, np.uint8)
         messages: dict[int, str] = {}
         lacking, cases = self._cases(cycle, state, rows)
         has_claims = np.zeros(len(self._nodes), np.bool_)
@@ -314,7 +314,9 @@ class DynamicResources:
                 key = _encoder.encode((specs, n_steps))
                 outcomes = self._devices.solve(specs, key, case_rows, n_steps)
                 codes[case_rows] = outcomes.codes[case_rows]
-                messages.update((row, text) for row, text in outcomes.messages.items() if codes[row] == Outcome.ERROR)
+                messages.update(
+                    (row, text) for row, text in outcomes.messages.items() if codes[row] == SearchOutcome.ERROR
+                )
                 state.add_outcomes(key, case_rows, len(self._nodes), outcomes)
         unavailable = np.zeros(len(self._nodes), np.bool_)
         for _, is_unavailable in state.unavailable:
@@ -391,8 +393,8 @@ class DynamicResources:
         failures = [
             (lacking, Reason(REASON_NO_RESOURCE, unresolvable, explain_resources)),
             *(() if self._holders is None else self._holders.failures(cycle.pod, state, nodes)),
-            (codes == Outcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
-            (codes == Outcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
+            (codes == SearchOutcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
+            (codes == SearchOutcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
         ]
         if messages:
             texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
@@ -401,8 +403,8 @@ class DynamicResources:
                 (column == text, Reason(with_claim_names(text, state.names), Code.ERROR))
                 for text in list(dict.fromkeys(filter(None, texts)))[:_MAX_ERRORS]
             )
-            failures.append((codes == Outcome.ERROR, Reason("too many different errors", Code.ERROR)))
-        last = unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)
+            failures.append((codes == SearchOutcome.ERROR, Reason("too many different errors", Code.ERROR)))
+        last = unavailable & (codes == SearchOutcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)
         if self._holders is None or not state.node_outcomes or not self._has_node_resources:
             return Verdicts.first_of(*failures, last)
         searched = Verdicts.first_of(*failures)

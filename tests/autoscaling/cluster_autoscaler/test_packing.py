@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.autoscaling.cluster_autoscaler.board import NewNodes, wanted_by
+from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, wanted_by
 
 
 class Searched:

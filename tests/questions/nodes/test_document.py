@@ -9,7 +9,7 @@ import kplan
 from kplan.api.core import Node, NodeMeta
 from kplan.api.time import to_micros
 from kplan.autoscaling import settings
-from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
+from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster, Stay
 from kplan.documents.nodes import AutoscalerName
 from kplan.questions.nodes import Nodes
 from kplan.snapshot import Snapshot
@@ -34,7 +34,7 @@ class Generous:
         return Advice(adds=adds)
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
-        removes = (Removal(nodes=("n1",), reason="Empty", saves=0.25),)
+        removes = (NodeRemoval(nodes=("n1",), reason="Empty", saves=0.25),)
         stays = (Stay(node="n2", reason="BlockedByPod", pod="default/a"),)
         unhelped = {"default/x": {"general": ("too big",)}}
         added = self.provision(cluster).adds

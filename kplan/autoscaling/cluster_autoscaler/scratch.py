@@ -53,7 +53,7 @@ Rejection = tuple[str, ...]
 """Why a pod does not fit a node, in the scheduler's words; no words where no filter got to say them."""
 
 
-class Board:
+class Scratch:
     """A cluster with pods that can be placed, moved and taken back.
 
     Parameters
@@ -82,17 +82,17 @@ class Board:
         release: Release,
         cursor: Cursor,
         known: Infos,
-    ) -> Board:
-        """Return a board with some pods on nodes, in list order, and others on none."""
+    ) -> Scratch:
+        """Return a scratch cluster with some pods on nodes, in list order, and others on none."""
         table = NodeTable(nodes)
         infos = [*(_info_on(pod, node, known) for pod, node in placed), *map(known.of, pending)]
         cluster = Cluster.build(table, infos)
         session = Session(cluster, listers, default_configuration(release), plugin_factory(()))
         rows = [table.row_of[node.metadata.name] for node in nodes]
         pods = [*(pod for pod, _ in placed), *pending]
-        board = Board(session, rows, cursor, {id(pod): row for row, pod in enumerate(pods)})
-        board._pods += pods
-        return board
+        scratch = Scratch(session, rows, cursor, {id(pod): row for row, pod in enumerate(pods)})
+        scratch._pods += pods
+        return scratch
 
     @property
     def cluster(self) -> Cluster:
@@ -303,8 +303,8 @@ class Board:
         cycle.skipped_filters = outcome.skipped
         return cycle, entry, outcome
 
-    def grown(self, templates: Iterable[tuple[Template, Sequence[str]]]) -> tuple[Board, list[list[NewRow]]]:
-        """Return a board with further nodes, all of them absent.
+    def grown(self, templates: Iterable[tuple[Template, Sequence[str]]]) -> tuple[Scratch, list[list[NewRow]]]:
+        """Return a scratch cluster with further nodes, all of them absent.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class Board:
 
         Returns
         -------
-        board : with the same pods on the same nodes, and the same cursor
+        scratch : with the same pods on the same nodes, and the same cursor
         rows : of each kind, the new nodes with their pods
         """
         cluster = self.cluster
@@ -346,8 +346,8 @@ class Board:
                 )
             )
         session = Session(bigger, listers, self.session.config, plugin_factory(()))
-        board = Board(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
-        board._pods = self._pods
+        scratch = Scratch(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
+        scratch._pods = self._pods
         new_rows = [
             [
                 NewRow(table.row_of[node.metadata.name], tuple(pods))
@@ -355,7 +355,7 @@ class Board:
             ]
             for kind, pods_of_kind in zip(kinds, new_pods, strict=True)
         ]
-        return board, new_rows
+        return scratch, new_rows
 
     def add_new(self, new: Iterable[NewRow]) -> None:
         """Let new nodes come with their pods."""
@@ -367,7 +367,7 @@ class Board:
 
 
 class NewRow(msgspec.Struct, frozen=True):
-    """A node of a grown board that may come."""
+    """A node of a grown scratch that may come."""
 
     row: int
     pods: tuple[int, ...]  #: the pods that it comes with
@@ -495,14 +495,14 @@ class NewNodes:
 
 
 class Placer:
-    """Places pods on a board, and remembers the nodes by name for the next two loops."""
+    """Places pods on a scratch cluster, and remembers the nodes by name for the next two loops."""
 
     def __init__(self) -> None:
         self._hints: dict[str, str] = {}
         self._old_hints: dict[str, str] = {}
 
     def place(
-        self, board: Board, pods: Iterable[Pod], acceptable: BoolArray | None = None, *, all_or_none: bool = False
+        self, scratch: Scratch, pods: Iterable[Pod], acceptable: BoolArray | None = None, *, all_or_none: bool = False
     ) -> list[tuple[Pod, int]]:
         """Put pods on nodes where they fit, and return them with the rows of their nodes.
 
@@ -514,30 +514,30 @@ class Placer:
         similar = SimilarPods()
         placed: list[tuple[Pod, int]] = []
         for pod in pods:
-            row = self._by_hint(board, pod, acceptable)
+            row = self._by_hint(scratch, pod, acceptable)
             if row is None and not similar.fits_nowhere(pod):
-                row = board.find(board.pod_row(pod), acceptable)
+                row = scratch.find(scratch.pod_row(pod), acceptable)
                 if row is None:
                     similar.note(pod)
                 else:
-                    self._hints[identity(pod)] = board.name(row)
+                    self._hints[identity(pod)] = scratch.name(row)
             if row is not None:
-                board.bind(board.pod_row(pod), row)
+                scratch.bind(scratch.pod_row(pod), row)
                 placed.append((pod, row))
             elif all_or_none:
                 break
         return placed
 
-    def _by_hint(self, board: Board, pod: Pod, acceptable: BoolArray | None) -> int | None:
+    def _by_hint(self, scratch: Scratch, pod: Pod, acceptable: BoolArray | None) -> int | None:
         """Return the node where the pod was last put, if it fits there now."""
         key = identity(pod)
         name = self._hints.get(key) or self._old_hints.get(key)
-        row = None if name is None else board.cluster.nodes.row_of.get(name)
-        if name is None or row is None or not board.is_present(row):
+        row = None if name is None else scratch.cluster.nodes.row_of.get(name)
+        if name is None or row is None or not scratch.is_present(row):
             return None
         if acceptable is not None and not acceptable[row]:
             return None
-        if board.rejections(board.pod_row(pod), [row])[0] is not None:
+        if scratch.rejections(scratch.pod_row(pod), [row])[0] is not None:
             return None
         self._hints[key] = name
         return row
@@ -548,12 +548,12 @@ class Placer:
         self._hints = {}
 
 
-def settle(board: Board, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
+def bind_all(scratch: Scratch, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
     """Put pods on new nodes, and return whether all fit."""
-    acceptable = board.only(rows)
+    acceptable = scratch.only(rows)
     for pod in pods:
-        row = board.find(board.pod_row(pod), acceptable)
+        row = scratch.find(scratch.pod_row(pod), acceptable)
         if row is None:
             return False
-        board.bind(board.pod_row(pod), row)
+        scratch.bind(scratch.pod_row(pod), row)
     return True

@@ -42,7 +42,7 @@ _ANYWAY = "ScheduleAnyway"
 _TOLERATES_PREFERENCES = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class PodRequirements(msgspec.Struct, frozen=True):
     """What a pod requires and, still, prefers; terms by weight, the heaviest first.
 
     Attributes
@@ -80,8 +80,8 @@ class Wishes(msgspec.Struct, frozen=True):
             wanted = vocabulary.join(wanted, vocabulary.of_expressions(self.required[0].match_expressions))
         return wanted
 
-    def relaxed(self, *, tolerates_preferences: bool) -> Wishes | None:
-        """Return the wishes without one; None where there is none left to give up.
+    def relaxed(self, *, tolerates_preferences: bool) -> PodRequirements | None:
+        """Return what is asked without one preference; None where there is none left to give up.
 
         With `tolerates_preferences` the last step is to tolerate taints of effect PreferNoSchedule.
         """
@@ -113,14 +113,14 @@ def tolerating_preferences(tolerations: tuple[Toleration, ...]) -> tuple[Tolerat
     return (*tolerations, wanted)
 
 
-def wishes_of(spec: PodSpec) -> Wishes:
+def pod_requirements_of(spec: PodSpec) -> PodRequirements:
     affinity = spec.affinity
     required = required_node_affinity(affinity)
     node_affinity = None if affinity is None else affinity.node_affinity
     preferred = () if node_affinity is None else node_affinity.preferred_during_scheduling_ignored_during_execution
     pod_affinity = (None if affinity is None else affinity.pod_affinity) or PodAffinity()
     anti_affinity = (None if affinity is None else affinity.pod_anti_affinity) or PodAntiAffinity()
-    return Wishes(
+    return PodRequirements(
         node_selector=spec.node_selector,
         required=None if required is None else required.node_selector_terms,
         preferred=tuple(go_sorted(preferred, (-term.weight for term in preferred))),
@@ -138,7 +138,7 @@ def _stably_sorted(terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedPo
 
 
 class Entrant:
-    """A pod of a pass; its wishes become fewer while it is tried.
+    """A pod of a pass; it asks for less while it is tried.
 
     Attributes
     ----------
@@ -151,7 +151,8 @@ class Entrant:
         "_ignores_preferences",
         "_vocabulary",
         "alternatives",
-        "first_wishes",
+        "constraints",
+        "first_requirements",
         "has_claims",
         "key",
         "labels",
@@ -163,7 +164,6 @@ class Entrant:
         "strict",
         "uid",
         "volumes",
-        "wishes",
     )
 
     def __init__(
@@ -187,15 +187,15 @@ class Entrant:
         self.volumes = facts.volumes(pod)
         self.alternatives = alternatives
         self.has_claims = facts.uses_claims(pod)
-        self.first_wishes = wishes_of(pod.spec)
-        self.wish(self.first_wishes)
+        self.first_requirements = pod_requirements_of(pod.spec)
+        self.require(self.first_requirements)
 
-    def wish(self, wishes: Wishes) -> None:
+    def require(self, constraints: PodRequirements) -> None:
         """Ask for something else."""
-        self.wishes = wishes
-        self.strict = wishes.requirements(self._vocabulary, strict=True)
-        has_preference = bool(wishes.preferred) and not self._ignores_preferences
-        self.requirements = wishes.requirements(self._vocabulary, strict=False) if has_preference else self.strict
+        self.constraints = constraints
+        self.strict = constraints.requirements(self._vocabulary, strict=True)
+        has_preference = bool(constraints.preferred) and not self._ignores_preferences
+        self.requirements = constraints.requirements(self._vocabulary, strict=False) if has_preference else self.strict
 
 
 def entrants_of(

@@ -4,8 +4,8 @@ from typing import Any
 
 from kplan.api.core import PodSpec
 from kplan.api.decode import convert
+from kplan.autoscaling.karpenter.pod_requirements import PodRequirements, pod_requirements_of
 from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.autoscaling.karpenter.wishes import Wishes, wishes_of
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -43,16 +43,21 @@ SPEC = {
 }
 
 
-def sizes(wishes: Wishes) -> tuple[int, ...]:
-    terms = (wishes.required or (), wishes.preferred_affinity, wishes.preferred_anti_affinity, wishes.preferred)
-    return (*map(len, terms), len(wishes.spreads), len(wishes.tolerations))
+def sizes(pod: PodRequirements) -> tuple[int, ...]:
+    terms = (
+        pod.required or (),
+        pod.preferred_affinity,
+        pod.preferred_anti_affinity,
+        pod.preferred,
+    )
+    return (*map(len, terms), len(pod.spreads), len(pod.tolerations))
 
 
 def test_the_order_in_which_wishes_are_given_up() -> None:
-    wishes: Wishes | None = wishes_of(convert(SPEC, PodSpec))
+    pod: PodRequirements | None = pod_requirements_of(convert(SPEC, PodSpec))
     steps = []
-    while wishes is not None:
-        last, wishes = wishes, wishes.relaxed(tolerates_preferences=True)
+    while pod is not None:
+        last, pod = pod, pod.relaxed(tolerates_preferences=True)
         steps.append(sizes(last))
 
     assert steps == [
@@ -70,7 +75,7 @@ def test_the_order_in_which_wishes_are_given_up() -> None:
 
 def test_the_last_spread_moves_to_where_one_was_given_up() -> None:
     spec = {"containers": [{"name": "c"}], "topologySpreadConstraints": SPEC["topologySpreadConstraints"]}
-    relaxed = wishes_of(convert(spec, PodSpec)).relaxed(tolerates_preferences=False)
+    relaxed = pod_requirements_of(convert(spec, PodSpec)).relaxed(tolerates_preferences=False)
 
     assert relaxed is not None
     assert [constraint.topology_key for constraint in relaxed.spreads] == ["three", "two"]
@@ -78,10 +83,10 @@ def test_the_last_spread_moves_to_where_one_was_given_up() -> None:
 
 def test_the_heaviest_preference_counts_as_required_together_with_the_first_alternative() -> None:
     known = Vocabulary([])
-    wishes = wishes_of(convert(SPEC, PodSpec))
+    pod = pod_requirements_of(convert(SPEC, PodSpec))
 
-    assert [term.weight for term in wishes.preferred] == [9, 1]
-    (strict,) = wishes.requirements(known, strict=True).items.values()
-    (wanted,) = wishes.requirements(known, strict=False).items.values()
+    assert [term.weight for term in pod.preferred] == [9, 1]
+    (strict,) = pod.requirements(known, strict=True).items.values()
+    (wanted,) = pod.requirements(known, strict=False).items.values()
     assert known.texts(ZONE, strict.values) == ["a"]
     assert wanted.operator == "DoesNotExist"
