@@ -425,7 +425,7 @@ class ExistingNodes:
     """The nodes of a pass, in the order in which they are tried; all are asked at once which may take a pod.
 
     Amounts are compared in floating point here, so that they may seem to fit where they exceed by a rounding error: who
-    may take a pod is constraints exactly afterwards.
+    may take a pod is asked exactly afterwards.
     """
 
     def __init__(self, nodes: Iterable[Basis], vocabulary: Vocabulary) -> None:
