@@ -23,7 +23,7 @@ from kplan.admission.stored import Stage, WholeTemplate
 from kplan.admission.validation.checks import quoted
 from kplan.api.affinity import NO_EXECUTE, Toleration
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.api.labels import REGION, ZONE
+from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
 from kplan.api.meta import ResourceList
 from kplan.api.names import object_name
 from kplan.api.quantity import parse
@@ -32,8 +32,6 @@ from kplan.facts import RefusedPods
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300
 _DEFAULT_ACCOUNT = "default"
 _TOPOLOGY_LABELS = (REGION, ZONE)
@@ -179,7 +177,7 @@ def _add_default_tolerations(pod: Pod) -> Pod:
     """Add tolerations for five minutes on nodes that are not ready or unreachable (DefaultTolerationSeconds)."""
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)
-        for key in (_NOT_READY, _UNREACHABLE)
+        for key in (NOT_READY, UNREACHABLE)
         if not any(
             toleration.key in {key, ""} and toleration.effect in {NO_EXECUTE, ""} for toleration in pod.spec.tolerations
         )

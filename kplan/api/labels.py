@@ -23,6 +23,8 @@ CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kube
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 """The key of the taint that the node lifecycle controller puts on cordoned nodes."""
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The storage class of claims and volumes before there was a field for it; it still takes precedence."""

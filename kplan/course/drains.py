@@ -25,8 +25,9 @@ LOST_PODS_STAY = "LostPodsStay"
 NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, and they are not replaced"
 """Why a workload lacks pods that nobody has told to go."""
 
-_WHEREVER = frozenset({StepEvent.EVICTED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED})
-"""What happens whichever nodes pods are on."""
+_TO_PODS = {StepEvent.LOST, StepEvent.EVICTED, StepEvent.DELETED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED}
+_WHEREVER = frozenset({*_TO_PODS, StepEvent.UNREACHABLE, StepEvent.REMOVED})
+"""What happens whichever nodes pods are on, unless their own controllers delete them."""
 
 _TERMINATING = (
     "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
@@ -89,7 +90,7 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     change : None where it may matter on which nodes pods are
     """
     known = any_node(base)
-    if known is None or how not in ("together", "one-by-one"):
+    if known is None or how not in ("together", "one-by-one", "lost"):
         return None
     still = at_rest(base)
     leaving = Drain(still, options).leaving(nodes)
@@ -98,7 +99,7 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     simulation = begin(base)
     if not simulation.node_lifecycle.is_well:
         return None
-    simulation.scheduler.any_node = AnyNodeTaker(known, [base.session.cluster.nodes.row_of[name] for name in nodes])
+    simulation.scheduler.any_node = AnyNodeTaker(known, nodes)
     try:
         change = empty(simulation, base, nodes, how, options=options, waits=True)
     except Uncertain:
@@ -110,7 +111,8 @@ def _is_as_anywhere(change: ChangePlan, still: Simulation) -> bool:
     """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
     session = change.simulation.session
     # Controllers that delete pods choose them by their nodes.
-    has_choice = any(step.event not in _WHEREVER for step in change.steps)
+    has_choice = any(removal.by_owner for removal in change.simulation.removals)
+    has_choice = has_choice or any(step.event not in _WHEREVER for step in change.steps)
     # Pods of a new replica set may be spread by default, which depends on what it selects.
     has_new_set = len(session.listers.replica_sets) != len(still.session.listers.replica_sets)
     names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.newcomers)

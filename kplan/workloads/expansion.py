@@ -22,6 +22,7 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import DAEMON_SET, type_of
+from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import PodResourceClaimStatus, PodTemplate
@@ -124,8 +125,8 @@ def _device_claims(pod: Pod, owner: OwnerReference, snapshot: Snapshot) -> tuple
 _EXISTS = "Exists"
 _HARD = frozenset({"NoSchedule", "NoExecute"})
 _ALWAYS_TOLERATED = (
-    Toleration(key="node.kubernetes.io/not-ready", operator=_EXISTS, effect="NoExecute"),
-    Toleration(key="node.kubernetes.io/unreachable", operator=_EXISTS, effect="NoExecute"),
+    Toleration(key=NOT_READY, operator=_EXISTS, effect="NoExecute"),
+    Toleration(key=UNREACHABLE, operator=_EXISTS, effect="NoExecute"),
     Toleration(key="node.kubernetes.io/disk-pressure", operator=_EXISTS, effect="NoSchedule"),
     Toleration(key="node.kubernetes.io/memory-pressure", operator=_EXISTS, effect="NoSchedule"),
     Toleration(key="node.kubernetes.io/pid-pressure", operator=_EXISTS, effect="NoSchedule"),

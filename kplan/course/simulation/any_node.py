@@ -1,21 +1,26 @@
 """Nodes for pods of which it only matters whether they find one, not which.
 
-A pod certainly finds a node where a node fits it that has room for all pods besides that were placed before it,
-wherever those are: what it takes to say so is far less than to score nodes. Where that is not certain, or where it
-matters on which nodes pods run, `Uncertain` is raised, and the scheduler has to decide.
+A pod certainly finds a node where the pods that were placed before it cannot fill all nodes that fit it, wherever they
+are: what it takes to say so is far less than to score nodes. Where that is not certain, or where it matters on which
+nodes pods run, `Uncertain` is raised, and the scheduler has to decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
-from kplan.api.affinity import untolerated
-from kplan.engine.arrays import BoolArray, Int64Array
+import msgspec
+import numpy as np
+
+from kplan.api.affinity import NO_SCHEDULE, Taint, untolerated
+from kplan.api.labels import UNREACHABLE
+from kplan.engine.arrays import BoolArray, FloatArray
 from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
+from kplan.plugins.taint_toleration import TaintToleration
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import storage_kinds
 
@@ -23,8 +28,46 @@ MAX_SHAPES = 4096
 """For so many shapes it is remembered which nodes fit them: a byte a node each."""
 
 
+PLACES = "pods"
+"""The resource of which every pod takes one."""
+
+AHEAD = 32
+"""For so many more pods it is tried at first to be certain at once."""
+
+_ROUNDING = 1e-6
+
+
 class Uncertain(Exception):  # noqa: N818 - nothing is wrong: the scheduler decides instead
     """Whether a pod finds a node depends on where other pods are."""
+
+
+class Room(msgspec.Struct, eq=False):
+    """The room for pods that fit the same nodes and request the same.
+
+    Attributes
+    ----------
+    spare : resource -> how much others have to take of it on each node until one finds no room there; float64 of shape
+        (n_nodes,), 0 where the node does not fit
+    """
+
+    spare: dict[str, FloatArray]
+
+    def certain_row(self, usage: Mapping[str, float], allowed: FloatArray) -> int | None:
+        """Return the row of a node; None where others may leave no room on any.
+
+        A node is full when others take all that it has to spare of one resource. As a share of what they take of this
+        resource in all, that is at least the smallest such share of its resources. The shares of all nodes that they
+        fill add up to 1 at most for each resource.
+
+        Parameters
+        ----------
+        usage : resource -> what others take of it together
+        allowed : float64 of shape (n_nodes,), 1 for the nodes that take pods, 0 for others
+        """
+        shares = [spare * (allowed / usage[name]) for name, spare in self.spare.items() if usage.get(name)]
+        least = np.minimum.reduce(shares)
+        row = int(least.argmax())
+        return row if least[row] > 1 or least.sum() > len(shares) + _ROUNDING else None
 
 
 class AnyNode:
@@ -37,26 +80,36 @@ class AnyNode:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._free: dict[str, Int64Array] = {}
-        self._nodes: dict[bytes, BoolArray | None] = {}
-        cluster = session.cluster
-        self.free_places: Int64Array = cluster.nodes.allowed_pods - cluster.pod_count
+        self._rooms: dict[bytes, Room | None] = {}
+        self._alike: dict[tuple[bytes, frozenset[tuple[str, int]]], Room] = {}
         #: keys of the workloads with a pod for which nothing is certain
         self.uncertain: set[str] = set()
 
-    def free(self, resource: str) -> Int64Array:
-        """Return how much of a resource each node has left, int64 of shape (n_nodes,)."""
-        free = self._free.get(resource)
-        if free is None:
-            cluster = self._session.cluster
-            free = self._free[resource] = cluster.nodes.allocatable(resource) - cluster.requested(resource)
-        return free
+    def allowed(self, avoided: Iterable[str]) -> FloatArray:
+        """Return 1 for each node that takes pods, 0 for those with these names; float64 of shape (n_nodes,)."""
+        nodes = self._session.cluster.nodes
+        allowed = np.ones(len(nodes))
+        allowed[[nodes.row_of[name] for name in avoided]] = 0
+        return allowed
 
-    def nodes_for(self, pod: PodInfo) -> BoolArray | None:
-        """Return the nodes that fit a pod, bool of shape (n_nodes,); None where more than their room matters."""
-        if pod.shape not in self._nodes and len(self._nodes) < MAX_SHAPES:
-            self._nodes[pod.shape] = self._fitting(pod)
-        return self._nodes.get(pod.shape)
+    def room_for(self, pod: PodInfo) -> Room | None:
+        """Return the room for pods like this one; None where more than their room matters."""
+        if pod.shape not in self._rooms and len(self._rooms) < MAX_SHAPES:
+            fits = self._fitting(pod)
+            self._rooms[pod.shape] = None if fits is None else self._room(pod, fits)
+        return self._rooms.get(pod.shape)
+
+    def _room(self, pod: PodInfo, fits: BoolArray) -> Room:
+        requests = pod.resources.requests
+        key = fits.tobytes(), frozenset(requests.items())
+        if key not in self._alike:
+            cluster = self._session.cluster
+            spare = {PLACES: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
+            for name, amount in requests.items():
+                free = cluster.nodes.allocatable(name) - cluster.requested(name)
+                spare |= {name: np.where(fits, free - amount + 1, 0.0)} if amount else {}
+            self._alike[key] = Room(spare)
+        return self._alike[key]
 
     def _fitting(self, pod: PodInfo) -> BoolArray | None:
         session, framework = self._session, self._session.framework_for(pod)
@@ -64,8 +117,8 @@ class AnyNode:
             return None
         if pod.is_terminating or pod.affinity_error or not framework.run_pre_enqueue(pod).is_success:
             return None
-        # Pods with different claims have one shape; and a drain evicts pods again that go to a node that is next.
-        if any(map(storage_kinds, pod.pod.spec.volumes)) or _goes_to_cordoned(pod, framework):
+        # Pods with different claims have one shape; and pods leave again that go to a node that is next.
+        if any(map(storage_kinds, pod.pod.spec.volumes)) or _goes_to_avoided(pod, framework):
             return None
         cycle = CycleState(pod, session.cluster.add_pod(pod), session.cluster)
         try:
@@ -92,9 +145,18 @@ def _fitting_alone(framework: Framework, cycle: CycleState) -> BoolArray | None:
     return fits
 
 
-def _goes_to_cordoned(pod: PodInfo, framework: Framework) -> bool:
-    is_checked = any(plugin.name == NodeUnschedulable.name for plugin in framework.filter_plugins)
-    return not is_checked or not untolerated(pod.pod.spec.tolerations, (UNSCHEDULABLE_TAINT,))
+_KEPT_AWAY_BY = {
+    NodeUnschedulable.name: UNSCHEDULABLE_TAINT,
+    TaintToleration.name: Taint(key=UNREACHABLE, effect=NO_SCHEDULE),
+}
+"""Filter -> the taint for which it keeps pods away from nodes that are drained, or lost."""
+
+
+def _goes_to_avoided(pod: PodInfo, framework: Framework) -> bool:
+    """Tell whether a pod may go to nodes that are drained, or lost."""
+    filters = {plugin.name for plugin in framework.filter_plugins}
+    tolerations = pod.pod.spec.tolerations
+    return any(name not in filters or not untolerated(tolerations, (taint,)) for name, taint in _KEPT_AWAY_BY.items())
 
 
 class AnyNodeTaker:
@@ -102,14 +164,15 @@ class AnyNodeTaker:
 
     Parameters
     ----------
-    avoided : rows of nodes that take no pods in the course of the change
+    avoided : names of nodes that take no pods in the course of the change
     """
 
-    def __init__(self, any_node: AnyNode, avoided: Collection[int]) -> None:
+    def __init__(self, any_node: AnyNode, avoided: Collection[str]) -> None:
         self._any_node = any_node
-        self._avoided = list(avoided)
-        self._taken: dict[str, int] = {}
-        self._n_placed = 0
+        self._allowed = any_node.allowed(avoided)
+        self._usage: dict[str, float] = {PLACES: 0.5}  # with half a place besides, so that it is never 0
+        #: a node, and up to which usage it is certain
+        self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}
 
     def take(self, pod: PodInfo, workload: str) -> int:
         """Return the row of a node for a pod.
@@ -123,19 +186,22 @@ class AnyNodeTaker:
         Uncertain
             When there may be none.
         """
-        fits = self._any_node.nodes_for(pod)
-        if fits is None:
+        room = self._any_node.room_for(pod)
+        if room is None:
             self._any_node.uncertain.add(workload)
             raise Uncertain
-        self._n_placed += 1
-        has_room = fits & (self._any_node.free_places >= self._n_placed)
-        for name, amount in pod.resources.requests.items():
-            self._taken[name] = self._taken.get(name, 0) + amount
-        for name, amount in self._taken.items():
-            if amount:
-                has_room &= self._any_node.free(name) >= amount
-        has_room[self._avoided] = False
-        row = int(has_room.argmax())
-        if not has_room[row]:
-            raise Uncertain
+        usage, requests = self._usage, pod.resources.requests
+        row, known = self._certain.get(room, (None, {}))
+        if row is None or any(usage.get(name, 0) > known.get(name, 0) for name in room.spare):
+            ahead = {name: 2 * usage.get(name, 0) + AHEAD * requests.get(name, 1) for name in room.spare}
+            row = room.certain_row(ahead, self._allowed)
+            known = usage.copy() if row is None else ahead
+            if row is None:
+                row = room.certain_row(usage, self._allowed)
+            if row is None:
+                raise Uncertain
+            self._certain[room] = row, known
+        usage[PLACES] += 1
+        for name, amount in requests.items():
+            usage[name] = usage.get(name, 0) + amount
         return row

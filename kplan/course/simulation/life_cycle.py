@@ -257,7 +257,7 @@ class LifeCycle:
         grace : seconds in which it has to stop; None for its own grace period
         """
         owner = self.motion.owner(pod.row)
-        self.motion.removals.append(Removal(pod, by, because))
+        self.motion.removals.append(Removal(pod, by, because, by_owner))
         self.motion.log.add(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:

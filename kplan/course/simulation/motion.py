@@ -81,6 +81,7 @@ class Removal(msgspec.Struct, frozen=True):
     pod: ObservedPod  #: as it was then
     by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
     because: str
+    by_owner: bool  #: its own controller removes it
 
 
 class Motion:

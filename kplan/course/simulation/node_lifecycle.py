@@ -22,6 +22,7 @@ import msgspec
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node
+from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
@@ -29,7 +30,7 @@ from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.scheduler import Scheduler
-from kplan.course.simulation.taint_eviction import NOT_READY, UNREACHABLE, TaintEvictions, noted_at
+from kplan.course.simulation.taint_eviction import TaintEvictions, noted_at
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import zone_key

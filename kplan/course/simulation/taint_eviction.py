@@ -10,14 +10,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from kplan.api.affinity import NO_EXECUTE, Taint, Toleration, tolerates
+from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.time import seconds
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.scheduler import Scheduler
 from kplan.documents.change import StepEvent
-
-NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-"""The taints of the node controller, for what the condition Ready of a node says."""
 
 TOLERATED_SECONDS = 300
 """How long pods tolerate these unless they say otherwise; the admission plugin DefaultTolerationSeconds adds it."""

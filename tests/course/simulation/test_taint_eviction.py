@@ -5,7 +5,8 @@ import math
 import pytest
 
 from kplan.api.affinity import Taint, Toleration
-from kplan.course.simulation.taint_eviction import UNREACHABLE, tolerated_seconds
+from kplan.api.labels import UNREACHABLE
+from kplan.course.simulation.taint_eviction import tolerated_seconds
 
 MAINTENANCE = "maintenance"
 
