@@ -9,14 +9,16 @@ from kplan import load_snapshot
 from kplan.cluster.base import Base
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
 from kplan.framework import plugin_cache
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.interface import CycleState, PreScoreResult, Scope
+from kplan.framework.interface import CycleState, KeyedPlugin, PreScoreResult, Scope
 from kplan.framework.plugin_cache import ShapeEntry, changed_rows, is_uniform
 from kplan.framework.results import Outcome
 from tests.framework.fakes import SCHEDULER, plugin, pod, rows_of, session
 from tests.plugins.neighbours import neighbourhoods, pods
-from tests.recorded import examples
+from tests.recorded import examples, sample
+from tests.scenarios import AREAS, scenarios
 
 ROOMS = np.asarray([1, 2, 1, 3, 0, 2])
 """How many pods each node of the tests takes."""
@@ -285,3 +287,30 @@ def test_pods_in_a_row_are_decided_as_each_of_them_alone(world, incoming, again,
         assert told(result) == told(alone)
         if result.outcome is Outcome.SCHEDULED:
             session.bind(row, result.row)
+
+
+def answer_alone(plugin, cycle, nodes):
+    """Ask a plugin at all its points, and read out what is kept of it for more pods than one."""
+    result = plugin.pre_filter(cycle) if hasattr(plugin, "pre_filter") else None
+    if plugin.scope is Scope.CLUSTER:
+        return result if result is not None and result.for_shape else None
+    is_filtered = hasattr(plugin, "filter") and (result is None or not (result.skip or result.status))
+    verdicts = plugin.filter(cycle, nodes) if is_filtered else None
+    skip = plugin.pre_score(cycle, nodes) if hasattr(plugin, "pre_score") else None
+    scores = plugin.score(cycle, nodes).tolist() if hasattr(plugin, "score") and skip is None else None
+    reasons = verdicts and [[(one.text, one.code) for one in verdicts.reasons_at(row)] for row in range(len(nodes))]
+    return result, reasons, skip, scores
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_pods_of_which_a_plugin_reads_the_same_get_the_same_answers(area):
+    for scenario in sample(scenarios(area), 8):
+        made = Base(load_snapshot(scenario["objects"])).session
+        (framework,) = made.frameworks.values()
+        cycles = [CycleState(info, row, made.cluster) for row, info in enumerate(made.cluster.pods.infos)]
+        for one in {one.name: one for one in (*framework.filter_plugins, *framework.score_plugins)}.values():
+            if isinstance(one, KeyedPlugin):
+                answers = {}
+                for cycle in cycles:
+                    answer = answer_alone(one, cycle, NodeView(made.cluster))
+                    assert answers.setdefault(one.reads(cycle.pod), answer) == answer, one.name

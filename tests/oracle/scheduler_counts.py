@@ -1,9 +1,8 @@
 """Inter-pod affinity and topology spread, with counts that follow pods as they come and go."""
 
-import copy
 import math
 
-from tests.oracle import node_affinity, taint_toleration, volumes
+from tests.oracle import node_affinity, taint_toleration
 from tests.oracle.labels import is_empty, is_terminating, labels_of, namespace_of, selects
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -83,25 +82,6 @@ class Counts:
         for pod, by in changes:
             twin.change(pod, info, by)
         return twin.filter(info)
-
-
-class OnceCounts:
-    """How many running pods use claims of the incoming pod that only one pod may use."""
-
-    def __init__(self, pod, world):
-        self.pod, self.names = pod, volumes.once_names(pod, world.storage)
-        running = [other for info in world.nodes.values() for other in info.pods]
-        self.n = volumes.once_conflicts(pod, world.storage, running)
-
-    def copy(self):
-        return copy.copy(self)
-
-    def change(self, other, info, by):
-        """Claims are told apart by name alone here, whatever the namespace."""
-        self.n += by * sum(name in self.names for name in volumes.claim_references(other))
-
-    def filter(self, info):
-        return ("Unschedulable", [volumes.ONCE]) if self.n > 0 else None
 
 
 class AffinityCounts(Counts):

@@ -1,23 +1,12 @@
-"""A cluster for the oracle scheduler: nodes, the pods on them in kube-scheduler's order, and what pods ask for."""
+"""A cluster for the oracles: nodes, the pods on them, and what pods ask for."""
 
-import copy
 from fractions import Fraction
 
-from tests.oracle import volumes
 from tests.oracle.labels import labels_of, namespace_of
-from tests.oracle.node_ports import ports
 from tests.oracle.requests import quantity, units
 
 DEFAULTS = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
 PREFIXED = "kubernetes.io/"
-
-
-def key_of(pod):
-    return f"{namespace_of(pod)}/{pod['metadata']['name']}"
-
-
-def priority_of(pod):
-    return pod["spec"].get("priority") or 0
 
 
 def is_scalar(name):
@@ -119,38 +108,13 @@ def in_units(amounts):
 
 
 class NodeInfo:
-    """One node and its pods; ports in use are a set, so that one leaving pod frees what two took."""
+    """One node and its pods."""
 
-    def __init__(self, node, needs_of):
-        self.node, self.needs_of = node, needs_of
+    def __init__(self, node, pods=()):
+        self.node, self.pods, self.needs_of = node, list(pods), Needs
         self.name = node["metadata"]["name"]
         self.labels = labels_of(node)
-        self.pods, self.ports = [], set()
         self.allocatable = {name: units(name, quantity(text)) for name, text in node["status"]["allocatable"].items()}
-
-    @classmethod
-    def of(cls, node, pods):
-        """Make a node with its pods outside of a cluster."""
-        info = cls(node, Needs)
-        for pod in pods:
-            info.add(pod)
-        return info
-
-    def copy(self):
-        twin = object.__new__(NodeInfo)
-        twin.__dict__.update(self.__dict__, pods=self.pods.copy(), ports=self.ports.copy())
-        return twin
-
-    def add(self, pod):
-        self.pods.append(pod)
-        self.ports |= set(ports(pod))
-
-    def remove(self, pod):
-        """The last pod takes the place of the one that leaves."""
-        at = next(i for i, each in enumerate(self.pods) if each is pod)
-        self.pods[at] = self.pods[-1]
-        self.pods.pop()
-        self.ports -= set(ports(pod))
 
     def used(self, name):
         return sum(self.needs_of(pod).running.get(name, 0) for pod in self.pods)
@@ -162,60 +126,16 @@ class NodeInfo:
 
 
 class World:
-    """Everything that the scheduler knows; `nominated` maps pod keys to node names."""
+    """What inter-pod affinity and spread look at; nodes and pods are in order of their names."""
 
-    def __init__(self, objects, profile_names):
+    def __init__(self, objects):
         def of(kind):
             return [each for each in objects if each["kind"] == kind]
 
-        self._needs = {}
         nodes = sorted(of("Node"), key=lambda node: node["metadata"]["name"])
-        self.nodes = {node["metadata"]["name"]: NodeInfo(node, self.needs_of) for node in nodes}
+        self.nodes = {node["metadata"]["name"]: NodeInfo(node) for node in nodes}
         self.namespaces = {each["metadata"]["name"]: labels_of(each) for each in of("Namespace")}
-        self.budgets = of("PodDisruptionBudget")
         self.services, self.controllers = of("Service"), of("ReplicationController")
         self.replica_sets, self.stateful_sets = of("ReplicaSet"), of("StatefulSet")
-        claims, stored = of("PersistentVolumeClaim"), of("PersistentVolume")
-        self.storage = volumes.Storage(
-            copy.deepcopy(stored),
-            copy.deepcopy(claims),
-            of("StorageClass"),
-            of("CSINode"),
-            of("CSIDriver"),
-            of("CSIStorageCapacity"),
-            of("VolumeAttachment"),
-        )
-        self.pods, self.nominated = {}, {}
-        pods = [each for each in of("Pod") if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
-        for pod in sorted(pods, key=lambda pod: (namespace_of(pod), pod["metadata"]["name"])):
-            self.pods[key_of(pod)] = pod
-            where = pod["spec"].get("nodeName")
-            promised = (pod.get("status") or {}).get("nominatedNodeName")
-            if where:
-                if where in self.nodes:
-                    self.nodes[where].add(pod)
-            elif promised and pod["spec"]["schedulerName"] in profile_names and not pod["spec"].get("schedulingGates"):
-                self.nominated[key_of(pod)] = promised
-
-    def needs_of(self, pod):
-        known = self._needs.get(id(pod))
-        if known is None or known[0] is not pod:
-            known = self._needs[id(pod)] = (pod, Needs(pod))
-        return known[1]
-
-    def nominated_to(self, name):
-        return [self.pods[key] for key, node in self.nominated.items() if node == name]
-
-    def in_zone_order(self):
-        """Names of the nodes, zone by zone in turn."""
-        zones = {}
-        for name, info in self.nodes.items():
-            zones.setdefault(_zone(info.labels), []).append(name)
-        rounds = max((len(names) for names in zones.values()), default=0)
-        return [names[turn] for turn in range(rounds) for names in zones.values() if turn < len(names)]
-
-
-def _zone(labels):
-    region = labels.get("failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", ""))
-    zone = labels.get("failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", ""))
-    return (region, zone)
+        for pod in sorted(of("Pod"), key=lambda pod: (namespace_of(pod), pod["metadata"]["name"])):
+            self.nodes[pod["spec"]["nodeName"]].pods.append(pod)

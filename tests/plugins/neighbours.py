@@ -67,7 +67,7 @@ class Neighbourhood(Asked):
             objects += [{**each, "kind": KINDS_BY_ATTRIBUTE[name].name} for each in things]
         for on, pods in self.running.items():
             objects += [{**each, "kind": "Pod", "spec": {**each["spec"], "nodeName": on}} for each in pods]
-        return PlainWorld(objects, ())
+        return PlainWorld(objects)
 
 
 def scored(plugin, cycle, view):

@@ -81,7 +81,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 
     classes = ("example.com/fpga",) if world.device_classes else ()
     for change, answer in zip(changed, answers, strict=True):
-        now = NodeInfo.of(world.nodes[change.row], world.after(change)[0])
+        now = NodeInfo(world.nodes[change.row], world.after(change)[0])
         assert answer == oracle.filter_node(incoming, now, (), classes)
 
 

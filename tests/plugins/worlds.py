@@ -51,7 +51,7 @@ class World(Asked):
 
     def plain(self, each):
         """Return a node with its pods for the oracle."""
-        return NodeInfo.of(each, self.pods_on(each))
+        return NodeInfo(each, self.pods_on(each))
 
 
 def scored(plugin, cycle, view):
