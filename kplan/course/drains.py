@@ -12,7 +12,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.carried_out import Decisions
 from kplan.course.change import ChangePlan
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
-from kplan.course.simulation.draining import HANGS, Drain, How
+from kplan.course.simulation.draining import Drain, How
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck
@@ -180,7 +180,7 @@ def _why(work: Drain, name: str) -> str:
 
 def drains_that_hang(drains: Iterable[Drain]) -> list[InputWarning]:
     """Warn of nodes at which kubectl drain waits without end, with the ways out."""
-    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.words == HANGS)
+    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.reason == "node-silent")
     return [
         InputWarning("DrainHangs", f"Node/{name}", _HANGING.format("1 pod stays" if n == 1 else f"{n} pods stay"))
         for name, n in sorted(left.items())

@@ -195,6 +195,10 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     unready: tuple[str, ...] = ()
 
 
+ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]
+"""Why a pod stays: the eviction API refuses, kubectl does not try, no kubelet ends it, or somebody holds its object."""
+
+
 class Obstacle(Document, frozen=True, kw_only=True):
     """A pod that a drain may not evict, or that never is gone.
 
@@ -202,6 +206,8 @@ class Obstacle(Document, frozen=True, kw_only=True):
     ----------
     pod : NAMESPACE/NAME
     words : those of the eviction API, or of kubectl; or why it never is gone
+    reason : `refused` by the eviction API, `not-tried` by kubectl; told to go, but its `node-silent` or held by a
+        `finalizer`
     budgets : the budgets that cover the pod
     ready : it is ready; of a pod that is not, a budget requires less
     remedies : what lets it be evicted, each of them tried
@@ -211,6 +217,7 @@ class Obstacle(Document, frozen=True, kw_only=True):
     node: str
     workload: str
     words: str
+    reason: ObstacleReason = "refused"
     budgets: tuple[BudgetAtRest, ...] = ()
     ready: bool = True
     remedies: tuple[Remedy, ...] = ()
@@ -223,7 +230,7 @@ class Obstacle(Document, frozen=True, kw_only=True):
     @property
     def is_by_budget(self) -> bool:
         """Whether the eviction API refuses, and not kubectl before it."""
-        return not self.words.startswith("cannot delete ") and not self.never_ends
+        return self.reason == "refused"
 
     @property
     def why(self) -> str:
@@ -241,7 +248,7 @@ class Obstacle(Document, frozen=True, kw_only=True):
     @property
     def never_ends(self) -> bool:
         """Whether it was told to go, and nothing ends it."""
-        return self.words.startswith(("its node does not answer", "finalizer "))
+        return self.reason in ("node-silent", "finalizer")
 
 
 class RefusedNode(Document, frozen=True, kw_only=True):

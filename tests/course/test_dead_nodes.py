@@ -86,7 +86,7 @@ def test_a_pod_that_a_finalizer_holds_holds_the_drain_up(deleted: dict[str, str]
     report = _drain(objects, "n0")
 
     assert ("default/db-0", "NeverGone") in _counted(report)
-    assert "finalizer example.com/hold holds it" in report.obstacles[0].words
+    assert [obstacle.reason for obstacle in report.obstacles] == ["finalizer"]
     assert not any(warning.code == "DrainHangs" for warning in report.warnings)
     assert not any(step.event == "created" for step in report.steps)
 

@@ -37,6 +37,8 @@ def web(status: str, **container: Any) -> list[dict[str, Any]]:
 DISRUPTED = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
 STARTING = [{"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}]
 BUSY = pod("busy", "large", cpu="7")
+HELD = pod("x", "large", leaving=True)
+HELD["metadata"]["finalizers"] = ["example.com/hold"]
 VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", priority=9, priorityClassName="vip")]
 
 
@@ -112,6 +114,12 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
             "default/web blocks large: its budget default/web allows no eviction (requires 1 healthy pod, has 1: "
             "default/web-h1-000 is not ready)",
             id="a budget is told with the pod that it waits for",
+        ),
+        pytest.param(
+            [SMALL, LARGE, HELD],
+            Drain(nodes=("large",)),
+            "default/x never leaves large: finalizer example.com/hold holds it",
+            id="what holds a pod is not its kubelet",
         ),
         pytest.param(
             [SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],

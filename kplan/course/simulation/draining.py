@@ -28,15 +28,15 @@ from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.start import QUIET
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.timers import Act
-from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
+from kplan.documents.change import BudgetAtRest, Obstacle, ObstacleReason, RefusedNode, StepEvent
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
-HANGS = (
+_SILENT = (
     "its node does not answer, so that nothing ends it: delete the Node, or taint it with"
     " node.kubernetes.io/out-of-service once the machine is surely off"
 )
-HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
+_HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
 _ENDED = ("Succeeded", "Failed")
 _MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
@@ -212,9 +212,9 @@ class Drain:
         for pod in [pod for pod in there if pod is not None and pod.is_terminating]:
             holders = self._pod(pod).metadata.held_by
             if pod.node in self._simulation.lost_nodes:
-                self.note_blocked([pod], HANGS)
+                self.note_blocked([pod], "node-silent", _SILENT)
             elif holders:
-                self.note_blocked([pod], HELD.format(listing(holders)))
+                self.note_blocked([pod], "finalizer", _HELD.format(listing(holders)))
 
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
@@ -231,10 +231,13 @@ class Drain:
         gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
         self._simulation.life.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
 
-    def note_blocked(self, pods: Sequence[ObservedPod], why: str = "", *, log: bool = True) -> None:
+    def note_blocked(
+        self, pods: Sequence[ObservedPod], hangs: ObstacleReason | None = None, why: str = "", *, log: bool = True
+    ) -> None:
         """Keep which pods cannot be evicted, or never will be gone, and why; `log` adds steps about it."""
         for pod in pods:
             words = why or self.obstacle(pod)
+            reason = hangs or ("not-tried" if self._missing_flags(pod) else "refused")
             owner = self._simulation.owner(pod.row)
             budgets = tuple(
                 BudgetAtRest(
@@ -252,6 +255,7 @@ class Drain:
                     node=pod.node,
                     workload=self._simulation.workload_of(pod),
                     words=words,
+                    reason=reason,
                     budgets=budgets,
                     ready=pod.is_ready,
                 )

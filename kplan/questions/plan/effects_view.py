@@ -303,8 +303,10 @@ def _blocks(document: PlanReport) -> str:
     who = workload_key(obstacle)
     names = list(dict.fromkeys(workload_key(one) for one in others if workload_key(one) != workload_key(obstacle)))
     more = "" if not names else f"; so does {names[0]}" if len(names) == 1 else f"; so do {len(names)} others"
-    if obstacle.never_ends:
+    if obstacle.reason == "node-silent":
         return f"{obstacle.pod} never leaves {obstacle.node}, as no kubelet answers there to end it{more}"
+    if obstacle.never_ends:
+        return f"{obstacle.pod} never leaves {obstacle.node}: {obstacle.why}{more}"
     if not obstacle.is_by_budget or len(obstacle.budgets) != 1:
         return f"{who} blocks {obstacle.node}: {obstacle.why}{more}"
     (budget,) = obstacle.budgets
