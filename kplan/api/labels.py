@@ -23,9 +23,10 @@ CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kube
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+"""The key of the taint that the node lifecycle controller puts on cordoned nodes."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-"""The key of the taint that the node lifecycle controller puts on cordoned nodes."""
+"""Of the taints that it puts on nodes for what their condition Ready says."""
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The storage class of claims and volumes before there was a field for it; it still takes precedence."""
 POOL_LABELS: Final = (
