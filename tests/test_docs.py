@@ -48,17 +48,19 @@ def test_the_plugin_of_the_documentation_decides(
     assert all(set(each.plugins) > {"TeamNodes"} for each in scores.values())
 
 
-def test_the_manifests_for_dask_are_taken_and_fit(tmp_path: Path) -> None:
-    [(_, manifests)] = [block for block in BLOCK.findall((DOCS / "dask.md").read_text()) if block[0] == "yaml"]
-    path = tmp_path / "dask.yaml"
-    path.write_text(manifests)
-
-    pods = json.loads(invoke("pods", path, "--snapshot", "demo", "-o", "json").stdout)
-    placed = invoke("place", path, "-o", "json")
+def test_the_manifests_for_dask_are_taken_and_fit() -> None:
+    pods = json.loads(invoke("pods", "fixtures/dask.yaml", "--snapshot", "demo", "-o", "json").stdout)
+    placed = invoke("place", "fixtures/dask.yaml", "-o", "json")
 
     assert pods["summary"]["refused"] == 0
     assert placed.exit_code == 0, placed.stderr
     assert json.loads(placed.stdout)["summary"] | {"pods": 5, "scheduled": 5} == json.loads(placed.stdout)["summary"]
+
+
+def test_pages_are_short() -> None:
+    n_lines = {page.name: len(page.read_text().splitlines()) for page in PAGES if page.name != "benchmarks.md"}
+
+    assert {name: lines for name, lines in n_lines.items() if lines > 80} == {}
 
 
 def test_every_kind_of_action_of_a_remedy_is_in_the_table() -> None:
