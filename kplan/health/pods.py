@@ -157,6 +157,22 @@ def pod_health(
     )
 
 
+def fails_by_itself(pod: Pod, now: float) -> bool:
+    """Tell whether its own containers keep a pod on a node from being ready, so that one like it fares no better.
+
+    Parameters
+    ----------
+    now : seconds since 1970
+    """
+    ready = _condition(pod, "Ready")
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED or ready is None or ready[0] == "True":
+        return False
+    containers_ready = _condition(pod, "ContainersReady")
+    if containers_ready is not None and containers_ready[0] == "True":
+        return False  # its node does not answer, or a readiness gate is not met
+    return _in_trouble(pod) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
+
+
 def _mounted(volume: Volume, kind: str) -> str:
     """Return the Secret or the ConfigMap that a volume is; empty for none."""
     if kind == "Secret":

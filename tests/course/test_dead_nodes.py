@@ -6,6 +6,7 @@ import pytest
 
 import kplan
 from kplan.changes.values import DrainOptions
+from kplan.course.clock import Clock
 from kplan.course.simulation.draining import How
 from kplan.documents.plan import PlanReport
 from kplan.questions.drain import Drain
@@ -127,4 +128,43 @@ def test_a_pod_that_leaves_by_itself_before_its_turn_comes_is_not_evicted_again(
     assert (
         sorted(step.event for step in report.steps if step.node == "n0" and step.pod)
         == ["blocked"] * 2 + ["evicted"] * 2
+    )
+
+
+def _with_status(pod: Object, phase: str, ready: str, **container: Any) -> None:
+    containers = [{"name": "c", "image": "app", "imageID": "", "ready": False, "restartCount": 0, **container}]
+    pod["status"] = {
+        "phase": phase,
+        "conditions": [{"type": "Ready", "status": ready}],
+        "containerStatuses": containers,
+    }
+
+
+CRASHING = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+STARTING = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ready"),
+    [
+        pytest.param(("False", CRASHING), ("False", CRASHING), 0, id="all of them crash"),
+        pytest.param(("False", CRASHING), ("False", STARTING), 0, id="one crashes, another starts"),
+        pytest.param(("False", CRASHING), ("True", {}), 2, id="another one is ready"),
+        pytest.param(("False", STARTING), ("True", {}), 2, id="it only starts"),
+    ],
+)
+@pytest.mark.parametrize("clock", [None, Clock()])
+def test_a_new_pod_fails_as_those_of_its_template_do(
+    first: tuple[str, Object], second: tuple[str, Object], ready: int, clock: Clock | None
+) -> None:
+    objects = [_node("n0"), _node("n1"), _node("n2"), *running(deployment("web", 2), ["n0", "n1"])]
+    for pod, (is_ready, container) in zip(objects[-2:], (first, second), strict=True):
+        _with_status(pod, "Running", is_ready, **container)
+
+    report = kplan.Planner(kplan.load_snapshot(objects)).ask(Drain(nodes=("n0",), timeline=clock))
+
+    (web,) = report.workloads
+    assert web.ready == ready
+    assert [warning.object for warning in report.warnings if warning.code == "FailsAsBefore"] == (
+        [] if ready else ["Deployment/default/web"]
     )

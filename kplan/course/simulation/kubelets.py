@@ -26,6 +26,7 @@ from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
 from kplan.framework.interface import PodDeleted
 from kplan.rules.pod_info import PodInfo
 
@@ -111,7 +112,7 @@ class Kubelets:
             self._motion.marked[row] = _turned_unready(info) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
             self._by_kubelet(row, partial(self._start, seconds=times.start.seconds))
-        elif not pod.is_ready and since + times.start.seconds > self._motion.now:
+        elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
             self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
             # What has run for longer than usual runs for as long again.
@@ -190,6 +191,11 @@ class Kubelets:
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         """See `Kubelet`."""
+        failing = self._failing(pod, owner)
+        if owner is not None and failing:
+            message = f"its new pods count as not ready, as no pod of their template is ready and {failing} fails"
+            self._motion.warn(InputWarning("FailsAsBefore", owner.workload.key, message))
+            return pod
         times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self._by_kubelet(pod.row, partial(self._run, seconds=times.run.seconds + LAG), pod.node)
@@ -197,6 +203,10 @@ class Kubelets:
             return self._as_ready(pod, owner)
         self._by_kubelet(pod.row, partial(self._start, seconds=times.start.seconds + LAG), pod.node)
         return pod
+
+    def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
+        """Return the pod because of which one is taken not to become ready; empty for none."""
+        return "" if owner is None else self._motion.failing.get(owner.template_key(pod), "")
 
     def _start(self, row: int, seconds: float) -> None:
         self._at(self._motion.now + seconds, row, self.become_ready)

@@ -87,7 +87,7 @@ class Simulation(Motion):
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
         forked.starts_at = self.starts_at
         forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
-        forked.stopped = self.stopped.copy()
+        forked.stopped, forked.failing = self.stopped.copy(), self.failing
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
         forked.queue = self.queue.fork(session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -147,6 +147,8 @@ class Motion:
         self.lost_nodes: frozenset[str] = frozenset()
         #: row of a pod that shows as not ready because its node does not answer -> since when
         self.marked: dict[int, float] = {}
+        #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
+        self.failing: Mapping[tuple[str, str], str] = {}
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay

@@ -71,6 +71,10 @@ class Owner(ABC):
     def template_of(self, revision: str) -> PodTemplateSpec:
         return self.templates[revision]
 
+    def template_key(self, pod: ObservedPod) -> tuple[str, str]:
+        """Return what is equal for its pods of one template: its key, and the revision where it has several."""
+        return self.ref.key, pod.revision if isinstance(self, StatefulSetState | DaemonSetState) else ""
+
     @property
     @abstractmethod
     def desired(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from kplan.api.time import to_micros
@@ -21,6 +21,7 @@ from kplan.course.simulation.templates import Revisions, Templates, whole_specs
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.health.nodes import latest_known, present, renewals, silent_nodes
+from kplan.health.pods import fails_by_itself
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
@@ -60,6 +61,7 @@ def start(
     renewed = renewals(snapshot)
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     simulation.take_in(members, tries_pending=tries_pending)
+    simulation.failing = _failing(members, infos, simulation.now)
     silent = silent_nodes(snapshot, renewed, simulation.now)
     bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
     missing = bound - session.cluster.nodes.row_of.keys()
@@ -75,6 +77,20 @@ def start(
     if simulation.durations.is_timed:
         simulation.node_lifecycle.begin()
     return simulation
+
+
+def _failing(
+    members: Sequence[tuple[ObservedPod, Owner | None]], infos: Sequence[PodInfo], now: float
+) -> Mapping[tuple[str, str], str]:
+    """Return the templates of which no pod is ready and some fail by themselves, with the first such pod of each."""
+    failing: dict[tuple[str, str], str] = {}
+    for pod, owner in members:
+        if owner is not None and pod.node and not pod.is_ready and fails_by_itself(infos[pod.row].pod, now):
+            failing.setdefault(owner.template_key(pod), pod.key)
+    for pod, owner in members if failing else ():
+        if owner is not None and pod.is_ready:
+            failing.pop(owner.template_key(pod), None)
+    return failing
 
 
 def fork(simulation: Simulation, snapshot: Snapshot, random: Random | None = None) -> Simulation:
