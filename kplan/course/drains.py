@@ -93,7 +93,7 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     if known is None or how not in ("together", "one-by-one", "lost"):
         return None
     still = at_rest(base)
-    leaving = Drain(still, options).leaving(nodes)
+    leaving = Drain(still, options).leaving(nodes) if known.uncertain else ()
     if any(still.workload_of(pod) in known.uncertain for pod in leaving):
         return None
     simulation = begin(base)

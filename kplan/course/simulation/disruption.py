@@ -6,7 +6,6 @@ pkg/registry/core/pod/storage/eviction.go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
@@ -42,7 +41,7 @@ class BudgetState(msgspec.Struct):
     recorded: int | None = None
     pods: dict[int, ObservedPod] = {}  #: row -> covered pod
     owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
-    n_owned: Counter[str | None] = msgspec.field(default_factory=Counter)  #: how many pods each of them has
+    n_owned: dict[str | None, int] = {}  #: how many pods each of them has
     healthy: int = 0  #: how many covered pods are ready
 
     @property
@@ -90,7 +89,7 @@ class BudgetState(msgspec.Struct):
     def add(self, pod: ObservedPod, owner: str | None) -> None:
         self.pods[pod.row] = pod
         self.owner_of[pod.row] = owner
-        self.n_owned[owner] += 1
+        self.n_owned[owner] = self.n_owned.get(owner, 0) + 1
         self.healthy += pod.is_ready
 
     def update(self, pod: ObservedPod) -> None:

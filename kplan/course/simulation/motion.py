@@ -267,9 +267,11 @@ class Log:
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         is_finding = is_finding or event in _FINDINGS
-        at = round((self.last_change if is_finding else self._motion.now) - self._motion.starts_at, 2)
-        if self.steps and not isinstance(self.steps[-1].at, UnsetType):
-            at = max(at, self.steps[-1].at)
+        at: float | UnsetType = UNSET
+        if self._motion.durations.is_timed:
+            at = round((self.last_change if is_finding else self._motion.now) - self._motion.starts_at, 2)
+            if self.steps and not isinstance(self.steps[-1].at, UnsetType):
+                at = max(at, self.steps[-1].at)
         n = len(self.steps) + 1
         self.steps.append(
             Step(
@@ -280,7 +282,7 @@ class Log:
                 workload=workload,
                 because=because,
                 by=by,
-                at=at if self._motion.durations.is_timed else UNSET,
+                at=at,
             )
         )
         if event is StepEvent.BLOCKED:

@@ -23,7 +23,7 @@ from kplan.workloads.expansion import TEMPLATE_HASH
 
 def stamp(at: float) -> str:
     """Return seconds since 1970 as a time of an object, which has whole seconds."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:

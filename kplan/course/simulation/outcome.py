@@ -112,7 +112,8 @@ def _describe(
     else:
         pods = [pod for theirs in owners for pod in theirs.pods.values()]
         current = sum(theirs.n_current for theirs in owners)
-    ready = sum(pod.is_ready and pod.row not in simulation.node_lifecycle.down for pod in pods)
+    down = simulation.node_lifecycle.down
+    ready = sum(pod.is_ready and pod.row not in down for pod in pods) if down else sum(pod.is_ready for pod in pods)
     pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""

@@ -5,7 +5,6 @@ Deployments with their replica sets are in `deployments`, jobs in `jobs`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
@@ -36,8 +35,8 @@ def compiled(selector: LabelSelector | None) -> Selector | None:
 
 
 @dataclass
-class Owner(ABC):
-    """A workload that owns pods."""
+class Owner:
+    """A workload that owns pods; what its kind of controller does is written in its class."""
 
     ref: WorkloadRef
     templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
@@ -64,9 +63,9 @@ class Owner(ABC):
         copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
         return copied
 
-    @abstractmethod
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
         """Return the next actions of its controller; `draws` decides what a real one leaves to the order of a map."""
+        raise NotImplementedError
 
     def template_of(self, revision: str) -> PodTemplateSpec:
         return self.templates[revision]
@@ -76,9 +75,9 @@ class Owner(ABC):
         return self.ref.key, pod.revision if isinstance(self, StatefulSetState | DaemonSetState) else ""
 
     @property
-    @abstractmethod
     def desired(self) -> int:
         """How many pods it wants."""
+        raise NotImplementedError
 
     @property
     def owners(self) -> Collection[Owner]:

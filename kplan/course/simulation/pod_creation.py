@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -177,6 +177,7 @@ class PodMaker:
         self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
         self._admitted: Recent[_Model] = Recent(MAX_MODELS)
+        self._first_free: dict[str, int] = {}  # NAMESPACE/PREFIX -> the first number that no pod of the snapshot has
         self.warnings: dict[InputWarning, None] = {}
 
     def fork(self, snapshot: Snapshot, listers: Listers) -> PodMaker:
@@ -186,7 +187,7 @@ class PodMaker:
         """
         forked = PodMaker(snapshot, listers, self._minor)
         if snapshot is self._snapshot:
-            forked._admitted = self._admitted
+            forked._admitted, forked._first_free = self._admitted, self._first_free
         return forked
 
     def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
@@ -316,7 +317,8 @@ class PodMaker:
         key = (owner.ref.key, wanted.revision, wanted.node)
         model = self._models.get(key)
         if model is None:
-            self._note(_unknown_revision(owner, wanted.revision))
+            if wanted.revision not in owner.templates:
+                self._note([_unknown_revision(owner, wanted.revision)])
             if isinstance(owner, StatefulSetState):
                 admitted = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
             else:
@@ -365,7 +367,8 @@ class PodMaker:
         return admitted.pod, admitted.rejected or ""
 
     def _note(self, warnings: Iterable[InputWarning]) -> None:
-        self.warnings |= dict.fromkeys(warnings)
+        for warning in warnings:
+            self.warnings[warning] = None
 
     def _name(self, owner: Owner, wanted: Create) -> str:
         prefix = owner.ref.name
@@ -378,14 +381,17 @@ class PodMaker:
         set_of_name = owner.ref.namespace, prefix
         if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
             prefix = f"{prefix}-pod"
-        numbered = f"{owner.ref.namespace}/{prefix}"
-        self._drawn = numbered, self._numbers.get(numbered, 0)
-        while True:
-            name = f"{prefix}-{self._number(numbered)}"
-            key = f"{owner.ref.namespace}/{name}"
-            if key not in self._used_names and key not in self._snapshot.pod_by_key:
-                self._used_names.add(key)
-                return name
+        numbered, pods = f"{owner.ref.namespace}/{prefix}", self._snapshot.pod_by_key
+        if numbered not in self._first_free:
+            self._first_free[numbered] = next(n for n in count(1) if f"{numbered}-{n}" not in pods)
+        before = self._numbers.setdefault(numbered, self._first_free[numbered] - 1)
+        self._drawn = numbered, before
+        number = next(
+            n for n in count(before + 1) if (key := f"{numbered}-{n}") not in self._used_names and key not in pods
+        )
+        self._numbers[numbered] = number
+        self._used_names.add(f"{numbered}-{number}")
+        return f"{prefix}-{number}"
 
     def _number(self, of: str) -> int:
         self._numbers[of] = self._numbers.get(of, 0) + 1
@@ -418,10 +424,9 @@ def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
     )
 
 
-def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
-    if revision not in owner.templates:
-        message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
-        yield InputWarning("UnknownRevision", owner.ref.key, message)
+def _unknown_revision(owner: Owner, revision: str) -> InputWarning:
+    message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
+    return InputWarning("UnknownRevision", owner.ref.key, message)
 
 
 def with_status(info: PodInfo, **fields: str) -> PodInfo:
