@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
-from typing import Self
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
@@ -38,6 +38,7 @@ def compiled(selector: LabelSelector | None) -> Selector | None:
 class Owner:
     """A workload that owns pods; what its kind of controller does is written in its class."""
 
+    HAS_REVISIONS: ClassVar[bool] = False  #: its pods may be of several templates at a time
     ref: WorkloadRef
     templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
     #: its active pods by row, in the order in which they joined
@@ -72,7 +73,7 @@ class Owner:
 
     def template_key(self, pod: ObservedPod) -> tuple[str, str]:
         """Return what is equal for its pods of one template: its key, and the revision where it has several."""
-        return self.ref.key, pod.revision if isinstance(self, StatefulSetState | DaemonSetState) else ""
+        return self.ref.key, pod.revision if self.HAS_REVISIONS else ""
 
     @property
     def desired(self) -> int:
@@ -150,6 +151,7 @@ class Owner:
 class StatefulSetState(Owner):
     """A stateful set."""
 
+    HAS_REVISIONS = True
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
     has_revision: bool = False  #: its status or the snapshot names its revisions
     n_claims: int = 0  #: claims of each pod: how many ``volumeClaimTemplates`` it has
@@ -189,6 +191,7 @@ class StatefulSetState(Owner):
 class DaemonSetState(Owner):
     """A daemon set."""
 
+    HAS_REVISIONS = True
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
     has_revision: bool = False  #: the snapshot names its revisions
     generation: int = 1  #: of its template; pods with its label count as current whatever their template
