@@ -24,11 +24,11 @@ from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown, last_placement
 from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
-from kplan.course.asking import AskAll, answers
+from kplan.course.asking import AskAll, Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.watching import at_rest
+from kplan.course.watching import at_rest, fit_anyhow
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.nodes import NodePrices, RightSizing
@@ -48,6 +48,7 @@ def count_more(
     limit: int | None,
     nodes: NodesShown = None,
     template: Template | None = None,
+    only_outcomes: bool = False,
 ) -> WorkloadHeadroom:
     """Place replicas of a workload until one does not fit, and return how many more fit.
 
@@ -56,19 +57,25 @@ def count_more(
     workload : KIND/NAMESPACE/NAME
     limit : the count stops here; None for `DEFAULT_HEADROOM` where replicas are placed one by one
     template : the template of its pods; None for that of the workload in the snapshot
+    only_outcomes : it may stay open how many nodes take them where all fit on any
     """
     if template is None:
         template, claims = next_replicas(base, workload, DEFAULT_HEADROOM if limit is None else limit)
         if claims:
             base = base.with_snapshot(with_objects(base.snapshot, claims))
-    session, fit = fill_from(base.session, [template], limit=limit, sequential_limit=DEFAULT_HEADROOM)
-    stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
+    first, is_one = template.replicas[0], not template.are_distinct and not template.refused
+    if only_outcomes and limit is not None and is_one and fit_anyhow(base, first, limit):
+        n_fit, n_nodes, stop = limit, 0, None
+    else:
+        session, fit = fill_from(base.session, [template], limit=limit, sequential_limit=DEFAULT_HEADROOM)
+        n_fit, n_nodes = fit.total, len(fit.placed)
+        stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
     return WorkloadHeadroom(
         workload=workload,
         running=running,
-        fits=fit.total,
-        nodes=len(fit.placed),
-        priority=template.replicas[0].priority,
+        fits=n_fit,
+        nodes=n_nodes,
+        priority=first.priority,
         requests=requests_of(template),
         stop=None if stop is None else stop.to_document(nodes),
     )
@@ -210,16 +217,22 @@ def maxima(base: Base) -> list[Wanted]:
     return sorted((key, missing) for key, missing in wanted.items() if missing > 0)
 
 
-def alone(
-    base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
-) -> HeadroomReport:
+def alone(base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], showing: Showing) -> HeadroomReport:
     """Count for each workload alone whether so many more of its replicas fit, also on nodes that an autoscaler adds."""
     running = own_workloads(base)
     known = [(key, number) for key, number in wanted if key in running]
     questions = [
-        partial(count_more, workload=key, running=running[key], limit=number, nodes=()) for key, number in known
+        partial(
+            count_more,
+            workload=key,
+            running=running[key],
+            limit=number,
+            nodes=(),
+            only_outcomes=showing.only_outcomes,
+        )
+        for key, number in known
     ]
-    counted = answers(base, questions, ask_all)
+    counted = answers(base, questions, showing.ask_all)
     rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
     return _report(base, [_with_new_nodes(base, room) for room in rooms], fail_on)
 

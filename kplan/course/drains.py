@@ -89,10 +89,10 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     -------
     change : None where it may matter on which nodes pods are
     """
-    known = any_node(base)
-    if known is None or how not in ("together", "one-by-one", "lost"):
-        return None
     still = at_rest(base)
+    if still.unplaced or how not in ("together", "one-by-one", "lost"):
+        return None  # for pods that wait the nodes of others may matter
+    known = any_node(base)
     leaving = Drain(still, options).leaving(nodes) if known.uncertain else ()
     if any(still.workload_of(pod) in known.uncertain for pod in leaving):
         return None

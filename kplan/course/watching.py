@@ -12,10 +12,11 @@ from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
 from kplan.course.in_order import growth_of
 from kplan.course.provisioning import Growing, NodesInTime
-from kplan.course.simulation.any_node import AnyNode
+from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.desired import bounds_of
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.start import fork, start
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
 
@@ -46,14 +47,26 @@ def _started(base: Base) -> Simulation:
     return start(base.session_for(base.objects), base.objects)
 
 
-def any_node(base: Base) -> AnyNode | None:
-    """Return where pods fit while nothing has moved; None where some wait, for which the nodes of others may matter."""
+def any_node(base: Base) -> AnyNode:
+    """Return where pods fit while nothing has moved."""
     return base.derived(_any_node)
 
 
-def _any_node(base: Base) -> AnyNode | None:
-    simulation = at_rest(base)
-    return None if simulation.unplaced else AnyNode(simulation.session.fork())
+def _any_node(base: Base) -> AnyNode:
+    return AnyNode(at_rest(base).session.fork())
+
+
+def fit_anyhow(base: Base, pod: PodInfo, number: int) -> bool:
+    """Tell whether so many pods like this one certainly fit together, whichever nodes the scheduler chooses."""
+    if pod.pod.spec.scheduling_group is not None:
+        return False
+    taker = AnyNodeTaker(any_node(base), ())
+    try:
+        for _ in range(number):
+            taker.take(pod, "")
+    except Uncertain:
+        return False
+    return True
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:

@@ -77,7 +77,7 @@ class Surge(Question, frozen=True):
         wanted = surges(subject.base)
         if not wanted:
             raise NotFoundError("no Deployment has a surge", hint="rollouts then replace pods without further room")
-        return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
+        return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), showing=showing)
 
 
 class AtMaximum(Question, frozen=True):
@@ -104,7 +104,7 @@ class AtMaximum(Question, frozen=True):
                 "no autoscaler is below its maximum", hint="every autoscaled workload has its maximum of replicas"
             )
         if self.how == "each":
-            return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
+            return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), showing=showing)
         base, pods = next_pods(subject.base, wanted)
         plan = place_in_order(base, pods)
         # Why the first of them fits nowhere is told of all; each on its own would be diagnosed once more.

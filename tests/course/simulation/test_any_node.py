@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
+from kplan.capacity.headroom import count_more
+from kplan.capacity.templates import own_workloads
 from kplan.course.drains import drain_to_any
 from kplan.documents.drains import DrainOutcome
 from kplan.questions.drain import Drain
@@ -111,6 +113,17 @@ def test_drains_end_as_with_the_schedulers_own_nodes(counted: list[bool]) -> Non
     holds()
     assert any(counted)
     assert not all(counted)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow], database=None)
+@given(clusters(), st.integers(1, 40))
+def test_as_many_more_replicas_fit_whether_or_not_each_is_placed(objects: list[Object], limit: int) -> None:
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    for workload in own_workloads(planner):
+        counts = [
+            count_more(planner, workload=workload, running=0, limit=limit, only_outcomes=by) for by in (True, False)
+        ]
+        assert counts[0].fits == counts[1].fits
 
 
 Case = tuple[list[Object], InTurn, Object | None]
