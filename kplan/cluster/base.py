@@ -35,7 +35,6 @@ from kplan.facts import InputWarning
 from kplan.framework.interface import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
-from kplan.health.nodes import latest_known
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.arguments import PlannerSettings, checked_by, listed
 from kplan.rules.pod_info import DistinctResources, PodInfo
@@ -104,7 +103,7 @@ def moment_of(now: str | None, snapshot: Snapshot) -> int:
     try:
         if text := now or snapshot.taken_at:
             return to_micros(text)
-        known = latest_known(snapshot)
+        known = snapshot.latest_known
         return to_micros(present()) if known is None else round(known * 1e6)
     except ValueError as error:
         raise UsageError(f"now: {error}") from None

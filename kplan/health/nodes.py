@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from kplan.api.core import Node
-from kplan.api.meta import PlainMeta
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.time import seconds
 from kplan.facts import Count, Document
@@ -59,37 +58,9 @@ def silent_nodes(snapshot: Snapshot, renewed: Mapping[str, float], now: float) -
     return silent
 
 
-def latest_known(snapshot: Snapshot) -> float | None:
-    """Return the last moment of which a snapshot tells, in seconds since 1970; None where it tells of none.
-
-    Whatever happens next happens after it. A time that lies ahead, such as the end of a deletion, is none of these.
-    """
-    return max(filter(None, map(seconds, set(_past(snapshot)))), default=None)
-
-
-def _past(snapshot: Snapshot) -> Iterator[str | None]:
-    """Yield the times at which something happened."""
-    for obj in snapshot:
-        metadata: PlainMeta = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
-        yield metadata.creation_timestamp
-        status = getattr(obj, "status", None)
-        for condition in getattr(status, "conditions", ()):
-            yield getattr(condition, "last_transition_time", None)
-            yield getattr(condition, "last_heartbeat_time", None)
-    for pod in snapshot.pods:
-        yield pod.status.start_time
-    for node in snapshot.nodes:
-        yield from (taint.time_added for taint in node.spec.taints)
-    for lease in snapshot.leases:
-        yield lease.spec.renew_time
-    for job in snapshot.jobs:
-        yield job.status.start_time
-        yield job.status.completion_time
-
-
 def moment(snapshot: Snapshot) -> float | None:
     """Return when a snapshot was taken, or the last moment of which it tells, in seconds since 1970."""
-    return seconds(snapshot.taken_at) or latest_known(snapshot)
+    return seconds(snapshot.taken_at) or snapshot.latest_known
 
 
 NodeState = Literal[

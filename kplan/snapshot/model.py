@@ -11,6 +11,8 @@ import msgspec
 
 from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
+from kplan.api.meta import PlainMeta
+from kplan.api.time import seconds
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
 FORBIDDEN = "forbidden"
@@ -131,6 +133,28 @@ class Snapshot:
     def pod_by_key(self) -> Mapping[str, core.Pod]:
         """Pods by ``namespace/name``."""
         return {pod.metadata.key: pod for pod in self.pods}
+
+    @cached_property
+    def latest_known(self) -> float | None:
+        """The last moment of which it tells, in seconds since 1970; None where it tells of none.
+
+        Whatever happens next happens after it. A time that lies ahead, such as the end of a deletion, is none of these.
+        """
+        return max(filter(None, map(seconds, set(self._past()))), default=None)
+
+    def _past(self) -> Iterator[str | None]:
+        """Yield the times at which something happened."""
+        for obj in self:
+            metadata: PlainMeta = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
+            yield metadata.creation_timestamp
+            status = getattr(obj, "status", None)
+            for condition in getattr(status, "conditions", ()):
+                yield getattr(condition, "last_transition_time", None)
+                yield getattr(condition, "last_heartbeat_time", None)
+        yield from (pod.status.start_time for pod in self.pods)
+        yield from (taint.time_added for node in self.nodes for taint in node.spec.taints)
+        yield from (lease.spec.renew_time for lease in self.leases)
+        yield from (time for job in self.jobs for time in (job.status.start_time, job.status.completion_time))
 
     @cached_property
     def digest(self) -> str:

@@ -20,7 +20,7 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.templates import Revisions, Templates, whole_specs
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
-from kplan.health.nodes import latest_known, present, renewals, silent_nodes
+from kplan.health.nodes import present, renewals, silent_nodes
 from kplan.health.pods import fails_by_itself
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
@@ -122,7 +122,7 @@ def _now(
         except ValueError:
             pass
     times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
-    known = latest_known(snapshot) or 0.0
+    known = snapshot.latest_known or 0.0
     return present(renewed, max(known, *times, 0.0)) or max(known, latest(times) + QUIET)
 
 

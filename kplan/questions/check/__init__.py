@@ -176,21 +176,36 @@ class Checks(Question, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> ChecksReport:
         earlier, checks = self.earlier(), self.checks or STANDARD
         outcomes: list[CheckOutcome] = []
-        for check in checks:
-            outcomes.append(outcome_of(check, subject.base, showing.ask_all))
+        for outcome in outcomes_of(checks, subject.base, showing.ask_all):
+            outcomes.append(outcome)
             if showing.progress is not None:
                 showing.progress(len(outcomes), len(checks))
         fail_on = ("check",) if showing.fail_on is None else showing.fail_on
         return _report(subject.base, outcomes, earlier, fail_on)
 
 
-def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> CheckOutcome:
-    """Ask the question of a check, and hold the answer against its expectation."""
+def outcomes_of(checks: Iterable[Check], base: Base, ask_all: AskAll | None = None) -> Iterator[CheckOutcome]:
+    """Ask the questions of checks, the same one once, and hold the answers against their expectations."""
+    showing = Showing(ask_all=ask_all, only_outcomes=True)
+    answers: list[tuple[Checkable, Any]] = []
+    for check in checks:
+        answer = next((answer for question, answer in answers if question == check.question), None)
+        if answer is None:
+            try:
+                answer = check.question.answer(base, showing)
+            except KplanError as error:
+                answer = error
+            answers.append((check.question, answer))
+        yield _outcome_of(check, answer)
+
+
+def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
     from kplan.documents.checks import CheckOutcome
 
     kind = str(type(check.question).__struct_config__.tag)
     try:
-        answer = check.question.answer(base, Showing(ask_all=ask_all, only_outcomes=True))
+        if isinstance(answer, KplanError):
+            raise answer
         subject, of, findings = judge(answer, check.expect)
     except KplanError as error:
         return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(error), hint=error.hint)

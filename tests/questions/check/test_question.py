@@ -9,6 +9,7 @@ import yaml
 
 import kplan
 from kplan.changes.remedy import LowerRequest
+from kplan.documents.checks import CheckOutcome
 from kplan.errors import UsageError
 from kplan.questions.base import Question
 from kplan.questions.check import (
@@ -20,7 +21,7 @@ from kplan.questions.check import (
     PoolRoom,
     Surge,
     checks_of,
-    outcome_of,
+    outcomes_of,
 )
 from kplan.questions.check.judging import Expect, Least, seconds_of
 from kplan.questions.drain import Drain
@@ -44,6 +45,10 @@ def node(name: str, cpu: str = "4", zone: str = "z1", pool: str = "main") -> Obj
 def template(name: str, cpu: str) -> Object:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+
+
+def outcome_of(check: Check, planner: kplan.Planner) -> CheckOutcome:
+    return next(outcomes_of([check], planner))
 
 
 def workload(name: str, nodes: list[str], cpu: str = "1", surge: int | str = 1) -> list[Object]:
