@@ -27,5 +27,5 @@ def sample(records: Sequence[T], one_of: int, first: int = 0) -> Sequence[T]:
 
 
 def examples(most: int) -> settings:
-    """Return settings that draw so many examples in CI, and a third of them by default."""
-    return settings(max_examples=most if IS_WHOLE else -(-most // 3))
+    """Return settings that draw so many examples in CI, and a fifth of them by default."""
+    return settings(max_examples=most if IS_WHOLE else -(-most // 5))

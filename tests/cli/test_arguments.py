@@ -51,13 +51,11 @@ def test_a_file_goes_before_a_kind_and_a_kind_before_a_namespace(
     assert _pods("place", "job")[0].startswith("web-")
 
 
-@pytest.mark.parametrize(
-    "args", [("node/general-a-1",), ("no/general-a-1",), ("node", "general-a-1"), ("nodes/gen*-a-1",)]
-)
-def test_a_node_is_named_in_any_of_the_ways_of_kubectl(args: tuple[str, ...]) -> None:
-    plain = invoke("drain", "general-a-1", "-o", "name")
+def test_a_node_is_named_in_any_of_the_ways_of_kubectl() -> None:
+    plain = invoke("drain", "spot-a-1", "-o", "name").stdout
 
-    assert invoke("drain", *args, "--ignore-daemonsets", "-o", "name").stdout == plain.stdout
+    for args in (("node/spot-a-1",), ("no/spot-a-1",), ("node", "spot-a-1"), ("nodes/spo*-a-1",)):
+        assert invoke("drain", *args, "--ignore-daemonsets", "-o", "name").stdout == plain
 
 
 def test_a_workload_without_pending_pods_is_asked_for_its_next_one() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from kplan.report.registry import FORMATS
 from kplan.snapshot.redact import KEPT
 from tests.cli.commands import written
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
@@ -29,7 +30,6 @@ LIVE = [
     ["snapshot", "check"],
     ["snapshot", "save", "-"],
 ]
-FORMATS = ["table", "wide", "json", "yaml", "markdown", "name", "junit", "github", "sarif", "html"]
 
 
 def everything_printed(found: Result) -> str:
@@ -116,17 +116,20 @@ SERVERS: dict[str, Callable[[Request], Answer] | None] = {
 }
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["plain", "debug"])
-def test_no_secret_of_a_user_is_shown(user: str, server: str, debug: list[str], start: Start, tmp_path: Path) -> None:  # noqa: F811 - a fixture
-    api, options = start(Cluster(fault=SERVERS[server]), user=USERS[user](tmp_path))
+@pytest.mark.parametrize(
+    ("user", "server"), [*((user, "refuses") for user in USERS), *(("token", server) for server in list(SERVERS)[1:])]
+)
+def test_no_secret_of_a_user_is_shown(user: str, server: str, start: Start, tmp_path: Path) -> None:  # noqa: F811 - a fixture
+    _, options = start(Cluster(fault=SERVERS[server]), user=USERS[user](tmp_path))
 
-    found = live("plan", "--kubeconfig", options.kubeconfig, "-v", *debug)
+    check_refused("--kubeconfig", options.kubeconfig, "-v")
 
-    assert found.exit_code != 0
-    check_silent(found)
-    assert api is not None
+
+def check_refused(*options: str | Path) -> None:
+    for debug in ((), ("--debug",)):
+        found = live("plan", *options, *debug)
+        assert found.exit_code != 0
+        check_silent(found)
 
 
 @pytest.mark.parametrize("arguments", LIVE, ids=" ".join)
@@ -163,14 +166,8 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["plain", "debug"])
-def test_no_secret_of_a_cluster_entry_is_shown(cluster: str, debug: list[str], tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path, "http://127.0.0.1:9", cluster=CLUSTERS[cluster], token=CANARY)
-
-    found = live("plan", "--kubeconfig", path, *debug)
-
-    assert found.exit_code != 0
-    check_silent(found)
+def test_no_secret_of_a_cluster_entry_is_shown(cluster: str, tmp_path: Path) -> None:
+    check_refused("--kubeconfig", kubeconfig(tmp_path, "http://127.0.0.1:9", cluster=CLUSTERS[cluster], token=CANARY))
 
 
 @pytest.mark.parametrize(
@@ -190,14 +187,8 @@ def test_no_secret_of_a_cluster_entry_is_shown(cluster: str, debug: list[str], t
         f"current-context: {{x: {CANARY}}}",
     ],
 )
-@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["plain", "debug"])
-def test_no_piece_of_a_broken_kubeconfig_is_shown(text: str, debug: list[str], tmp_path: Path) -> None:
-    path = written(tmp_path / "config", text)
-
-    found = live("plan", "--kubeconfig", path, *debug)
-
-    assert found.exit_code != 0
-    check_silent(found)
+def test_no_piece_of_a_broken_kubeconfig_is_shown(text: str, tmp_path: Path) -> None:
+    check_refused("--kubeconfig", written(tmp_path / "config", text))
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------
@@ -269,16 +260,16 @@ def cluster_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("output", FORMATS)
 @pytest.mark.parametrize(
-    "question", [["plan"], ["preempt"], ["place", "default/waiting", "default/big"], ["explain", "default/big"]],
-    ids=lambda question: str(question[0]),
-)  # fmt: skip
-def test_no_answer_shows_what_scheduling_does_not_read(question: list[str], output: str, cluster_file: Path) -> None:
-    found = invoke(*question, "-s", cluster_file, "-o", output, "--explain", "--all-nodes", "-v")
+    "question", [["plan"], ["preempt"], ["place", "default/waiting", "default/big"], ["explain", "default/big"]]
+)
+def test_no_answer_shows_what_scheduling_does_not_read(question: list[str], cluster_file: Path, tmp_path: Path) -> None:
+    reports = [word for name in FORMATS for word in ("--report", f"{name}={tmp_path / name}")]
+    found = invoke(*question, "-s", cluster_file, *reports, "--explain", "--all-nodes", "-v")
 
     assert found.exit_code in (0, 1), found.stderr
     check_silent(found)
+    assert [name for name in FORMATS if CANARY in (tmp_path / name).read_text()] == []
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.yaml"])
@@ -306,7 +297,7 @@ def test_a_snapshot_of_a_live_cluster_holds_no_annotation_of_others(start: Start
     assert '"big"' in (tmp_path / "x.json").read_text()
 
 
-@pytest.mark.parametrize("at", range(0, 100, 7))
+@pytest.mark.parametrize("at", range(0, 100, 20))
 def test_a_file_that_ends_too_soon_is_not_quoted(at: int, cluster_file: Path, tmp_path: Path) -> None:
     text = cluster_file.read_text()
     for name, content in (("x.json", text), ("x.yaml", f"# yaml\n{text}")):
@@ -343,7 +334,7 @@ def test_what_redacting_keeps_is_in_the_help_and_in_the_file(cluster_file: Path,
 
 
 @pytest.mark.parametrize("command", [["config", "show"], ["config", "check"]], ids=" ".join)
-@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+@pytest.mark.parametrize("output", ["table", "json"])
 def test_no_secret_of_a_scheduler_configuration_is_shown(command: list[str], output: str, tmp_path: Path) -> None:
     path = tmp_path / "scheduler.json"
     extender = {

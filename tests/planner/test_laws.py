@@ -21,7 +21,7 @@ from tests.scenarios import key, pending, planner, replica, scenarios
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
 PLAIN = ("resources", "taints", "nodeaffinity", "ports", "images", "podaffinity", "spread", "defaultspread", "sequence")
 ALL = (*PLAIN, "mixed", "volumes", "dra", "preemption", "nominated", "settle", "config")
-SCENARIOS = 10 if IS_WHOLE else 4
+SCENARIOS = 10 if IS_WHOLE else 2
 
 
 def documents(plan: Any) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.Dat
 
 @pytest.mark.parametrize("area", ALL)
 def test_explanations_brought_back_later_equal_those_read_at_once(area: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for scenario in scenarios(area)[:8]:
+    for scenario in scenarios(area)[:SCENARIOS]:
         settle = scenario.get("settlePreemption", False)
         at_once = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
 

@@ -17,7 +17,7 @@ from kplan.snapshot.redact_rules import LABEL_VALUE, Pseudonyms
 from tests.recorded import sample
 from tests.scenarios import AREAS, scenarios
 
-_ONE_OF = 4
+_ONE_OF = 12
 """By default, of so many scenarios of an area one is tried."""
 
 
