@@ -1,6 +1,7 @@
 """What a change brings about, followed until nothing moves, and the document that is read from it.
 
-`simulation` is the cluster in motion. The modules here carry changes out in it: manifests (`change`), drains and losses
-(`drains`), the scheduling queue (`queue_course`), pods in order (`in_order`), all of them in time (`timeline`); and
-`report` reads the document. `answers` has the parts of documents, and `odds` asks many times.
+A `task.Task` is a value: changes, and how they are carried out; `carry_out` does that, whatever the changes are and
+whether there is a clock, in `simulation`, the cluster in motion. `carried_out` is what came of it, and `report` reads
+the document. `in_order` places pods in order, `what_if` changes the cluster on paper, `answers` has the parts
+of documents, and `odds` carries a task out many times.
 """

@@ -1,39 +1,39 @@
-"""A change that was carried out: what became of everything, the decisions about pods, and how to carry it out again."""
+"""A task that was carried out: what became of everything, and the decisions about pods."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
 from kplan.api.quantity import listing
-from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods, did_you_mean
 from kplan.course.answers.placement import NodesShown, Placement, placement_of
 from kplan.course.asking import Showing
 from kplan.course.in_order import Growth
+from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.pod_groups import pending_placement
 from kplan.course.provisioning import Growing, NodesInTime
 from kplan.course.simulation.applying import Applied
+from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import pods_at_rest, workload_changes
-from kplan.course.simulation.updates import Update
+from kplan.course.task import Task
 from kplan.course.watching import at_rest
 from kplan.diagnosis.explanation import explain
-from kplan.documents.base import Condition
-from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange, WorkloadState
-from kplan.documents.placement import Luck, Origin, PodPlacement
+from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange, WorkloadState
+from kplan.documents.placement import Origin, PodPlacement
 from kplan.engine.cluster import Cluster
-from kplan.errors import NotFoundError
+from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.results import Outcome
@@ -41,10 +41,8 @@ from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
 
-if TYPE_CHECKING:
-    from kplan.documents.change import Timeline
-    from kplan.documents.plan import PodChange
-
+_MAY_END = ("Pod/", "Job/")
+"""Workloads whose pods are not meant to be ready for ever."""
 
 MOST_TIES = 10
 """The number of equal best nodes that a decision names: all of them would be most of the document."""
@@ -108,58 +106,22 @@ class Decisions(msgspec.Struct):
         return replace(document, ties=document.ties[: self.most_ties], ties_count=len(document.ties))
 
 
-class Again(Protocol):
-    """Carries a change out once more."""
-
-    def __call__(
-        self, other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None
-    ) -> CarriedOut:
-        """Return the change of a cluster.
-
-        Parameters
-        ----------
-        options : of the drain; None for its own
-        decisions : collects the decisions
-        """
-
-
-class Updates(msgspec.Struct, frozen=True):
-    """Manifests compared with the cluster."""
-
-    all: tuple[Update, ...]
-    left_out: tuple[InputWarning, ...]  #: warnings about manifests that create no pods
-
-
-LuckOf = Callable[["Base", "CarriedOut", "Sequence[PodChange]", Sequence[Condition]], "Luck | UnsetType"]
-"""Called with the cluster of a question, the change, what becomes of pods, and what makes its verdict a failure."""
-
-
 @dataclass(frozen=True)
 class CarriedOut:
-    """A change, carried out until nothing moves."""
+    """A task that was carried out."""
 
     simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
     origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
+    task: Task = field(default=Task(), repr=False)
     applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
     drains: Sequence[Drain] = field(default=(), repr=False)  #: how nodes were emptied
     left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
-    options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
-    #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
-    again: Again | None = field(default=None, repr=False, compare=False)
-    #: tells what differs between draws of the same change; None if nobody asks
-    luck: LuckOf | None = field(default=None, repr=False, compare=False)
     queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
     is_over: bool = True  #: nothing more is to happen
-    is_queue: bool = False  #: without a change: what becomes of pending pods
-    is_about_all: bool = False  #: without a change: what becomes of the whole cluster
-    is_roomy: bool = False  #: all of them get nodes, whatever is drawn
-    subject_pods: frozenset[str] = frozenset()  #: the same of those that the question is about
+    is_roomy: bool = False  #: all pods get nodes, whatever is drawn
+    subject_pods: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods of the queue that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
-    command: str = "plan"  #: the command that asks this question
-    #: carries the same change out once more, and notes its decisions
-    decide: Callable[[Decisions], CarriedOut] | None = field(default=None, repr=False, compare=False)
-    #: carries the same change out with other objects in place of applied ones, by KIND/NAMESPACE/NAME
-    retry: Callable[[Mapping[str, msgspec.Struct]], CarriedOut] | None = field(default=None, repr=False, compare=False)
+    occupancy: Occupancy | None = field(default=None, repr=False)  #: with a clock, the queue and the nodes over time
 
     @property
     def started_from(self) -> Cluster:
@@ -194,6 +156,36 @@ class CarriedOut:
         return (*self.simulation.warnings, *own, *self.left_out, *being_deleted(self.simulation.already_leaving))
 
     @property
+    def all_warnings(self) -> Iterator[InputWarning]:
+        """The same, and warnings about what was not carried out to its end."""
+        yield from self.warnings
+        if self.simulation.circle:
+            yield InputWarning("EvictionCycle", "", self.simulation.circle)
+        if self.simulation.hit_limit:
+            rounds = self.simulation.rounds
+            message = f"the queue was still changing after {rounds} rounds; what is pending may yet be placed"
+            yield InputWarning("RoundLimit", "", message)
+        for workload in self.workloads:
+            if workload.unseen:
+                message = (
+                    f"the snapshot holds only what scheduling reads, so whether {listing(workload.unseen)} is new"
+                    " cannot be seen; --rollout always rolls the workload all the same"
+                )
+                yield InputWarning("UnseenFields", workload.key, message)
+        for key, number in self.untried.items():
+            yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
+
+    @property
+    def untried(self) -> Mapping[str, int]:
+        """The workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
+        pending = Counter(pod.workload for pod in self.after if pod.node is None)
+        return {
+            workload.key: workload.pending - pending[workload.key]
+            for workload in self.workloads
+            if workload.pending > pending[workload.key]
+        }
+
+    @property
     def steps(self) -> Sequence[Step]:
         """All steps, in order."""
         return self.simulation.log.steps
@@ -220,10 +212,19 @@ class CarriedOut:
         replicas = owned_replicas(self.simulation.session, waiting[pod])
         return pending_placement(self.simulation, waiting[pod], replicas)
 
-    @property
-    def timeline(self) -> Timeline | UnsetType:
-        """When everything happens; unset without a clock."""
-        return UNSET
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When the changes end, and how many pods of each workload are ready meanwhile.
+
+        Raises UsageError without a clock.
+        """
+        if self.task.clock is None:
+            raise UsageError("nothing takes time without a clock", hint="ask planner.timeline for when all happens")
+        look = self.task.clock.look
+        is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
+        until = look if look < math.inf else None
+        timeline = timeline_of(self.simulation, until, is_over=self.is_over, is_stuck=is_stuck)
+        return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
 
     @property
     def not_replaced(self) -> Sequence[str]:
@@ -243,7 +244,7 @@ class CarriedOut:
             return []
         lost, before = self.simulation.lost_nodes - at_rest(self.origin).lost_nodes, at_rest(self.origin)
         # Pods that would have gone in any case, and that nothing ends.
-        gone = () if self.is_queue else self.simulation.node_lifecycle.due
+        gone = () if self.task.is_queue else self.simulation.node_lifecycle.due
         pods = (pod for pod in self.simulation.pods.values() if gone and pod.is_terminating and pod.key in gone)
         due = Counter(map(self.simulation.workload_of, pods))
         return [
@@ -254,8 +255,22 @@ class CarriedOut:
 
     @property
     def unavailable(self) -> Sequence[str]:
-        """The workloads of which too few pods are ready for a while: KIND/NAMESPACE/NAME; none without a clock."""
-        return ()
+        """The workloads of which too few pods are ready for a while, though enough were before: KIND/NAMESPACE/NAME.
+
+        Without a clock there are none.
+        """
+        clock = self.task.clock
+        return (
+            ()
+            if clock is None
+            else [
+                name
+                for name, workload in self.timeline.workloads.items()
+                if not name.startswith(_MAY_END)
+                and workload.lowest_ready
+                < min(workload.ready_before, scaled(clock.min_ready, workload.ready_before, round_up=True))
+            ]
+        )
 
 
 def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int:

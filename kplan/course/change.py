@@ -1,68 +1,63 @@
-"""The answer of `Planner.roll_out`: what happens when manifests are applied; that of a drain has the same shape."""
+"""The answer of `Planner.plan_queue`, `roll_out`, `drain` and `timeline`: a task carried out, and its report."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
-from kplan.api.kinds import CHANGED_IN_PLACE
+from kplan.changes import values as c
+from kplan.changes.timed import Timed, read_changes
 from kplan.cluster.base import Base
-from kplan.cluster.incoming import accepted_objects, with_objects
-from kplan.course.answers.plan import PickledAsQuestion, Reported
+from kplan.cluster.incoming import accepted_objects
+from kplan.course.answers.plan import Reported
 from kplan.course.asking import Showing
-from kplan.course.carried_out import CarriedOut, Decisions, Updates
-from kplan.course.queue_course import QueueCourse, QueueOpening, WorkedOff
-from kplan.course.simulation.applying import Applied, Applying, Rollout
-from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.outcome import note_stuck, workload_change
-from kplan.course.simulation.start import start
-from kplan.course.simulation.syncs import EVER
-from kplan.course.simulation.updates import Update, update_of
-from kplan.course.watching import add_bounds, begin, watched
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carry_out import carry_out
+from kplan.course.clock import Clock
+from kplan.course.report import change_report
+from kplan.course.simulation.applying import Rollout
+from kplan.course.task import Task, applying
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
-from kplan.documents.change import Change
+from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Autoscalers
-from kplan.workloads.manifests import Manifest, WrittenWorkload, not_started, read_changes, with_runs
+from kplan.workloads.manifests import Manifest, WrittenWorkload, with_runs
+from kplan.workloads.manifests import read_changes as read_objects
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
 
 
 @dataclass(frozen=True)
-class ChangePlan(PickledAsQuestion, Reported, CarriedOut):
-    """A change, carried out until nothing moves."""
+class ChangePlan(Reported, CarriedOut):
+    """A task that was carried out. Its pickle is the task, which the copy carries out again, with the same end."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return plan_of, (self.origin, self.task)
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, with_map: bool = False) -> PlanReport:
-        """Return the report that the command prints; the change is carried out once more, for its decisions.
+        """Return the report that the command prints; without a clock all is carried out once more, for its decisions.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of the command
         with_map : list every node before and after
         """
-        from kplan.course.report import change_report
-
         shown = Shown()
         decisions = Decisions(nodes=shown, others=shown, covers_all=True)
-        change: CarriedOut = self
-        if self.decide is not None:
-            decided = self.decide(decisions)
-            change = dataclasses.replace(
-                decided, left_out=self.left_out, again=self.again, retry=self.retry, luck=self.luck
-            )
-        return change_report(
-            self.origin, change, self.command, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions
-        )
+        change = self if self.task.clock is not None else carry_out(self.origin, self.task, decisions)
+        return change_report(change, Showing(fail_on=fail_on, nodes=shown, with_map=with_map), decisions)
+
+
+def plan_of(base: Base, task: Task) -> ChangePlan:
+    change = carry_out(base, task)
+    return ChangePlan(**{field.name: getattr(change, field.name) for field in fields(change)})
 
 
 def roll_out(
@@ -74,9 +69,34 @@ def roll_out(
     run_cron_jobs: bool = False,
 ) -> ChangePlan:
     """Apply manifests one after the other, each until nothing moves; see `Planner.roll_out`."""
-    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
-    change = carry_out(base, written.workloads, written.additions, rollout)
-    return dataclasses.replace(change, left_out=(*written.warnings, *change.left_out))
+    written = read_manifests(base, manifests, namespace)
+    workloads = with_runs(written.workloads) if run_cron_jobs else written.workloads
+    return plan_of(base, applying(workloads, written.additions, rollout=rollout, warnings=written.warnings))
+
+
+def timeline(
+    base: Base,
+    changes: Sequence[Mapping[str, Any]],
+    *,
+    start: Mapping[str, float] | None = None,
+    stop: Mapping[str, float] | None = None,
+    run: Mapping[str, float] | None = None,
+    until: float | None = None,
+    namespace: str | None = None,
+) -> ChangePlan:
+    """Carry out changes at their times; see `Planner.timeline`."""
+    if until is not None and not 0 <= until < math.inf:
+        raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
+    steps: list[Timed] = []
+    left_out: list[InputWarning] = []
+    for step in (one for change in changes for one in read_changes(change)):
+        if isinstance(step.change, c.Apply):
+            written = read_manifests(base, step.change.manifests, namespace)
+            left_out += written.warnings
+            step = structs.replace(step, workloads=written.workloads, additions=written.additions)  # noqa: PLW2901 - the same, read
+        steps.append(step)
+    clock = Clock(dict(start or {}), dict(stop or {}), dict(run or {}), until=math.inf if until is None else until)
+    return plan_of(base, Task(tuple(steps), clock, namespace=namespace or "", warnings=tuple(left_out)))
 
 
 class WrittenManifests(msgspec.Struct, frozen=True):
@@ -87,129 +107,8 @@ class WrittenManifests(msgspec.Struct, frozen=True):
     warnings: tuple[InputWarning, ...]  #: which objects it refuses, and why
 
 
-def read_manifests(
-    base: Base, manifests: Iterable[Manifest], namespace: str | None, *, run_cron_jobs: bool = False
-) -> WrittenManifests:
+def read_manifests(base: Base, manifests: Iterable[Manifest], namespace: str | None) -> WrittenManifests:
     """Read manifests, and put objects other than workloads through admission; parameters as for `roll_out`."""
-    workloads, objects, warnings = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    workloads, objects, warnings = read_objects(manifests, namespace or DEFAULT_NAMESPACE)
     admitting, additions = accepted_objects(objects, base.objects, base.release.number)
-    return WrittenManifests(
-        with_runs(workloads) if run_cron_jobs else workloads, additions, (*warnings, *admitting.warnings)
-    )
-
-
-def carry_out(
-    base: Base,
-    workloads: Sequence[WrittenWorkload],
-    additions: Sequence[msgspec.Struct] = (),
-    rollout: Rollout = "auto",
-    decisions: Decisions | None = None,
-    *,
-    queue: WorkedOff | None = None,
-) -> ChangePlan:
-    """Apply workloads one after the other, each until nothing moves.
-
-    Parameters
-    ----------
-    additions : other objects that are applied with them
-    decisions : collects the decisions about the pods of new workloads
-    queue : first work off the scheduling queue, with no other pending pods than its own; None where the scheduler has
-        tried all pending pods before
-    """
-    snapshot = with_objects(base.objects, additions)
-    autoscalers = Autoscalers(snapshot.horizontal_pod_autoscalers)
-
-    def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
-        if queue is not None:
-            pods = queue.pods_of(base)
-            course = QueueOpening(base, queue, pods).begin()
-            change = follow(course.simulation, base, updates, rollout, decisions, course=course)
-            is_about_some = queue.pods or not workloads
-            if not is_about_some:
-                return change
-            roomy = course.is_roomy and not workloads
-            return dataclasses.replace(
-                change,
-                subject_pods=course.subject_pods,
-                pods=pods,
-                is_roomy=roomy,
-                is_queue=not workloads,
-                is_about_all=not workloads and queue.has_all_pending,
-            )
-        simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
-        add_bounds(simulation, autoscalers, additions)
-        return follow(simulation, base, updates, rollout, decisions)
-
-    updates = updates_of(base, workloads, autoscalers)
-    change = apply(updates, decisions)
-
-    def retry(objects: Mapping[str, msgspec.Struct]) -> ChangePlan:
-        changed = tuple(replace(one, obj=objects.get(one.key, one.obj)) for one in updates.all)
-        return apply(replace(updates, all=changed))
-
-    return dataclasses.replace(change, decide=partial(apply, updates), retry=retry)
-
-
-def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
-    """Compare manifests with the cluster, in their order."""
-    updates = [compared(base, workload, base.objects, autoscalers) for workload in workloads]
-    left_out = tuple(update for update in updates if isinstance(update, InputWarning))
-    return Updates(tuple(update for update in updates if isinstance(update, Update)), left_out)
-
-
-def compared(
-    base: Base, workload: WrittenWorkload, snapshot: Snapshot, autoscalers: Autoscalers
-) -> Update | InputWarning:
-    """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""
-    target = workload.type
-    if target not in CHANGED_IN_PLACE:
-        metadata = workload.content["metadata"]
-        return not_started(target.__name__, metadata["namespace"], metadata["name"])
-    update = update_of(
-        target, workload.content, snapshot, autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
-    )
-    return replace(update, obj=base.as_stored(update.obj))
-
-
-def follow(
-    simulation: Simulation,
-    base: Base,
-    updates: Updates,
-    rollout: Rollout,
-    decisions: Decisions | None = None,
-    *,
-    course: QueueCourse | None = None,
-) -> ChangePlan:
-    """Apply manifests to a fresh simulation, each until nothing moves.
-
-    Parameters
-    ----------
-    course : of the scheduling queue in this simulation, which is worked off before
-    """
-    if course is None:
-        simulation.node_lifecycle.go_on()
-    applying = Applying(simulation, base.objects.nodes, rollout)
-    simulation.maker.leave_free(update.obj for update in updates.all)
-    applied: list[Applied] = []
-    if decisions is not None and decisions.covers_all:
-        decisions.watch(simulation)
-    for _ in course or ():
-        pass
-    simulation.max_rounds = EVER  # they bound the queue; what manifests bring about is followed to its end
-    infos = simulation.session.cluster.pods.infos
-    queue = () if course is None else tuple(infos[queued.pod].key for queued in course.queue)
-    for update in updates.all:
-        n_before = len(simulation.log.steps)
-        manifest = applying.apply(update)
-        applied.append(manifest)
-        if decisions is not None and not decisions.covers_all:
-            simulation.scheduler.on_decision = None
-            if manifest.change is Change.NEW or decisions.covers_updates:
-                decisions.watch(simulation, manifest)
-        if manifest.change is not Change.NONE or simulation.has_pending_sync:
-            simulation.run()
-        if len(simulation.log.steps) > n_before:
-            note_stuck(simulation, [workload_change(simulation, manifest)])
-    if simulation.bounds:
-        simulation.run()
-    return ChangePlan(simulation, base, applied, left_out=updates.left_out, queue=queue)
+    return WrittenManifests(workloads, additions, (*warnings, *admitting.warnings))

@@ -12,7 +12,6 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.course.asking import Showing
-    from kplan.course.carried_out import CarriedOut
     from kplan.course.simulation.durations import Durations
 
 LONGEST = 366 * 24 * 3600.0
@@ -54,11 +53,11 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Return the durations of pods in a cluster."""
         return durations_for(base, self.start, self.stop, self.run, self.node_start)
 
-    def tell_unused(self, plan: CarriedOut, showing: Showing) -> None:
-        """Tell which parameters about single workloads had no effect."""
+    def tell_unused(self, durations: Durations, showing: Showing) -> None:
+        """Tell which parameters about single workloads had no effect, by the durations that were used."""
         from kplan.course.simulation.durations import EACH
 
-        used = plan.simulation.durations.used
+        used = durations.used
         for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
             for which in seconds:
                 if which != EACH and which not in used:

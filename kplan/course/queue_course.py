@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from random import Random
 from typing import cast
 
-import msgspec
 from msgspec import UNSET
 
-from kplan.cluster.base import Base, PodLike
+from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.answers.plan import is_roomy
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
-from kplan.course.simulation.start import fork, start
 from kplan.course.simulation.waves import PodState, Waves
-from kplan.course.watching import watched
+from kplan.course.task import WorkedOff
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.plan import (
     QueueEntry,
@@ -34,39 +31,12 @@ from kplan.documents.plan import (
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.listers import Key, Listers, group_of
+from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
 
 LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
-
-
-class WorkedOff(msgspec.Struct, frozen=True):
-    """The scheduling queue worked off until nothing moves.
-
-    Attributes
-    ----------
-    pods : the pods in the queue; None for every pending pod
-    with_pending : add every pending pod; beside other pods the question is not about these
-    recreate : controllers create new pods for preempted ones
-    max_rounds : it ends after so many rounds; a new one begins when a pod is tried again
-    """
-
-    pods: tuple[PodLike, ...] | None = None
-    with_pending: bool = False
-    recreate: bool = True
-    max_rounds: int = DEFAULT_MAX_ROUNDS
-
-    @property
-    def has_all_pending(self) -> bool:
-        """Whether every pending pod is in it, so that it also tells what becomes of the cluster as it is."""
-        return self.pods is None or self.with_pending
-
-    def pods_of(self, base: Base) -> QuestionPods:
-        """Return the pods as rows of the planner's sessions."""
-        return base.queue_of(self.pods, with_pending=self.with_pending)
 
 
 def subject_pods_of(session: Session, question: QuestionPods) -> frozenset[str]:
@@ -83,33 +53,6 @@ def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
     return result
 
 
-class QueueOpening:
-    """A cluster in which the pods of a question are pending, and nothing has moved yet."""
-
-    def __init__(self, base: Base, queue: WorkedOff, question: QuestionPods) -> None:
-        session = base.fork(question, Listers(base.objects))
-        session.nominate_from_status(question.rows)
-        self._base, self._queue, self._question = base, queue, question
-        self._simulation = start(session, base.objects, tries_pending=False)
-
-    def begin(self, random: Random | None = None, *, draws_turns: bool = False) -> QueueCourse:
-        """Begin a course in a fork.
-
-        Parameters
-        ----------
-        random : source of random draws, in place of the planner's own
-        draws_turns : equal pods are scheduled in random order
-        """
-        simulation = fork(self._simulation, self._base.objects, random)
-        simulation.replaces_preempted = self._queue.recreate
-        if draws_turns and random is not None:
-            simulation.draw_turns(random)
-        simulation.max_rounds = self._queue.max_rounds
-        if self._queue.has_all_pending:
-            simulation.node_lifecycle.go_on()
-        return QueueCourse(watched(simulation, self._base), self._question)
-
-
 class QueueCourse:
     """One course of the queue; iteration carries it out and yields live decisions (see `kplan.cluster.workload_pods`).
 
@@ -119,7 +62,10 @@ class QueueCourse:
     attempts : row of the pod of each decision
     """
 
-    def __init__(self, simulation: Simulation, question: QuestionPods) -> None:
+    def __init__(self, simulation: Simulation, queue: WorkedOff, question: QuestionPods) -> None:
+        simulation.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
+        if queue.has_all_pending:
+            simulation.node_lifecycle.go_on()
         self.simulation = simulation
         self.subject_pods = subject_pods_of(simulation.session, question)  #: the pods that the question is about
         self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)

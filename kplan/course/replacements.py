@@ -74,8 +74,8 @@ class Replacement(msgspec.Struct, frozen=True):
 class Replacements:
     """What happens to the pods of a change."""
 
-    def __init__(self, base: Base, change: CarriedOut) -> None:
-        self._base = base
+    def __init__(self, change: CarriedOut) -> None:
+        base = self._base = change.origin
         self._simulation = change.simulation
         self._change = change
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
@@ -115,7 +115,7 @@ class Replacements:
     @cached_property
     def _due(self) -> frozenset[str]:
         """Pods that go in any case from nodes that were not well before; without a change, they are the answer."""
-        return frozenset() if self._change.is_queue else self._simulation.node_lifecycle.due
+        return frozenset() if self._change.task.is_queue else self._simulation.node_lifecycle.due
 
     @cached_property
     def _exchanged(self) -> frozenset[str]:
@@ -144,7 +144,7 @@ class Replacements:
     def _others(self) -> frozenset[str]:
         """The same, but for what the question is about."""
         subject_pods = self._change.subject_pods
-        if not self._change.is_queue:  # pods of nodes that were not well before would have gone in any case
+        if not self._change.task.is_queue:  # pods of nodes that were not well before would have gone in any case
             gone = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in self._due}
             return self._with_victims((self._waiters - subject_pods) | gone)
         own = {one.added_key for one in self.all if one.removed is not None and one.removed.pod in subject_pods}
@@ -316,7 +316,7 @@ def _without_change(base: Base) -> Mapping[str, Action]:
         simulation.node_lifecycle.go_on()
         simulation.retry_pending()
         simulation.run()
-        replacements = Replacements(base, CarriedOut(simulation, base)).all
+        replacements = Replacements(CarriedOut(simulation, base)).all
         _WITHOUT_CHANGE[base] = {one.pod: one.action for one in replacements if one.removed and one.removed.by}
     return _WITHOUT_CHANGE[base]
 

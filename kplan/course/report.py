@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec import UNSET, UnsetType
@@ -11,9 +11,6 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
-from kplan.api.quantity import listing
-from kplan.changes.values import DrainOptions
-from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.placement_report import abridged, listed, with_untried
@@ -22,6 +19,7 @@ from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisat
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
 from kplan.course.missing import (
     at_present,
@@ -43,7 +41,6 @@ from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 from kplan.remedies.replicas import pending_replicas
 
@@ -86,22 +83,18 @@ _End = tuple[str, str, str]
 """What pods have in common that share a diagnosis: their owner, the node that each is meant for, and the message."""
 
 
-def change_report(
-    base: Base,
-    change: CarriedOut,
-    command: str,
-    showing: Showing = PLAIN,
-    decisions: Decisions | None = None,
-) -> PlanReport:
+def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decisions | None = None) -> PlanReport:
     """Return the PlanReport.
 
     Parameters
     ----------
-    command : place, plan or drain
     showing : how much of it the report holds; without nodes none are explained for pods that stay pending
     decisions : the decisions about the pods of new workloads
     """
-    pods = ChangedPods(base, change, () if showing.nodes is UNSET else showing.nodes, decisions)
+    from kplan.course.odds.luck import luck_of_change
+
+    base, command = change.origin, change.task.command
+    pods = ChangedPods(change, () if showing.nodes is UNSET else showing.nodes, decisions)
     chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
     context = base.context(change.pods)
     growth = change.growth
@@ -109,10 +102,10 @@ def change_report(
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
     unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
-    present = workloads_at_present(base) if command == "plan" and change.is_about_all else None
+    present = workloads_at_present(base) if command == "plan" and change.task.is_about_all else None
     warnings = (
         *with_whole_groups(context.warnings),
-        *change_warnings(change),
+        *change.all_warnings,
         *(missing_replicas(base, unchanged) if present is None else short_workloads(present)),
         *(() if present is None else piled_up(base.objects)),
         *grown,
@@ -127,7 +120,7 @@ def change_report(
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
-    untried = dict(_untried(change))
+    untried = change.untried
     verdict = abridged(verdict, (), {}, max_listed)
     if {"unschedulable", "pending"} & set(chosen):
         verdict = replace(verdict, more=verdict.more + sum(untried.values()))
@@ -153,30 +146,29 @@ def change_report(
         after=change.after,
         workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),
         blocked=dict(change.blocked),
-        obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
+        obstacles=with_remedies(change),
         refused_nodes=change.refused_nodes,
-        forced=_forced(base, change),
-        luck=UNSET if change.luck is None else change.luck(base, change, pods.changes, chosen),
-        timeline=change.timeline,
+        forced=_forced(change),
+        luck=luck_of_change(change, pods.changes, chosen) if change.task.tells_luck else UNSET,
+        timeline=UNSET if change.task.clock is None else change.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
     )
 
 
-def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
+def _forced(change: CarriedOut) -> Forced | UnsetType:
     """Return what the flags would change without which kubectl drain refuses nodes."""
-    if not change.refused_nodes or change.again is None:
+    if not change.refused_nodes:
         return UNSET
     flags = tuple(dict.fromkeys(flag for node in change.refused_nodes for flag in node.flags))
-    options = DrainOptions(
-        force=FORCE in flags or change.options.force,
-        delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
-        disable_eviction=change.options.disable_eviction,
-        grace_period=change.options.grace_period,
+    options = replace(
+        change.task.options,
+        force=FORCE in flags or change.task.options.force,
+        delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.task.options.delete_emptydir_data,
     )
-    again = change.again(base, options=options)
-    replacements = Replacements(base, again)
+    again = carry_out(change.origin, change.task.with_options(options))
+    replacements = Replacements(again)
     return Forced(
         flags=flags,
         placed=sum(replacement.action is Action.MOVED for replacement in replacements.all),
@@ -190,40 +182,10 @@ def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
     )
 
 
-def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
-    return (*change.warnings, *_left_out(change))
-
-
-def _left_out(change: CarriedOut) -> Iterator[InputWarning]:
-    if change.simulation.circle:
-        yield InputWarning("EvictionCycle", "", change.simulation.circle)
-    if change.simulation.hit_limit:
-        rounds = change.simulation.rounds
-        message = f"the queue was still changing after {rounds} rounds; what is pending may yet be placed"
-        yield InputWarning("RoundLimit", "", message)
-    for workload in change.workloads:
-        if workload.unseen:
-            message = (
-                "the snapshot holds only what scheduling reads, so whether"
-                f" {listing(workload.unseen)} is new cannot be seen; --rollout always rolls the workload all the same"
-            )
-            yield InputWarning("UnseenFields", workload.key, message)
-    for key, number in _untried(change):
-        yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
-
-
-def _untried(change: CarriedOut) -> Iterator[tuple[str, int]]:
-    """Yield the workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
-    pending = Counter(pod.workload for pod in change.after if pod.node is None)
-    for workload in change.workloads:
-        if workload.pending > pending[workload.key]:
-            yield workload.key, workload.pending - pending[workload.key]
-
-
 class ChangedPods:
     """The pods of a change as a report lists them."""
 
-    def __init__(self, base: Base, change: CarriedOut, nodes: NodesShown, decisions: Decisions | None = None) -> None:
+    def __init__(self, change: CarriedOut, nodes: NodesShown, decisions: Decisions | None = None) -> None:
         self._simulation = change.simulation
         self._nodes = nodes
         self._decisions = decisions or Decisions()
@@ -231,7 +193,7 @@ class ChangedPods:
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
         self._decided: dict[_End, int] = {}
         self._n_decided = [0, 0]  # of pods that go anywhere, and of daemon sets
-        self.replacements = Replacements(base, change)
+        self.replacements = Replacements(change)
         self._rollouts = rollout_remedies(change)
         #: the replacements as documents
         changes = with_siblings(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kplan.changes.timed import applied
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import admit_manifests, origin_of
 from kplan.framework.listers import WORKLOAD_GATE
 
 if TYPE_CHECKING:
-    from kplan.course.updating import Update
+    from kplan.course.task import Task
     from kplan.documents.placement import Origin
     from kplan.workloads.contents import Manifests
     from kplan.workloads.manifests import WrittenWorkload
@@ -30,28 +31,24 @@ class Subject(msgspec.Struct, frozen=True):
     run_cron_jobs: bool = False  #: each cron job of the manifests starts a run now
     is_choice: bool = False  #: the pods are chosen among all pending pods, in place of all of them
 
-    def update(self, *, even_new: bool = False) -> Update | None:
-        """Return what the manifests change; None where all of their workloads are new, or pods are named, too.
-
-        Parameters
-        ----------
-        even_new : return the workloads also where all are new, or pods are named, too
-        """
-        if self.manifests is None or not (even_new or self.has_updates):
-            return None
+    def applied(self) -> tuple[Base, Sequence[WrittenWorkload]]:
+        """Return a cluster with the other objects of the manifests, and their workloads, if any."""
+        if self.manifests is None:
+            return self.base, ()
         from kplan.course.updating import requested_update
 
         update = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
         update.base.on_progress = self.base.on_progress
         return update
 
-    def applied(self) -> tuple[Base, Sequence[WrittenWorkload]]:
-        """Return a cluster with the other objects of the manifests, and their workloads, if any."""
-        return self.update(even_new=True) or (self.base, ())
+    def task(self, task: Task) -> tuple[Base, Task]:
+        """Return a task in which the manifests are applied besides, and the cluster that it is for."""
+        base, workloads = self.applied()
+        return base, msgspec.structs.replace(task, steps=(applied(workloads),) if workloads else ())
 
     @property
     def has_updates(self) -> bool:
-        """Whether the manifests change workloads of the cluster, so that `update` returns them."""
+        """Whether the manifests change workloads of the cluster, and no pods are named, too."""
         if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
             return False
         from kplan.course.updating import has_updates

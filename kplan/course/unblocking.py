@@ -5,7 +5,7 @@ It is offered only where the drain, tried so, gets further, or the rollout compl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -15,7 +15,8 @@ from kplan.changes import remedy as r
 from kplan.changes.workloads import Scale, Settle
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.course.carried_out import Again, CarriedOut
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW
@@ -28,22 +29,23 @@ MOST_BUDGETS = 3
 """Remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own."""
 
 
-def with_remedies(base: Base, again: Again, obstacles: Sequence[Obstacle]) -> tuple[Obstacle, ...]:
+def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
     """Return the obstacles of a drain with what lets them go; once for the pods of a budget."""
     tried: dict[str, tuple[r.Remedy, ...]] = {}
     helped = []
-    for obstacle in obstacles:
+    for obstacle in change.obstacles:
         if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
             budget = obstacle.budgets[0].name
             if budget not in tried and len(tried) < MOST_BUDGETS:
-                tried[budget] = tuple(_that_help(base, again, obstacle, obstacle.budgets[0]))
+                tried[budget] = tuple(_that_help(change, obstacle, obstacle.budgets[0]))
                 helped.append(replace(obstacle, remedies=tried[budget]))
                 continue
         helped.append(obstacle)
     return tuple(helped)
 
 
-def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
+def _that_help(change: CarriedOut, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
+    base = change.origin
     budget = next(
         (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name),
         None,
@@ -51,7 +53,7 @@ def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRe
     if budget is None:
         return
     for remedy, other in ways(base, obstacle, at_rest, budget):
-        if obstacle.pod not in again(other).blocked:
+        if obstacle.pod not in carry_out(other, change.task).blocked:
             yield remedy
 
 
@@ -163,10 +165,6 @@ def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
 
 
 def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
-    if change.retry is None:
-        return False
     key = applied.update.key
-    return any(
-        workload.key == key and workload.state is WorkloadState.COMPLETE
-        for workload in change.retry({key: obj}).workloads
-    )
+    tried = carry_out(change.origin, change.task, replaced={key: obj})
+    return any(workload.key == key and workload.state is WorkloadState.COMPLETE for workload in tried.workloads)

@@ -6,9 +6,10 @@ Modules that only one question needs are imported when it is called, so that the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from msgspec import structs
 
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base, PodLike
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kplan.course.change import ChangePlan
     from kplan.course.odds.report import Odds
     from kplan.course.simulation.applying import Rollout
-    from kplan.course.timeline import TimelinePlan
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
@@ -231,13 +231,11 @@ class Planner(Base):
         recreate : controllers create evicted pods again, which are then queued
         max_rounds : the run ends after this many rounds over the remaining pods
         """
-        from kplan.course.change import carry_out
-        from kplan.course.odds.luck import with_luck
-        from kplan.course.odds.of_changes import in_queue
-        from kplan.course.queue_course import WorkedOff
+        from kplan.course.change import plan_of
+        from kplan.course.task import Task, WorkedOff
 
         queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
-        return with_luck(carry_out(self, (), queue=queue), partial(in_queue, queue=queue))
+        return plan_of(self, Task(queue=queue, tells_luck=True))
 
     @checked
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveReport:
@@ -295,7 +293,7 @@ class Planner(Base):
         run: Mapping[str, float] | None = None,
         until: float | None = None,
         namespace: str | None = None,
-    ) -> TimelinePlan:
+    ) -> ChangePlan:
         """Return what happens when changes are made at given times, and when.
 
         Durations are in seconds, by KIND/NAMESPACE/NAME of a workload; ``*`` stands for all that are not named. What is
@@ -321,7 +319,7 @@ class Planner(Base):
         UsageError
             For times, durations and fields that make no sense.
         """
-        from kplan.course.timeline import timeline
+        from kplan.course.change import timeline
 
         return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
 
@@ -353,15 +351,13 @@ class Planner(Base):
         UsageError
             For two ways to empty nodes.
         """
-        from kplan.course.drains import drain
-        from kplan.course.odds.luck import with_luck
-        from kplan.course.odds.of_changes import drained
-        from kplan.questions.drain import how_of
+        from kplan.course.change import plan_of
+        from kplan.questions.drain import Drain, how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-        names = tuple(listed(nodes))
-        change = drain(self, names, how, options=options)
-        return with_luck(change, partial(drained, nodes=names, how=how, options=options))
+        question = Drain(nodes=tuple(listed(nodes)), how=how, options=options or DrainOptions())
+        base, task = question.task(self)
+        return plan_of(base, structs.replace(task, waits=False))
 
     @checked
     def drain_in_turn(

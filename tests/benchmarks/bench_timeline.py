@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import kplan
+from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
-from kplan.course.timeline import carry_out_in_time
+from kplan.course.task import Task, WorkedOff
 
 N_NODES = 500
 N_CRON_JOBS = 70
@@ -47,7 +48,7 @@ def measured() -> tuple[int, int, float]:
     planner = kplan.Planner(kplan.load_snapshot(objects))
     clock = Clock(start={"*": 5.0}, stop={"*": 2.0}, run={"*": 180.0}, runs_for=DAY)
     begin = time.process_time()
-    plan = carry_out_in_time(planner, [], clock, is_watched=True)
+    plan = carry_out(planner, Task(clock=clock, queue=WorkedOff()))
     plan.timeline  # noqa: B018 - the queue and the utilisation over time
     ends = sum(step.event == "succeeded" for step in plan.steps)
     starts = sum(step.event == "bound" for step in plan.steps)

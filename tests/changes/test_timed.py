@@ -34,7 +34,7 @@ from tests.objects import deployment, head, node, running, template
         ({"change": "delete", "objects": ["deployment/default/web"]}, "only nodes and pods are deleted"),
         (
             {"change": "addNodes", "nodes": 1, "like": "n0"},
-            "cannot be done in a course with a clock",
+            "cannot be done in a cluster in motion",
         ),
         ({"change": "runCronJob", "cronJob": "default/none"}, "no CronJob default/none"),
         ({"at": -1, "drain": ["n0"]}, "at: -1 is no number of seconds"),

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 import kplan
 from kplan.capacity.counting import Template
 from kplan.cluster.incoming import IncomingPod
-from kplan.course.queue_course import WorkedOff, queue_report
+from kplan.course.queue_course import queue_report
+from kplan.course.task import WorkedOff
 from kplan.documents.placement import Origin
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims

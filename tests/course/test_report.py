@@ -2,9 +2,10 @@
 
 import kplan
 from kplan.changes.remedy import Helped
+from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.report import change_report
-from kplan.course.timeline import carry_out_in_time
+from kplan.course.task import Task
 from kplan.documents.placement import PodPlacement
 from tests.objects import head, node
 
@@ -18,7 +19,7 @@ def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> Non
     planner = kplan.Planner(kplan.load_snapshot([node("n1", "4"), cron]))
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": 36_000}, runs_for=3600)
 
-    report = change_report(planner, carry_out_in_time(planner, [], clock), "plan")
+    report = change_report(carry_out(planner, Task(clock=clock)))
 
     waiting = [change for change in report.changes if change.to_node is None]
     assert len(waiting) == 5

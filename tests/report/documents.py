@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 import kplan
-from kplan.course.queue_course import WorkedOff
+from kplan.course.task import WorkedOff
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport

@@ -39,7 +39,7 @@ def _report() -> PlanReport:
         start={"*": 20},
         stop={"Deployment/default/web": 5},
     )
-    return change_report(planner, plan, "plan")
+    return change_report(plan)
 
 
 def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:

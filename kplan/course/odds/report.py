@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -29,7 +29,8 @@ from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, Outcom
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 
-Command = Literal["place", "plan", "drain"]
+if TYPE_CHECKING:
+    from kplan.course.task import Command
 
 _Z: Final = 1.959963984540054
 """95 % of a normal distribution are within this many standard deviations of its mean."""

@@ -176,7 +176,7 @@ class Drain:
         deleted_at = seconds(self._pod(pod).metadata.deletion_timestamp)
         return bool(limit) and deleted_at is not None and int(self._simulation.now - deleted_at) > limit
 
-    def one_by_one(self, pods: Sequence[ObservedPod], *, waits: bool = False) -> None:
+    def one_by_one(self, pods: Sequence[ObservedPod], *, waits: bool) -> None:
         """Evict pods one after the other, each when nothing moves any more.
 
         Pods that cannot be evicted yet are tried again as long as another could be evicted.

@@ -16,13 +16,13 @@ from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest
 from kplan.course.asking import Showing
-from kplan.course.carried_out import Decisions
-from kplan.course.change import ChangePlan, carry_out
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carry_out import carry_out
 from kplan.course.in_order import place_in_order
 from kplan.course.missing import with_missing
-from kplan.course.queue_course import WorkedOff
 from kplan.course.report import change_report
 from kplan.course.subject import Subject
+from kplan.course.task import Task, WorkedOff
 from kplan.course.updating import has_updates
 from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
@@ -209,7 +209,7 @@ def _answers(
     subjects: tuple[Subject, Subject],
     titles: tuple[str, str],
     showing: Showing,
-    answer_before: Callable[[bool], Plan | ChangePlan | Report],
+    answer_before: Callable[[bool], Plan | CarriedOut | Report],
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     # Both sides run the same course: what only one of them set in motion would look like a difference.
@@ -244,15 +244,14 @@ def _answers(
         else:
             shown = {name: Shown(1, also=tuple(sorted(nodes & names))) for name, nodes in chosen.items()}
             decisions = Decisions(nodes=Shown(1), others=Shown(1), nodes_of=shown, covers_all=True)
-            change = carry_out(subject.base, (), decisions=decisions, queue=WorkedOff())
-            of_plan = replace(showing, fail_on=(), nodes=Shown(1))
-            report = change_report(subject.base, change, "plan", of_plan, decisions)
+            change = carry_out(subject.base, Task(queue=WorkedOff()), decisions)
+            report = change_report(change, replace(showing, fail_on=(), nodes=Shown(1)), decisions)
             after = change.simulation.session.cluster
         compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
     return compared[0], compared[1]
 
 
-def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | ChangePlan | Report:
+def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | CarriedOut | Report:
     """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does.
 
     Parameters
@@ -263,10 +262,8 @@ def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | 
     if subject.manifests is None:
         if subject.names_pods:
             return place_in_order(subject.base, subject.pods)
-        return carry_out(subject.base, (), queue=WorkedOff())
+        return carry_out(subject.base, Task(queue=WorkedOff()))
     named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
     queue = None if has_updates else WorkedOff(named, with_pending=True)
     shown = replace(showing, fail_on=())
-    change = change_of(subject, "auto", "plan", shown, queue=queue, even_new=True, tells_luck=False)
-    assert change is not None  # noqa: S101 - there is one even where all is new
-    return change
+    return change_of(subject, Task(queue=queue), shown)

@@ -21,13 +21,11 @@ from kplan.questions.base import Question
 from kplan.reading.arguments import Number, Option
 
 if TYPE_CHECKING:
-    from kplan.changes.timed import Timed
     from kplan.changes.values import Upgrade
     from kplan.cluster.base import Base
-    from kplan.course.carried_out import Decisions
     from kplan.course.odds.runs import Drawn
     from kplan.course.subject import Subject
-    from kplan.course.timeline import TimelinePlan
+    from kplan.course.task import Task
     from kplan.documents.plan import PlanReport
 Profile = Literal["gke", "eks", "aks"]
 """The cloud whose node pools are upgraded."""
@@ -159,28 +157,24 @@ class Drain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         from kplan.course.carried_out import Decisions
-        from kplan.course.drains import drain
-        from kplan.course.odds.luck import with_luck
+        from kplan.course.carry_out import carry_out
         from kplan.course.report import change_report
 
         self.check()
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        base, decisions = subject.base, Decisions.of(showing, {})
         for name in self._moot():
             showing.tell_no_effect(name, "a node that is lost is not drained")
-        if self.timeline is None:
-            if self.options.grace_period and self.how != "lost":
-                showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
-            noted = decisions if showing.is_whole else None
-            change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)
-            change = with_luck(change, self.drawn(subject)[1])
-        else:
-            base, change = self.in_time(base, self.timeline, decisions)
-            if self.timeline.node_start and self.how in ("together", "lost") and base.autoscaler is None:
+        base, task = self.task(subject.base)
+        clock, decisions = self.timeline, Decisions.of(showing, {})
+        if clock is None and self.options.grace_period and self.how != "lost":
+            showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
+        change = carry_out(base, task, decisions if showing.is_whole else None)
+        if clock is not None:
+            if clock.node_start and self.how in ("together", "lost") and base.autoscaler is None:
                 showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-            self.timeline.tell_unused(change, showing)
-        return change_report(base, change, "drain", showing, decisions)
+            clock.tell_unused(change.simulation.durations, showing)
+        return change_report(change, showing, decisions)
 
     def _moot(self) -> list[str]:
         """Return the options about evictions that are set for nodes that are lost, from which nothing is evicted."""
@@ -190,25 +184,23 @@ class Drain(Question, frozen=True):
         names = [name for name in unset.__struct_fields__ if getattr(self.options, name) is not getattr(unset, name)]
         return [*names, "timeout"] if self.timeout is not None else names
 
-    def in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
-        """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""
-        from kplan.course.timeline import carry_out_in_time
-
-        base, step = self._timed(base)
-        return base, carry_out_in_time(base, [step], clock, decisions=decisions)
-
-    def _timed(self, base: Base) -> tuple[Base, Timed]:
-        """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""
+    def task(self, base: Base) -> tuple[Base, Task]:
+        """Return what is carried out, and the cluster with the further nodes of an upgrade."""
         from kplan.changes import values as c
         from kplan.changes.timed import Timed
+        from kplan.course.task import Task
 
-        if self.how == "lost":
-            return base, Timed(0.0, c.Fail(self.nodes, machine_gone=True))
-        timeout = UPGRADE_DEFAULTS[self.profile].timeout if self.timeout is None else self.timeout or math.inf
-        if self.how not in ("rolling", "replace"):
-            return base, Timed(0.0, c.Drain(self.nodes, self.options, timeout))
-        base, surge = self._with_surge(base)
-        return base, Timed(0.0, c.Drain(self.nodes, self.options, timeout, self._upgrade(surge, timeout)))
+        change: c.Change = c.Fail(self.nodes, machine_gone=True)
+        if self.how != "lost":
+            timeout = UPGRADE_DEFAULTS[self.profile].timeout if self.timeout is None else self.timeout or math.inf
+            upgrade = None
+            if self.how in ("rolling", "replace"):
+                base, surge = self._with_surge(base)
+                upgrade = self._upgrade(surge, timeout)
+            change = c.Drain(self.nodes, self.options, timeout, upgrade)
+        one_by_one, clock = self.how == "one-by-one", self.timeline
+        steps = (Timed(0.0, change),)
+        return base, Task(steps, clock, one_by_one=one_by_one, command="drain", tells_luck=clock is None)
 
     def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
         """Return how the nodes are upgraded; `surge` names the further nodes."""
@@ -216,13 +208,13 @@ class Drain(Question, frozen=True):
         from kplan.course.simulation.durations import ASSUMED_NODE_START, EACH
 
         defaults = UPGRADE_DEFAULTS[self.profile]
-        starts = {} if self.timeline is None else self.timeline.node_start
+        start = 0.0 if self.timeline is None else self.timeline.node_start.get(EACH, ASSUMED_NODE_START.seconds)
         unavailable = defaults.max_unavailable if self.max_unavailable is None else self.max_unavailable
         return Upgrade(
             is_replaced=self.how == "replace",
             surge=tuple(surge),
             parallel=max(unavailable if defaults.surge_per_zone else len(surge) + unavailable, 1),
-            node_start=starts.get(EACH, ASSUMED_NODE_START.seconds),
+            node_start=start,
             timeout=timeout,
             **defaults.more,
         )
@@ -243,7 +235,7 @@ class Drain(Question, frozen=True):
     def _surge_like(self, base: Base) -> dict[str, int]:
         """Return how many further nodes come that are like which one."""
         defaults = UPGRADE_DEFAULTS[self.profile]
-        first = self.nodes[0]
+        first = next(iter(self.nodes), "")
         if self.surge is not None:
             return {first: self.surge} if self.surge else {}
         if defaults.surge_per_zone:
@@ -257,13 +249,11 @@ class Drain(Question, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_changes import drained, in_time
+        from kplan.course.odds.of_changes import drawn
 
         self.check()
-        if self.timeline is not None:
-            base, step = self._timed(subject.base)
-            return base, partial(in_time, steps=(step,), clock=self.timeline)
-        return subject.base, partial(drained, nodes=self.nodes, how=self.how, options=self.options)
+        base, task = self.task(subject.base)
+        return base, partial(drawn, task=task)
 
 
 def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = False, replace: bool = False) -> How:

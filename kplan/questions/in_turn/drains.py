@@ -15,8 +15,9 @@ from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.course.asking import PLAIN, Showing, answers
-from kplan.course.carried_out import CarriedOut, Decisions
-from kplan.course.drains import NOT_REPLACED, drain, drain_to_any
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out, drain_to_any
+from kplan.course.drains import NOT_REPLACED
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.documents.base import Condition, Counted
@@ -98,19 +99,13 @@ def drains_report(
 
 
 def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
-    timeline, unavailable = None, list[str]()
-    if question.timeline is None:
-        change = drain_to_any(base, question.nodes, question.how, question.options)
-        if change is None:
-            change = drain(base, question.nodes, question.how, options=question.options, waits=True)
-    else:
-        base, timed = question.in_time(base, question.timeline, Decisions())
-        change = timed
-        timeline, unavailable = timed.timeline, timed.unavailable
-    replacements = Replacements(base, change)
+    base, task = question.task(base)
+    change = (drain_to_any(base, task) if task.clock is None else None) or carry_out(base, task)
+    timeline = None if task.clock is None else change.timeline
+    replacements = Replacements(change)
     counted = list(replacements.counted(fail_on))
-    if timeline is not None and UNAVAILABLE in fail_on:
-        counted += [Counted(workload, "Unavailable") for workload in unavailable]
+    if UNAVAILABLE in fail_on:
+        counted += [Counted(workload, "Unavailable") for workload in change.unavailable]
     effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
     actions = Counter(effect.action for effect in effects)
     blamed = {pod.object for pod in counted}

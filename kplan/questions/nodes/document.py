@@ -18,15 +18,15 @@ from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import added_node, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
+from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes, ref_to, unconditioned_pods
-from kplan.course.report import change_warnings
+from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.questions.base import applied_in_time
 from kplan.snapshot.load import decode_pod
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     """
     if subject.base.autoscaler is None:
         raise _no_autoscaler()
-    base, plan = applied_in_time(subject, clock, is_watched=True, removes_nodes=True)
-    clock.tell_unused(plan, showing)
+    base, task = subject.task(Task(clock=clock, queue=WorkedOff(), removes_nodes=True))
+    plan = carry_out(base, task)
+    clock.tell_unused(plan.simulation.durations, showing)
     growth = plan.growth
     assert growth is not None  # noqa: S101 - an autoscaler is followed
     changes = node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in plan.after})
@@ -83,7 +84,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
         stays=tuple(stay for stay in growth.advice.stays if stay.node not in gone),
         price_before=changes.price.before,
         price_after=changes.price.after,
-        warnings=(*change_warnings(plan), *growth.all_warnings),
+        warnings=(*plan.all_warnings, *growth.all_warnings),
     )
     after = plan.simulation.session.cluster
     return replace(

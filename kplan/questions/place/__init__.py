@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kplan.course.answers.placement_report import NodesOf
     from kplan.course.odds.runs import Drawn
     from kplan.course.subject import Subject
+    from kplan.course.task import Task
     from kplan.documents.placement import PlacementReport
     from kplan.documents.plan import PlanReport
 
@@ -54,9 +55,8 @@ class Place(AboutPods, frozen=True):
         from kplan.questions.base import change_of
 
         self._check(subject)
-        change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
-        if change is not None:
-            return change
+        if self.timeline is not None or subject.has_updates:
+            return change_of(subject, self._task(), showing)
         plan = place_in_order(
             subject.base,
             subject.pods,
@@ -85,19 +85,30 @@ class Place(AboutPods, frozen=True):
             hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
             raise ParameterError("{timeline} needs manifests", hint=hint)
 
+    def _task(self) -> Task:
+        """Return how manifests are applied."""
+        from kplan.course.task import Task
+
+        clock = self.timeline
+        removes_nodes = bool(clock and clock.runs_for)
+        return Task(
+            clock=clock,
+            rollout=self.rollout,
+            removes_nodes=removes_nodes,
+            command=self.command,
+            tells_luck=clock is None,
+        )
+
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.luck import in_order
-        from kplan.questions.base import drawn_update
-
         self._check(subject)
-        if self.timeline is not None:
-            from kplan.questions.base import drawn_in_time
+        if self.timeline is not None or subject.has_updates:
+            from kplan.course.odds.of_changes import drawn
 
-            return drawn_in_time(subject, self.timeline, self.rollout)
-        update = subject.update()
-        if update is not None:
-            return update.base, drawn_update(update.workloads, self.rollout)
+            base, task = subject.task(self._task())
+            return base, partial(drawn, task=task)
+        from kplan.course.odds.in_order import in_order
+
         return subject.base, partial(in_order, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)
 
 

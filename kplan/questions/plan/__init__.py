@@ -16,8 +16,8 @@ from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positi
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.course.odds.runs import Drawn
-    from kplan.course.queue_course import WorkedOff
     from kplan.course.subject import Subject
+    from kplan.course.task import Task
     from kplan.documents.plan import PlanReport, QueueReport
 
 
@@ -51,10 +51,7 @@ class Plan(AboutPods, frozen=True):
         from kplan.questions.base import change_of
 
         self.check()
-        document = change_of(
-            subject, self.rollout, self.command, showing, clock=self.timeline, queue=self._queue(subject)
-        )
-        assert document is not None  # noqa: S101 - there is one even without manifests
+        document = change_of(subject, self._task(subject), showing)
         if subject.manifests is not None or not subject.has_new_requests:
             return document
         from kplan.capacity.headroom import right_sizing
@@ -63,27 +60,21 @@ class Plan(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_changes import in_queue
-        from kplan.questions.base import drawn_update
+        from kplan.course.odds.of_changes import drawn
 
         self.check()
-        if self.timeline is not None:
-            from kplan.questions.base import drawn_in_time
+        base, task = subject.task(self._task(subject))
+        return base, partial(drawn, task=task)
 
-            return drawn_in_time(subject, self.timeline, self.rollout, queue=self._queue(subject))
-        queue = self._queue(subject)
-        if subject.manifests is None:
-            return subject.base, partial(in_queue, queue=queue)
-        base, workloads = subject.applied()
-        return base, drawn_update(workloads, self.rollout, queue)
-
-    def _queue(self, subject: Subject) -> WorkedOff:
-        """Return the queue that is worked off before manifests are applied."""
+    def _task(self, subject: Subject) -> Task:
+        """Return how the queue is worked off, and then manifests are applied."""
         from kplan.cluster.incoming import IncomingPod
-        from kplan.course.queue_course import WorkedOff
+        from kplan.course.task import Task, WorkedOff
 
         pods = tuple(pod for pod in subject.pods if subject.manifests is None or not isinstance(pod, IncomingPod))
-        return WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
+        queue, clock = WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds), self.timeline
+        removes_nodes = bool(clock and clock.runs_for)
+        return Task((), clock, queue, self.rollout, removes_nodes=removes_nodes, tells_luck=clock is None)
 
 
 class Queue(Question, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET
@@ -36,9 +35,8 @@ class Preempt(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         from kplan.course.in_order import place_in_order
         from kplan.course.odds.luck import luck_of_change
-        from kplan.course.odds.of_changes import in_queue
-        from kplan.course.queue_course import WorkedOff
         from kplan.course.report import ChangedPods
+        from kplan.course.task import WorkedOff
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 
         is_all = subject.is_choice or not (subject.pods or subject.manifests)
@@ -59,6 +57,5 @@ class Preempt(AboutPods, frozen=True):
         )
         if course is None:
             return report
-        changes = ChangedPods(subject.base, course, ()).changes
-        drawn = partial(in_queue, queue=queue)
-        return replace(report, luck=luck_of_change(drawn, subject.base, course, changes, report.verdict.fail_on))
+        changes = ChangedPods(course, ()).changes
+        return replace(report, luck=luck_of_change(course, changes, report.verdict.fail_on))

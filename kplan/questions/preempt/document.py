@@ -15,11 +15,11 @@ from kplan.course.answers.plan import Plan, before_growth
 from kplan.course.answers.pod_groups import groups_of_members
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
-from kplan.course.carried_out import Decisions
-from kplan.course.change import ChangePlan, carry_out
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carry_out import carry_out
 from kplan.course.pod_groups import pending_placement
-from kplan.course.queue_course import WorkedOff
 from kplan.course.simulation.queue import in_turn
+from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Condition
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
@@ -127,7 +127,7 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     )
 
 
-def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> tuple[Followed, ChangePlan]:
+def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> tuple[Followed, CarriedOut]:
     """Return where each victim goes when pods preempt in queue order, in the order of eviction, and the whole course.
 
     A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
@@ -137,7 +137,7 @@ def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> t
     with_map : return every node before and after, too
     """
     decisions = Decisions(nodes=(), others=(), covers_all=True)
-    change = carry_out(base, (), queue=queue, decisions=decisions)
+    change = carry_out(base, Task(queue=queue), decisions)
     simulation, before = change.simulation, change.started_from
     after = simulation.session.cluster
     infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.life.unreplaced}

@@ -24,13 +24,15 @@ from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.course.asking import Showing
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.drains import check_nodes
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
-from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.course.task import Task
 from kplan.course.unblocking import ways
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
@@ -134,7 +136,7 @@ class _Runbook:
         """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
         drain = c.Drain((name,), self._options)
-        plan = carry_out_in_time(base, [Timed(0.0, drain)], self._clock)
+        plan = carry_out(base, Task((Timed(0.0, drain),), self._clock))
         simulation = plan.simulation
         step = _drain_step(base, plan, drain, self._clock.min_ready if self._has_clock else 1)
         if self._has_clock and plan.is_over:
@@ -151,7 +153,7 @@ class _Runbook:
         return _Tried(stuck, obstacle, bool(waiting), step, simulation)
 
     def _stopped(
-        self, name: str, base: Base, plan: TimelinePlan, step: RunbookStep, waiting: Sequence[str]
+        self, name: str, base: Base, plan: CarriedOut, step: RunbookStep, waiting: Sequence[str]
     ) -> StuckNode | None:
         """Return what stops a drain; None where it is safe."""
         if plan.obstacles:
@@ -278,14 +280,14 @@ def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> Runbook
     return RunbookStep(action=action, node=node, commands=change.steps, change=change.described(), **more)
 
 
-def _drain_step(base: Base, plan: TimelinePlan, drain: c.Drain, min_ready: int | str) -> RunbookStep:
+def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | str) -> RunbookStep:
     """Return the step of a drain, with what becomes of the pods while the node takes none."""
     (node,) = drain.nodes
     moved: list[c.Place] = []
     waits: list[str] = []
     preempted: list[Preempted] = []
     gone: list[str] = []
-    for one in Replacements(base, plan).all:
+    for one in Replacements(plan).all:
         if one.removed is None or not one.removed.node or one.removed.pod in plan.blocked:
             continue
         goes_to = _node_after(one)
@@ -318,7 +320,7 @@ def _node_after(replacement: Replacement) -> str:
     return (replacement.added.node if replacement.added is not None else "") or ""
 
 
-def _too_few(plan: TimelinePlan, min_ready: int | str) -> TooFew | None:
+def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
     """Return the first workload of which fewer pods are ready at some moment than are wanted then.
 
     While the only pod of a workload moves, none is ready: that counts where the pod has no place, and where all are

@@ -137,7 +137,7 @@ def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: di
 def plain_report(planner: kplan.Planner, change: Any) -> Any:
     from kplan.course.report import change_report
 
-    return change_report(planner, change, "drain")
+    return change_report(change)
 
 
 def test_one_run_is_the_plain_rollout_with_that_seed() -> None:

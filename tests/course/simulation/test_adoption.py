@@ -1,7 +1,7 @@
 from typing import Any
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
 from tests.objects import Object, daemon_set, deployment, head, node, running, stateful_set, template
 
@@ -31,11 +31,11 @@ def planner(*objects: Object) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
 
 
-def names(change: ChangePlan, *, new: bool | None = None) -> list[str]:
+def names(change: CarriedOut, *, new: bool | None = None) -> list[str]:
     return [pod.name for pod in change.after if new is None or pod.new is new]
 
 
-def adopted(change: ChangePlan) -> list[tuple[str, str]]:
+def adopted(change: CarriedOut) -> list[tuple[str, str]]:
     return [(warning.object, warning.message) for warning in change.warnings if warning.code == "Adopted"]
 
 

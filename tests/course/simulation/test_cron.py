@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
-from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan import Plan
 from tests.objects import head, node
 
 
-def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
+def _plan(policy: str, run: float, seconds: float = 3600.0) -> CarriedOut:
     container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     cron: dict[str, Any] = head("CronJob", name="tick", namespace="default", uid="tick") | {
@@ -25,10 +27,10 @@ def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
     }
     planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), cron]))
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
-    return carry_out_in_time(planner, [], clock)
+    return carry_out(planner, Task(clock=clock))
 
 
-def _count(plan: TimelinePlan, event: StepEvent) -> int:
+def _count(plan: CarriedOut, event: StepEvent) -> int:
     return sum(step.event is event for step in plan.steps)
 
 

@@ -8,8 +8,10 @@ import pytest
 import kplan
 from kplan.changes.timed import Timed
 from kplan.changes.values import Drain, Upgrade
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
-from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from tests.objects import budget, deployment, head, node, running, template
 
@@ -21,13 +23,12 @@ def _planner(replicas: int, **rule: Any) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot([*map(node, NODES), *web, budget("web", **rule)]))
 
 
-def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> TimelinePlan:
-    return carry_out_in_time(
-        planner, [Timed(0.0, Drain(tuple(nodes), **fields))], Clock(start={"*": 6.0}, stop={"*": 2.0})
-    )
+def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> CarriedOut:
+    clock = Clock(start={"*": 6.0}, stop={"*": 2.0})
+    return carry_out(planner, Task((Timed(0.0, Drain(tuple(nodes), **fields)),), clock))
 
 
-def _times(plan: TimelinePlan, event: StepEvent) -> list[float]:
+def _times(plan: CarriedOut, event: StepEvent) -> list[float]:
     return [step.at for step in plan.steps if step.event is event and isinstance(step.at, float)]
 
 
@@ -138,7 +139,7 @@ def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready >= 2
 
 
-def _node_times(plan: TimelinePlan, event: StepEvent) -> dict[str, float]:
+def _node_times(plan: CarriedOut, event: StepEvent) -> dict[str, float]:
     return {step.node: step.at for step in plan.steps if step.event is event and not step.pod}
 
 
@@ -248,7 +249,7 @@ def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back
         planner = _planner(6, maxUnavailable=1).changed(add_nodes=["2=n0"])
         surge = [name for name in planner.objects.node_by_name if name not in NODES]
         step = Drain(tuple(NODES), upgrade=Upgrade(surge=surge, node_start=45.0, **upgrade))
-        plan = carry_out_in_time(planner, [Timed(0.0, step)], Clock(start={"*": seconds}, stop={"*": 2.0}))
+        plan = carry_out(planner, Task((Timed(0.0, step),), Clock(start={"*": seconds}, stop={"*": 2.0})))
         times = [step.at for step in plan.steps]
         assert times == sorted(times)
         ends.append(plan.timeline.end)

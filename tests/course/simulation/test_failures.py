@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.scheduler import Failures
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
@@ -45,7 +45,7 @@ def _workload(draw: st.DrawFn, name: str) -> Object:
     return workload
 
 
-def _course(plan: ChangePlan) -> tuple[Any, ...]:
+def _course(plan: CarriedOut) -> tuple[Any, ...]:
     return plan.steps, plan.after, plan.simulation.violations, plan.simulation.rounds
 
 

@@ -43,7 +43,7 @@ def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
     standing, manifest = HUGE[name]
     base = kplan.Planner(kplan.load_snapshot([*NODES, *standing]))
     change = base.roll_out([manifest])
-    report = change_report(base, change, "place")
+    report = change_report(change)
 
     (found,) = change.workloads
     assert found.state is WorkloadState.STUCK

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.course.change import ChangePlan
-from kplan.course.timeline import TimelinePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
 from tests.objects import Object, head, node, template
 
@@ -62,11 +61,11 @@ def cluster(workload: Object, **of_node: Any) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot([first, node("n1", "8"), workload, *pods_of(workload, "n0", "n0", "n1")]))
 
 
-def drained(workload: Object, **options: Any) -> ChangePlan:
+def drained(workload: Object, **options: Any) -> CarriedOut:
     return cluster(workload).drain(["n0"], options=kplan.DrainOptions(**options))
 
 
-def left(change: ChangePlan) -> list[tuple[bool, str | None]]:
+def left(change: CarriedOut) -> list[tuple[bool, str | None]]:
     return sorted((pod.new, pod.node) for pod in change.after)
 
 
@@ -153,14 +152,14 @@ def _job(parallelism: int, completions: int, **spec: Any) -> Object:
     return head("Job", name="j", namespace="default", uid="j") | {"spec": own}
 
 
-def _drained(job: Object) -> TimelinePlan:
+def _drained(job: Object) -> CarriedOut:
     """Apply a job, and drain one of its nodes ten seconds later."""
     planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8")]))
     changes = [{"at": 0, "apply": [job]}, {"at": 10, "drain": ["n0"]}]
     return planner.timeline(changes, start={"*": 4}, stop={"*": 3}, run={"*": 60})
 
 
-def _times(plan: TimelinePlan, event: str, pod: str) -> list[float]:
+def _times(plan: CarriedOut, event: str, pod: str) -> list[float]:
     return [step.at for step in plan.steps if step.event == event and step.pod == f"default/{pod}"]
 
 

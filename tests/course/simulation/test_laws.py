@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.course.drains import NODE_NOT_REACHED
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
@@ -31,7 +31,7 @@ def _share(amount: int | str, of: int, *, up: bool) -> int:
     return -(-share // 100) if up else share // 100
 
 
-def _counts(change: ChangePlan, before: int, workload: str) -> Iterator[tuple[int, int]]:
+def _counts(change: CarriedOut, before: int, workload: str) -> Iterator[tuple[int, int]]:
     """Yield after each step how many pods a workload has, and how many of them are bound."""
     pods = bound = before
     for step in change.steps:
@@ -107,7 +107,7 @@ def _changed(workload: dict[str, Any], replicas: int | None, image: str) -> dict
     return changed
 
 
-def _images(change: ChangePlan) -> dict[str, str]:
+def _images(change: CarriedOut) -> dict[str, str]:
     """Return the image of each pod at rest, all of which must have found room."""
     infos = change.simulation.session.cluster.pods.infos
     assert all(pod.node for pod in change.simulation.pods.values())

@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.owners import Owner
 from tests.course.simulation.test_adoption import orphan, replica_set
 from tests.course.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
@@ -75,7 +75,7 @@ def new_versions(draw: st.DrawFn) -> list[Object]:
     return draw(st.lists(st.sampled_from([web, base, agent, taking]), min_size=1, max_size=3, unique_by=id))
 
 
-def _changed(objects: list[Object], manifests: list[Object], how: str) -> ChangePlan:
+def _changed(objects: list[Object], manifests: list[Object], how: str) -> CarriedOut:
     planner = kplan.Planner(kplan.load_snapshot(copy.deepcopy(objects)))
     if how == "apply":
         return planner.roll_out(copy.deepcopy(manifests))
@@ -118,7 +118,7 @@ def test_controllers_and_the_scheduler_keep_their_rules(
         _bounds_are_kept(objects, manifests, change)
 
 
-def _no_node_is_overcommitted(change: ChangePlan) -> None:
+def _no_node_is_overcommitted(change: CarriedOut) -> None:
     infos = change.simulation.session.cluster.pods.infos
     used: Counter[str] = Counter()
     for row, pod in change.simulation.pods.items():
@@ -139,7 +139,7 @@ def _node_of(written: Object) -> str:
     return place
 
 
-def _volumes_are_used_once_and_where_they_are(objects: list[Object], change: ChangePlan) -> None:
+def _volumes_are_used_once_and_where_they_are(objects: list[Object], change: CarriedOut) -> None:
     claims = claims_of(change)
     bound = [name for name in claims.values() if name]
     assert len(bound) == len(set(bound))
@@ -153,20 +153,20 @@ def _most_pods(objects: list[Object]) -> int | None:
     return next((int(found["spec"]["hard"]["pods"]) for found in objects if found["kind"] == "ResourceQuota"), None)
 
 
-def _is_full(objects: list[Object], change: ChangePlan) -> bool:
+def _is_full(objects: list[Object], change: CarriedOut) -> bool:
     """The pods of a deleted node are created, or refused, before the question that is looked at here."""
     hard = _most_pods(objects)
     return hard is not None and len(change.after) >= hard
 
 
-def _quotas_are_kept(objects: list[Object], change: ChangePlan) -> None:
+def _quotas_are_kept(objects: list[Object], change: CarriedOut) -> None:
     hard = _most_pods(objects)
     before = sum(found["kind"] == "Pod" for found in objects)
     if hard is not None:
         assert len(change.after) <= max(hard, before)
 
 
-def _has_what_it_wants(change: ChangePlan, owner: Owner, *, is_refused_before: bool) -> None:
+def _has_what_it_wants(change: CarriedOut, owner: Owner, *, is_refused_before: bool) -> None:
     """A workload has as many pods as it wants, unless its pods are refused, or it waits for one of them."""
     pods = list(owner.pods.values())
     is_held_up = bool(owner.refusal) or is_refused_before or any(not pod.node for pod in pods)
@@ -182,7 +182,7 @@ def _has_what_it_wants(change: ChangePlan, owner: Owner, *, is_refused_before: b
         assert not free
 
 
-def _bounds_are_kept(objects: list[Object], manifests: list[Object], change: ChangePlan) -> None:
+def _bounds_are_kept(objects: list[Object], manifests: list[Object], change: CarriedOut) -> None:
     for manifest in manifests:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         bounds = _scale_of(objects, f"{kind}/{name}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.course.timeline import TimelinePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
 from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
 from tests.recorded import examples
@@ -43,7 +43,7 @@ def _workloads(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     return versions[0], versions[1]
 
 
-def _course(plan: Any | TimelinePlan) -> Counter[tuple[str, str, bool, bool]]:
+def _course(plan: Any | CarriedOut) -> Counter[tuple[str, str, bool, bool]]:
     return Counter((pod.workload, pod.message, pod.new, pod.node is None) for pod in plan.after)
 
 

@@ -8,6 +8,8 @@ import kplan
 from kplan.autoscaling.seam import Patience, RemovalTimes
 from kplan.changes.timed import Timed
 from kplan.changes.values import Apply, Fail
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
 from kplan.course.change import read_manifests
 from kplan.course.clock import Clock, durations_for
 from kplan.course.simulation.loop import Simulation
@@ -16,7 +18,7 @@ from kplan.course.simulation.nodes import (
     depart,
 )
 from kplan.course.simulation.start import start
-from kplan.course.timeline import TimelinePlan, carry_out_in_time
+from kplan.course.task import Task
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, daemon_set, deployment, node, running, stateful_set
 
@@ -94,13 +96,13 @@ def _node(name: str, zone: str = "a", machine: str = "") -> Object:
     return there
 
 
-def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
+def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> CarriedOut:
     planner = kplan.Planner(kplan.load_snapshot(objects))
     clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
-    return carry_out_in_time(planner, [Timed(0.0, Fail(tuple(nodes or ("n0",)), machine_gone=True))], clock)
+    return carry_out(planner, Task((Timed(0.0, Fail(tuple(nodes or ("n0",)), machine_gone=True)),), clock))
 
 
-def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
+def _at(plan: CarriedOut, event: StepEvent, node: str = "n0") -> list[float]:
     return [step.at for step in plan.steps if step.event is event and node == step.node and isinstance(step.at, float)]
 
 
@@ -172,9 +174,8 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE)]))
     clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
     written = read_manifests(planner, [pending], None)
-    plan = carry_out_in_time(
-        planner, [Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), written.workloads)], clock
-    )
+    steps = Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), written.workloads)
+    plan = carry_out(planner, Task(steps, clock))
 
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]

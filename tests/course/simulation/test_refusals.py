@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from tests.objects import Object, deployment, head, node, running, stateful_set
 
@@ -22,11 +22,11 @@ def with_pod(workload: Object, **fields: Any) -> Object:
     return changed
 
 
-def roll_out(cluster: list[Object], *manifests: Object) -> ChangePlan:
+def roll_out(cluster: list[Object], *manifests: Object) -> CarriedOut:
     return kplan.Planner(kplan.load_snapshot(cluster)).roll_out(list(manifests))
 
 
-def only(change: ChangePlan) -> WorkloadChange:
+def only(change: CarriedOut) -> WorkloadChange:
     (found,) = change.workloads
     return found
 
@@ -114,7 +114,7 @@ def test_pods_that_are_forbidden_fail_the_verdict() -> None:
 
     base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
     change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
-    report = change_report(base, change, "place")
+    report = change_report(change)
 
     assert report.verdict.exit_code == 1
     assert report.verdict.because == ("Deployment/default/web: Refused",)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
 from tests.course.simulation.test_adoption import NODES, names, orphan
@@ -59,7 +59,7 @@ def as_read(request: pytest.FixtureRequest) -> Any:
     return {"whole": lambda snapshot: snapshot, "lean": lean, "redacted": redact_snapshot}[request.param]
 
 
-def asked(objects: list[Object], manifests: list[Object], read: Any = lambda snapshot: snapshot) -> ChangePlan:
+def asked(objects: list[Object], manifests: list[Object], read: Any = lambda snapshot: snapshot) -> CarriedOut:
     snapshot = kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects])
     return kplan.Planner(read(snapshot)).roll_out(manifests)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
 from tests.objects import Object, head, node, stateful_set
 from tests.recorded import examples
@@ -104,11 +104,11 @@ def standing(replicas: int, *further: Object, **settings: Any) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot([*objects, *further]))
 
 
-def nodes_of(change: ChangePlan) -> dict[str, str | None]:
+def nodes_of(change: CarriedOut) -> dict[str, str | None]:
     return {pod.name: pod.node for pod in change.after}
 
 
-def claims_of(change: ChangePlan) -> dict[str, str | None]:
+def claims_of(change: CarriedOut) -> dict[str, str | None]:
     claims = change.simulation.session.listers.persistent_volume_claims
     return {name: found.spec.volume_name for (_, name), found in claims.items()}
 

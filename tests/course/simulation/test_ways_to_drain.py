@@ -2,7 +2,7 @@ import pytest
 
 import kplan
 from kplan.changes.values import DrainOptions
-from kplan.course.change import ChangePlan
+from kplan.course.carried_out import CarriedOut
 from kplan.course.drains import NODE_NOT_REACHED
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, deployment, head, node, running
@@ -102,7 +102,7 @@ def test_nodes_whose_turn_does_not_come_are_told() -> None:
     assert not [each for each in free.warnings if each.code == "NodeNotReached"]
 
 
-def not_reached(change: ChangePlan) -> dict[str, str]:
+def not_reached(change: CarriedOut) -> dict[str, str]:
     return {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED}
 
 

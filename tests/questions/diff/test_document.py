@@ -171,7 +171,7 @@ def karpenter() -> Report:
 KINDS: dict[str, Callable[[Planner], Report]] = {
     "PlacementReport": lambda planner: planner.plan(["shop/voucher-api", "ml/llm-eval"]).report(with_map=True),
     "PreemptionReport": preemption,
-    "PlanReport": lambda planner: change_report(planner, planner.drain(["general-b-2"]), "drain"),
+    "PlanReport": lambda planner: change_report(planner.drain(["general-b-2"])),
     "QueueReport": queue,
     "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
     "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),

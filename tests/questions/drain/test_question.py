@@ -46,7 +46,7 @@ def test_an_upgrade_is_that_of_its_profile_unless_something_else_is_asked_for(
 
     base, course = question.drawn(SimpleNamespace(base=kplan.Planner(kplan.load_snapshot(OBJECTS))))
 
-    (step,) = course.keywords["steps"]
+    (step,) = course.keywords["task"].steps
     assert replace(step.change.upgrade, surge=()) == upgrade
     assert step.change.timeout == upgrade.timeout
     assert len(step.change.upgrade.surge) == len(base.objects.node_by_name) - len(NODES) == n_surge

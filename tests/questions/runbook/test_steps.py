@@ -7,7 +7,6 @@ import msgspec
 
 from kplan.changes import values as c
 from kplan.course.clock import Clock
-from kplan.course.drains import drain
 from kplan.course.snapshots import snapshot_of
 from kplan.course.what_if import changed
 from kplan.documents.drains import RunbookReport, TooFew
@@ -48,7 +47,7 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
             case ["until" | "before=$(kubectl", *_]:
                 continue
             case ["kubectl", "drain", name, "--ignore-daemonsets"]:
-                change = drain(planner, [name])
+                change = planner.drain([name])
                 assert not change.blocked
                 planner = planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot))
                 planner = changed(planner, [c.Cordon((name,))])

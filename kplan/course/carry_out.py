@@ -1,0 +1,464 @@
+"""Carries a task out in a cluster: its changes, one after the other or each at its time, to the end.
+
+Manifests are applied, nodes drained or lost, the scheduling queue worked off. Controllers, the scheduler and
+autoscalers do their part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from kplan.api.decode import convert
+from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, SCALED
+from kplan.api.names import WorkloadRef, object_name
+from kplan.api.workloads import CronJob, Job
+from kplan.changes import values as c
+from kplan.changes.timed import Timed, taint_of
+from kplan.cluster.base import Base
+from kplan.cluster.incoming import with_objects
+from kplan.cluster.workload_pods import QuestionPods
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.clock import Clock
+from kplan.course.drains import check_nodes, drain_warnings
+from kplan.course.occupancy import Occupancy
+from kplan.course.provisioning import NodesInTime
+from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
+from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
+from kplan.course.simulation.applying import Applied, Applying
+from kplan.course.simulation.cron import CronJobs
+from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.durations import Durations
+from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.nodes import NodeUpgrade
+from kplan.course.simulation.outcome import note_stuck, workload_change
+from kplan.course.simulation.queue import in_turn
+from kplan.course.simulation.start import fork, start
+from kplan.course.simulation.syncs import EVER
+from kplan.course.simulation.updates import Update, update_of
+from kplan.course.task import Task
+from kplan.course.watching import add_bounds, any_node, at_rest, watched
+from kplan.documents.change import Change, StepEvent
+from kplan.documents.plan import QueuePlace
+from kplan.errors import NotFoundError, UsageError
+from kplan.facts import InputWarning
+from kplan.framework.listers import Listers
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.contents import Autoscalers
+from kplan.workloads.manifests import WrittenWorkload, job_of_run, not_started
+from kplan.workloads.merging import whole_object
+
+APPLY_SECONDS = 0.02
+"""Between two objects that a client applies one after the other."""
+
+
+def carry_out(
+    base: Base, task: Task, decisions: Decisions | None = None, *, replaced: Mapping[str, Any] = {}
+) -> CarriedOut:
+    """Carry a task out in a cluster; parameters as for `Opening.carry_out`.
+
+    Raises NotFoundError and UsageError for changes that are impossible, such as of a node that is not there.
+    """
+    return Opening(base, task).carry_out(decisions, replaced=replaced)
+
+
+class Opening:
+    """What is the same whenever a task is carried out in a cluster.
+
+    Attributes
+    ----------
+    snapshot : the cluster, with all applied objects other than workloads
+    pods : without a clock, the pods of its queue; None without one
+    """
+
+    def __init__(self, base: Base, task: Task, pods: QuestionPods | None = None) -> None:
+        self.base, self.task = base, task
+        for step in task.steps:
+            check_nodes(base, step.change.needs)
+        self.additions = [obj for step in task.steps for obj in step.additions]
+        self.snapshot = with_objects(base.objects, self.additions)
+        self.autoscalers = Autoscalers(self.snapshot.horizontal_pod_autoscalers)
+        if pods is None and task.queue is not None and task.clock is None:
+            pods = task.queue.pods_of(base)
+        self.pods = pods
+        self._compared: dict[int, Update | InputWarning] = {}
+
+    def carry_out(
+        self,
+        decisions: Decisions | None = None,
+        *,
+        draws: Random | None = None,
+        draws_turns: bool = False,
+        replaced: Mapping[str, Any] = {},
+        any_node: AnyNodeTaker | None = None,
+    ) -> CarriedOut:
+        """Carry the task out once.
+
+        Parameters
+        ----------
+        decisions : collects the decisions about pods
+        draws : source of random draws, in place of the planner's own
+        draws_turns : equal pods are scheduled, and controllers act, in random order
+        replaced : objects in place of applied ones, by KIND/NAMESPACE/NAME
+        any_node : chooses the nodes of pods instead of the scheduler
+        """
+        simulation = self.begin(draws, draws_turns=draws_turns)
+        simulation.scheduler.any_node = any_node
+        return _Course(self, simulation, decisions, replaced, is_watched=draws is None).run()
+
+    def begin(self, draws: Random | None = None, *, draws_turns: bool = False) -> Simulation:
+        """Return a simulation of the cluster, in which nothing has moved yet; parameters as for `carry_out`."""
+        if self.task.clock is None:
+            simulation = fork(self._at_rest, self.snapshot, draws)
+        else:
+            session = self.base.session_for(self.snapshot)
+            session = session if draws is None else session.fork(random=draws)
+            simulation = start(session, self.snapshot, self._durations)
+        simulation = watched(simulation, self.base, self.snapshot)
+        add_bounds(simulation, self.autoscalers, self.additions)
+        if draws is not None and draws_turns:
+            simulation.draw_turns(draws)
+            if self.base.options.sample and len(simulation.session.cluster):
+                simulation.session.sampling.start_index = draws.randrange(len(simulation.session.cluster))
+        return simulation
+
+    @cached_property
+    def _durations(self) -> Durations:
+        assert self.task.clock is not None  # noqa: S101 - only then anything takes time
+        return self.task.clock.durations(self.base)
+
+    @cached_property
+    def _at_rest(self) -> Simulation:
+        """The cluster before anything moves, where nothing takes time; it is forked, and never run."""
+        if self.pods is not None:
+            session = self.base.fork(self.pods, Listers(self.snapshot))
+            session.nominate_from_status(self.pods.rows)
+            return start(session, self.snapshot, tries_pending=False)
+        return start(self.base.session_for(self.snapshot), self.snapshot) if self.additions else at_rest(self.base)
+
+    def compared(self, workload: WrittenWorkload, snapshot: Snapshot) -> Update | InputWarning:
+        """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""
+        if snapshot is not self.snapshot:
+            return self._compare(workload, snapshot)
+        if id(workload) not in self._compared:
+            self._compared[id(workload)] = self._compare(workload, snapshot)
+        return self._compared[id(workload)]
+
+    def _compare(self, workload: WrittenWorkload, snapshot: Snapshot) -> Update | InputWarning:
+        target, base = workload.type, self.base
+        if target not in CHANGED_IN_PLACE:
+            metadata = workload.content["metadata"]
+            return not_started(target.__name__, metadata["namespace"], metadata["name"])
+        update = update_of(
+            target, workload.content, snapshot, self.autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
+        )
+        return structs.replace(update, obj=base.as_stored(update.obj))
+
+
+class _Course(c.Stage):
+    """A task that is carried out in a simulation."""
+
+    name = "in a cluster in motion"
+
+    def __init__(
+        self,
+        opening: Opening,
+        simulation: Simulation,
+        decisions: Decisions | None,
+        replaced: Mapping[str, Any],
+        *,
+        is_watched: bool,
+    ) -> None:
+        self.simulation = simulation
+        self._opening, self._base, self._task = opening, opening.base, opening.task
+        self._decisions, self._replaced = decisions, replaced
+        self._snapshot = opening.snapshot
+        self._applying = Applying(simulation, self._base.objects.nodes, self._task.rollout)
+        self._applied: list[Applied] = []
+        self._left_out: list[InputWarning] = []
+        self.drains: list[Drain] = []
+        self._is_timed, self._is_watched = self._task.clock is not None, is_watched
+        self._runs_cron_jobs = False
+
+    def run(self) -> CarriedOut:
+        simulation, clock = self.simulation, self._task.clock
+        simulation.maker.leave_free(self._task.workloads)
+        if self._decisions is not None and self._decisions.covers_all:
+            self._decisions.watch(simulation)
+        change = self._at_once() if clock is None else self._in_time(clock)
+        lost = {
+            name: None for step in self._task.steps if isinstance(step.change, c.Fail) for name in step.change.nodes
+        }
+        warnings = drain_warnings(simulation, self.drains, list(lost), is_over=change.is_over)
+        change = dataclasses.replace(change, left_out=(*self._task.warnings, *self._left_out, *warnings))
+        if change.is_over and self._is_timed:
+            note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
+        elif self.drains or lost:
+            note_stuck(simulation, change.workloads)
+        return change
+
+    def _at_once(self) -> CarriedOut:
+        """Work the queue off, then make one change after the other, each until nothing moves."""
+        simulation, task, pods = self.simulation, self._task, self._opening.pods
+        more: dict[str, Any] = {}
+        if task.queue is None or pods is None:
+            simulation.node_lifecycle.go_on()
+        else:
+            course = QueueCourse(simulation, task.queue, pods)
+            for _ in course:
+                pass
+            infos = simulation.session.cluster.pods.infos
+            more["queue"] = tuple(infos[queued.pod].key for queued in course.queue)
+            if task.queue.pods or task.is_queue:
+                is_roomy = task.is_queue and course.is_roomy
+                more |= {"subject_pods": course.subject_pods, "pods": pods, "is_roomy": is_roomy}
+        simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
+        for step in task.steps:
+            self._begin(step)
+        if simulation.bounds:
+            simulation.run()
+        return self._carried_out(**more)
+
+    def _in_time(self, clock: Clock) -> CarriedOut:
+        simulation, task = self.simulation, self._task
+        for step in task.steps:
+            if step.at > 0:
+                simulation.timers.post(simulation.now + step.at, partial(self._begin, step))
+        if clock.runs_for:
+            self._run_cron_jobs(clock.runs_for)
+        if task.removes_nodes and isinstance(simulation.provisioner, NodesInTime):
+            simulation.provisioner.remove_too(simulation)
+        occupancy = Occupancy(simulation) if self._is_watched and task.queue is not None else None
+        queue, subject_pods = tuple[str, ...](), frozenset[str]()
+        if task.queue is not None:
+            queue = self._retry_pending()
+            if task.queue.pods or task.is_queue:
+                subject_pods = subject_pods_of(self._base.session, task.queue.pods_of(self._base)).intersection(queue)
+        for step in task.steps:
+            if step.at <= 0:
+                self._begin(step)  # before anything moves
+        simulation.run(clock.look)
+        return self._carried_out(occupancy=occupancy, queue=queue, subject_pods=subject_pods)
+
+    def _carried_out(self, **more: Any) -> CarriedOut:
+        for drain in self.drains:
+            drain.conclude()
+        is_over = not self._is_timed or self.simulation.timers.are_idle
+        return CarriedOut(
+            self.simulation, self._base, self._task, self._applied, drains=self.drains, is_over=is_over, **more
+        )
+
+    def _retry_pending(self) -> tuple[str, ...]:
+        """Have the scheduler try all pending pods again; return these in their order."""
+        session = self._base.session
+        turns, infos = in_turn(session, self._base.pending().rows), session.cluster.pods.infos
+        for queued in turns:
+            if queued.place is QueuePlace.FOREIGN:
+                note_left_alone(self.simulation, queued.pod)
+        self.simulation.retry_pending()
+        return tuple(infos[queued.pod].key for queued in turns)
+
+    def _run_cron_jobs(self, seconds: float) -> None:
+        """Have cron jobs, those that are applied included, run by their schedule for so long."""
+        simulation, snapshot = self.simulation, self._snapshot
+        written = [workload.content for workload in self._task.workloads if workload.type is CronJob]
+        applied = [convert(dict(content), CronJob) for content in written]
+        templates = {
+            object_name("CronJob", obj.metadata.namespace, obj.metadata.name): whole
+            for obj, content in zip(applied, written, strict=True)
+            if (whole := _pod_template(content))
+        }
+        cron_jobs = with_objects(snapshot, applied).cron_jobs
+        until = simulation.now + seconds
+        CronJobs(simulation, cron_jobs, snapshot.jobs, self._base.as_stored, until=until, templates=templates)
+        self._runs_cron_jobs = True
+
+    def _begin(self, step: Timed) -> None:
+        if isinstance(step.change, c.Apply):
+            self._apply_all(step.workloads)
+            return
+        self.carry_out(step.change)
+        if not (self._is_timed or (self._task.one_by_one and self.simulation.node_lifecycle.is_well)):
+            self.simulation.run()  # what has failed already goes on, also where no pod is evicted
+
+    def cordon(self, nodes: Sequence[str]) -> None:
+        self.simulation.life.cordon(nodes)
+
+    def uncordon(self, nodes: Sequence[str]) -> None:
+        for name in nodes:
+            self.simulation.life.uncordon(name)
+
+    def drain(
+        self, nodes: Sequence[str], options: c.DrainOptions | None, timeout: float | None, upgrade: c.Upgrade | None
+    ) -> None:
+        if upgrade is not None:
+            NodeUpgrade(self.simulation, nodes, upgrade, options, self.drains).begin()
+            return
+        one_by_one = self._task.one_by_one
+        seconds = math.inf if timeout is None else timeout
+        drain = Drain(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
+        self.drains.append(drain)
+        if one_by_one:
+            self.simulation.life.cordon(nodes)
+            drain.one_by_one(drain.leaving(nodes), waits=self._task.waits)
+        else:
+            drain.begin()
+
+    def fail(self, nodes: Sequence[str], *, is_machine_gone: bool) -> None:
+        self.simulation.node_lifecycle.fail(nodes, is_machine_gone=is_machine_gone)
+
+    def recover(self, nodes: Sequence[str]) -> None:
+        self.simulation.node_lifecycle.recover(nodes)
+
+    def not_ready(self, nodes: Sequence[str], *, handles_pods: bool) -> None:
+        self.simulation.node_lifecycle.not_ready(nodes, handles_pods=handles_pods)
+
+    def taint(self, node: str, taints: Sequence[str]) -> None:
+        read = [taint_of(text) for text in taints]
+        added = [taint for taint, goes in read if not goes]
+        self.simulation.node_lifecycle.taint(node, added, [(taint.key, taint.effect) for taint, goes in read if goes])
+
+    def post(self, node: str, conditions: Mapping[str, str]) -> None:
+        self.simulation.node_lifecycle.post(node, conditions)
+
+    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:
+        for reference in objects:
+            kind, _, name = reference.partition("/")
+            match kind.lower():
+                case "node":
+                    self.simulation.node_lifecycle.delete(name, "somebody deletes it")
+                case "pod":
+                    self._delete_pod(name, grace_period)
+                case _:
+                    raise UsageError(f"{reference}: only nodes and pods are deleted {self.name}")
+
+    def _delete_pod(self, name: str, grace_period: int | None) -> None:
+        """Delete a pod by name; without a namespace it is the only one that any namespace has."""
+        simulation = self.simulation
+        key = f"{self._task.namespace}/{name}" if self._task.namespace and "/" not in name else name
+        pods = [
+            pod for pod in simulation.pods.values() if pod.key == key or (not self._task.namespace and pod.name == name)
+        ]
+        if len(pods) != 1:
+            raise NotFoundError(f"there is no pod {name} at {simulation.elapsed:g} s", hint="write NAMESPACE/NAME")
+        if not pods[0].is_terminating:
+            gone = structs.replace(pods[0], is_deleted=True)
+            simulation.life.remove(gone, StepEvent.DELETED, "somebody deletes it", grace=grace_period)
+        elif grace_period == 0:
+            simulation.kubelets.end(pods[0].row)
+
+    def scale(self, workload: str, replicas: int) -> None:
+        if self.simulation.workloads.find(workload) is None or workload.partition("/")[0] not in (*SCALED, "Job"):
+            raise NotFoundError(f"there is no workload {workload} that can be scaled", hint="write KIND/NAMESPACE/NAME")
+        ref = WorkloadRef.parse(workload)
+        field = "parallelism" if ref.kind == "Job" else "replicas"
+        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {field: replicas}}
+        self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
+
+    def run_cron_job(self, cron_job: str) -> None:
+        cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == cron_job]
+        if not cron_jobs:
+            raise NotFoundError(f"there is no CronJob {cron_job}", hint="write NAMESPACE/NAME")
+        job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), c.RunCronJob(cron_job).job_name)
+        self._apply_all([WrittenWorkload(Job, job)])
+
+    def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
+        for number, workload in enumerate(workloads):
+            if self._is_timed:
+                self.simulation.later(number * APPLY_SECONDS, partial(self._apply_written, workload))
+            else:
+                self._apply_written(workload)
+
+    def _apply_written(self, workload: WrittenWorkload) -> None:
+        if workload.type is CronJob and self._runs_cron_jobs:
+            return
+        update = self._opening.compared(workload, self._snapshot)
+        if isinstance(update, InputWarning):
+            self._left_out.append(update)
+        else:
+            self._apply(update)
+
+    def _apply(self, update: Update) -> None:
+        if update.key in self._replaced:
+            update = structs.replace(update, obj=self._replaced[update.key])
+        simulation, decisions = self.simulation, self._decisions
+        n_before = len(simulation.log.steps)
+        applied = self._applying.apply(update)
+        self._applied.append(applied)
+        if decisions is not None and not decisions.covers_all:
+            if not self._is_timed:
+                simulation.scheduler.on_decision = None
+            if applied.change is Change.NEW or (decisions.covers_updates and not self._is_timed):
+                decisions.watch(simulation, applied)
+        if self._is_timed:
+            if not update.refused:
+                self._snapshot = _with_update(self._snapshot, update)
+            return
+        if applied.change is not Change.NONE or simulation.has_pending_sync:
+            simulation.run()
+        if len(simulation.log.steps) > n_before:
+            note_stuck(simulation, [workload_change(simulation, applied)])
+
+
+def _pod_template(content: Any) -> Mapping[str, Any]:
+    """Return the template of the pods of a cron job, as it is written; empty where it has none."""
+    for part in ("spec", "jobTemplate", "spec", "template"):
+        content = content.get(part) or {}
+    template: Mapping[str, Any] = content
+    return template
+
+
+def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
+    """Return the cluster's objects after a manifest was applied, so that a later one is compared with it."""
+    former = update.content if update.is_new else whole_object(snapshot, update.key)
+    whole = {**(former or {}), "spec": dict(update.spec)}
+    wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
+    return dataclasses.replace(with_objects(snapshot, [update.obj]), whole=wholes)
+
+
+_TO_PODS = {StepEvent.LOST, StepEvent.EVICTED, StepEvent.DELETED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED}
+_WHEREVER = frozenset({*_TO_PODS, StepEvent.UNREACHABLE, StepEvent.REMOVED, StepEvent.STUCK})
+"""What happens whichever nodes pods are on, unless their own controllers delete them."""
+
+
+def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
+    """Drain or lose nodes as `carry_out` does, with pods on other nodes than the scheduler's, and the same end.
+
+    Returns
+    -------
+    change : None where it may matter on which nodes pods are
+    """
+    still, (step,) = at_rest(base), task.steps
+    nodes = step.change.needs
+    check_nodes(base, nodes)
+    is_upgrade = isinstance(step.change, c.Drain) and step.change.upgrade is not None
+    if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
+        return None  # for pods that wait the nodes of others may matter
+    known = any_node(base)
+    leaving = Drain(still, task.options).leaving(nodes) if known.uncertain else ()
+    if any(still.workload_of(pod) in known.uncertain for pod in leaving):
+        return None
+    try:
+        change = Opening(base, task).carry_out(any_node=AnyNodeTaker(known, nodes))
+    except Uncertain:
+        return None
+    return change if _is_as_anywhere(change, still) else None
+
+
+def _is_as_anywhere(change: CarriedOut, still: Simulation) -> bool:
+    """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
+    session = change.simulation.session
+    # Controllers that delete pods choose them by their nodes.
+    has_choice = any(removal.by_owner for removal in change.simulation.removals)
+    has_choice = has_choice or any(step.event not in _WHEREVER for step in change.steps)
+    # Pods of a new replica set may be spread by default, which depends on what it selects.
+    has_new_set = len(session.listers.replica_sets) != len(still.session.listers.replica_sets)
+    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.newcomers)
+    return not (has_choice or has_new_set or names_node)

@@ -1,0 +1,103 @@
+"""Pods placed in order, as a question that is drawn many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from kplan.api.names import object_name
+from kplan.cluster.base import Base, PodLike
+from kplan.cluster.workload_pods import QuestionPods, Run, nominates
+from kplan.course.answers.verdict import Happened
+from kplan.course.in_order import run_of
+from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult
+from kplan.framework.listers import WORKLOAD_GATE, group_of
+from kplan.framework.session import Session
+from kplan.preemption import DefaultPreemption
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A run in a session of its own."""
+
+    session: Session
+    run: Run
+    latest: Callable[[], Iterable[int]]  #: returns, after the run, the pods of the question or their replacements
+    happened: Callable[[], tuple[Happened, ...]] = tuple  #: returns, after the run, what else counts
+
+
+def in_order(
+    base: Base, *, pods: Sequence[PodLike], settle_preemption: bool = False, is_single: bool = False
+) -> Prepared:
+    """Prepare to place pods in order; see `Drawn`, and `kplan.Planner.odds` for the parameters."""
+    question = base.resolve(pods)
+
+    def begun(generator: BranchRandom) -> Begun:
+        session = base.fork(question, random=generator)
+        if not settle_preemption and not is_single:
+            # Which pods would be evicted does not count here, so it must not cost a draw.
+            for framework in session.frameworks.values():
+                framework.post_filter_plugins = [
+                    plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
+                ]
+        if base.options.sample and not is_single and len(session.cluster):
+            session.sampling.start_index = generator.draw(len(session.cluster))
+        run = run_of(base, question, session, settle_preemption=settle_preemption)
+        return Begun(session, run, lambda: question.rows)
+
+    return prepared(base, question, begun, settles=settle_preemption)
+
+
+def prepared(base: Base, question: QuestionPods, begin: Callable[[BranchRandom], Begun], *, settles: bool) -> Prepared:
+    """Return a question whose runs are begun by a function; `settles` if its preemptions are carried out."""
+    pods = _pods(base, question)
+
+    def carry_out(generator: BranchRandom) -> Ending:
+        begun = begin(generator)
+        session = begun.session
+        violates = False
+        messages: dict[int, str] = {}
+        for result in begun.run:
+            violates |= settles and result.pod not in question.pending_before and _violates(result)
+            messages[result.pod] = result.message
+        infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
+        log = (*session.earlier, *session.cluster.log)
+        evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
+        ends: dict[str, End] = {}
+        unplaced: dict[str, str] = {}
+        for pod, row in zip(pods, begun.latest(), strict=True):
+            if node_of[row] != NOWHERE:
+                ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
+                continue
+            ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
+            unplaced[pod.key] = messages.get(row, "")
+        groups = group_endings(session, (*question.rows, *begun.latest()))
+        return Ending(ends, evicted, violates, unplaced, happened=begun.happened(), groups=groups)
+
+    return Prepared(pods, carry_out, question=question)
+
+
+def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
+    session = base.fork(question)
+    drawn = []
+    for row in question.rows:
+        info, origin = session.cluster.pods.infos[row], question.origins.get(row)
+        workload = ""
+        if origin is not None and origin.kind != "Pod":
+            workload = origin.key_in(info.namespace)
+        elif origin is None and info.controller is not None:
+            workload = object_name(info.controller[1], info.namespace, info.controller[2])
+        framework = session.framework_for(info)
+        is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
+        key = group_of(info) if session.config.release.is_on(WORKLOAD_GATE) else None
+        group = "" if key is None else object_name("PodGroup", *key)
+        drawn.append(DrawnPod(info.key, workload, is_gated, was_pending=row in question.pending_before, group=group))
+    return drawn
+
+
+def _violates(result: CycleResult) -> bool:
+    """Return whether a decision evicts a pod that a disruption budget protects."""
+    findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
+    return findings is not None and any(victim.pdb_violation for victim in findings.victims())
