@@ -133,8 +133,8 @@ class Stage:
         """Have nodes take pods again."""
         raise NotImplementedError
 
-    def add_nodes(self, number: int, like: str) -> None:
-        """Have new nodes join that equal one."""
+    def add_nodes(self, number: int, like: str, labels: Sequence[str], room: Sequence[str]) -> None:
+        """Have new nodes join that equal one, but for some labels and some of what is allocatable."""
         raise NotImplementedError
 
     def resize(self, source: str) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import listing
 from kplan.changes import remedy as r
 from kplan.changes.base import (
     MOST_NAMED,
@@ -240,11 +240,15 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
     Attributes
     ----------
     devices : waiting pods claim devices, which the new nodes have to bring
+    labels : KEY=VALUE of labels in which they differ from it; KEY alone for a value that no node has yet
+    room : RESOURCE=AMOUNT of what is allocatable instead
     """
 
     nodes: NodeCount
     like: str
     devices: bool = False
+    labels: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> AddNodes:
@@ -257,14 +261,13 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
 
     @property
     def words(self) -> str:
-        brings = f" with {'its' if self.nodes == 1 else 'their'} devices" if self.devices else ""
-        return f"add {count(self.nodes, 'node')} like {self.like}{brings}"
+        return r.addition_words(self.nodes, self.like, self.devices, self.labels, self.room)
 
     @property
     def steps(self) -> tuple[str, ...]:
         lines = [
             f"before=$({_READY_NODES})",
-            f"# add {count(self.nodes, 'node')} like {quote(self.like)}",
+            f"# {r.addition_words(self.nodes, quote(self.like), None, self.labels, self.room)}",
             f"until [ $({_READY_NODES}) -ge $((before + {self.nodes})) ]; do sleep 5; done",
         ]
         if self.devices:
@@ -276,7 +279,7 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
         return r.WEIGHTS[r.AddNodes] * self.nodes
 
     def begin(self, stage: Stage) -> None:
-        stage.add_nodes(self.nodes, self.like)
+        stage.add_nodes(self.nodes, self.like, self.labels, self.room)
 
 
 class RemoveNodes(OfNodes, frozen=True, tag="removeNodes"):

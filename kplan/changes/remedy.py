@@ -74,10 +74,16 @@ class LowerRequest(RemedyBase, frozen=True, kw_only=True, tag="lower-request"):
     also: tuple[RequestChange, ...] | UnsetType = UNSET
 
 
-class TolerationChange(Document, frozen=True, kw_only=True):
-    """Taints that the pod is to tolerate, KEY=VALUE:EFFECT."""
+class TolerationChange(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """Taints that the pod is to tolerate, KEY=VALUE:EFFECT.
+
+    Attributes
+    ----------
+    for_others : one of them keeps nodes free for other pods, such as those that request what only these nodes have
+    """
 
     taints: tuple[str, ...]
+    for_others: bool = False
 
 
 class TolerateTaint(RemedyBase, frozen=True, kw_only=True, tag="tolerate-taint"):
@@ -86,18 +92,20 @@ class TolerateTaint(RemedyBase, frozen=True, kw_only=True, tag="tolerate-taint")
     change: TolerationChange
 
 
-class SelectorChange(Document, frozen=True, kw_only=True):
+class SelectorChange(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A condition of the pod on node labels, KEY=VALUE.
 
     Attributes
     ----------
     where : nodeSelector or nodeAffinity
     to : null for a condition that is left out
+    is_met : some node has such a label, so that it is probably meant as it is
     """
 
     where: Literal["nodeSelector", "nodeAffinity"]
     old: str = named(name="from")
     to: str | None
+    is_met: bool = False
 
 
 class CorrectSelector(RemedyBase, frozen=True, kw_only=True, tag="correct-selector"):
@@ -263,29 +271,27 @@ class RuleChange(Document, frozen=True, kw_only=True):
     topology_key: str
 
 
-class NodeAddition(Document, frozen=True, kw_only=True):
+class NodeAddition(Document, frozen=True, kw_only=True, omit_defaults=True):
     """New nodes that equal an existing one.
 
     Attributes
     ----------
     devices : the pods claim devices, which the nodes have to bring; absent where they claim none
+    labels : KEY=VALUE of labels that differ, as the pods require them; KEY alone for a value that no node has yet
+    room : RESOURCE=AMOUNT of what is to be allocatable, where no node has as much
     """
 
     nodes: Positive
     like: str
     devices: Literal[True] | UnsetType = UNSET
+    labels: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()
 
 
 class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
-    """Prefer where the pod requires now: ScheduleAnyway, or preferredDuringScheduling.
-
-    Attributes
-    ----------
-    with_nodes : nodes that must be added besides; absent for none
-    """
+    """Prefer where the pod requires now: ScheduleAnyway, or preferredDuringScheduling."""
 
     change: RuleChange
-    with_nodes: NodeAddition | UnsetType = UNSET
 
 
 class MovedPod(Document, frozen=True, kw_only=True):
@@ -484,7 +490,7 @@ class DropTopology(RemedyBase, frozen=True, kw_only=True, tag="drop-topology"):
     change: TopologyRelease
 
 
-Remedy = (
+Single = (
     LowerRequest
     | SearchNamespace
     | HonorPolicy
@@ -509,6 +515,16 @@ Remedy = (
     | AddMembers
     | DropTopology
 )
+"""Every remedy that changes one thing."""
+
+
+class Together(RemedyBase, frozen=True, kw_only=True, tag="together"):
+    """Changes of which none helps without the others, in the order in which they are made."""
+
+    changes: tuple[Single, ...]
+
+
+Remedy = Single | Together
 """Every remedy; the tag ``kind`` tells them apart in JSON."""
 
 WEIGHTS: Mapping[type[RemedyBase], int] = {
@@ -538,6 +554,30 @@ WEIGHTS: Mapping[type[RemedyBase], int] = {
 What is under way comes first, then mistakes, nodes that are there, the place of pods that run elsewhere as well, new
 nodes, what the pod asks for, fewer replicas, the place of others for good, and last with how much less it could do.
 """
+
+_MEANT, _FOR_OTHERS = 7, 11
+"""Of what is probably meant as it is: a condition that some node meets, and a taint for other pods."""
+
+
+def parts_of(remedy: Remedy) -> tuple[Single, ...]:
+    """Return the changes of a remedy, each of which is one by itself."""
+    return remedy.changes if isinstance(remedy, Together) else (remedy,)
+
+
+def weight_of(remedy: RemedyBase) -> int:
+    """Return how much a remedy disturbs, `WEIGHTS`: a misspelt label is a misspelt name."""
+    match remedy:
+        case Together(changes=changes):
+            return max(map(weight_of, changes)) + len(changes) - 1
+        case CorrectSelector(change=change) if change.to is not None:
+            return WEIGHTS[CorrectName]
+        case CorrectSelector(change=SelectorChange(is_met=True)):
+            return _MEANT
+        case TolerateTaint(change=TolerationChange(for_others=True)):
+            return _FOR_OTHERS
+        case _:
+            return WEIGHTS[type(remedy)]
+
 
 NODE_STATES = {
     "node.kubernetes.io/not-ready": "not ready",
@@ -593,9 +633,14 @@ def _awaited(c: Awaited) -> str:
     return f"wait until {c.name} admits it and removes {because}"
 
 
-def _added(addition: NodeAddition) -> str:
-    brings = f" with {'its' if addition.nodes == 1 else 'their'} devices" if addition.devices else ""
-    return f"add {count(addition.nodes, 'node')} like {addition.like}{brings}"
+def addition_words(nodes: int, like: str, devices: object, labels: Sequence[str], room: Sequence[str]) -> str:
+    """Return how many new nodes there are to be, and of what kind; the parameters are fields of `NodeAddition`."""
+    has = [f"{'its' if nodes == 1 else 'their'} devices"] if devices else []
+    has += [label for label in labels if "=" in label]
+    has += [f"{readable(amount)} {resource}" for resource, _, amount in (text.partition("=") for text in room)]
+    brings = f" with {listing(has)}" if has else ""
+    apart = "".join(f" in a further domain of {label}" for label in labels if "=" not in label)
+    return f"add {count(nodes, 'node')} like {like}{brings}{apart}"
 
 
 def _moved(c: MovedPod) -> str:
@@ -646,15 +691,16 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case RepairNode(change=c):
             states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
             return f"repair {c.node}, which is {listing(states)}"
-        case RelaxRule(change=c, with_nodes=nodes):
-            more = f" and {_added(nodes)}" if nodes else ""
-            return _RULES[c.rule].format(c.topology_key) + more
+        case RelaxRule(change=c):
+            return _RULES[c.rule].format(c.topology_key)
+        case Together(changes=changes):
+            return " and ".join(map(remedy_words, changes))
         case MovePod(change=c):
             return " and ".join(_moved(pod) for pod in (c, *(remedy.also or ())))
         case WidenPool(change=c):
             return c.text
         case AddNodes(change=c):
-            return _added(c)
+            return addition_words(c.nodes, c.like, c.devices, c.labels, c.room)
         case RaisePriority(change=c):
             evicts = f"{listing(c.evicts)}{_within(c.budgets)}"
             where = f" in PodGroup {c.group} and its pods" if c.group else ""

@@ -83,14 +83,22 @@ _RANKS: Mapping[type, int] = {
 }
 
 
-def kind_of(change: Change) -> Kind:
-    """Return the kind of a change that remedies are made of."""
-    return _KIND_OF_REMEDY[type(change.remedy)] if isinstance(change, Patch) else _KIND_OF_CHANGE[type(change)]
+def kinds_of(change: Change) -> tuple[Kind, ...]:
+    """Return the kinds of a change that remedies are made of: of what it changes of pods there may be several."""
+    if not isinstance(change, Patch):
+        return (_KIND_OF_CHANGE[type(change)],)
+    return tuple(dict.fromkeys(_KIND_OF_REMEDY[type(remedy)] for remedy in r.parts_of(change.remedy)))
 
 
 def is_patched(remedy: r.RemedyBase) -> bool:
     """Tell whether a remedy changes what pods say."""
     return type(remedy) in _KIND_OF_REMEDY
+
+
+def is_relaxed(change: Change) -> bool:
+    """Tell whether a change drops a condition on node labels."""
+    remedy = change.remedy if isinstance(change, Patch) else None
+    return isinstance(remedy, r.CorrectSelector) and remedy.change.to is None
 
 
 def disturbance(changes: Iterable[Change]) -> int:

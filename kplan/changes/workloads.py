@@ -24,12 +24,11 @@ from kplan.changes.base import (
 )
 from kplan.changes.remedy import (
     WEIGHTS,
-    CorrectName,
-    CorrectSelector,
     LowerReplicas,
     Remedy,
     of_somebody_else,
     remedy_change,
+    weight_of,
 )
 from kplan.errors import UsageError
 from kplan.facts import Count
@@ -217,8 +216,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     @property
     def weight(self) -> int:
         """As its remedy (`kplan.changes.remedy.WEIGHTS`), and 1 for each pod that is replaced."""
-        is_misspelt = isinstance(self.remedy, CorrectSelector) and self.remedy.change.to is not None
-        return WEIGHTS[CorrectName if is_misspelt else type(self.remedy)] + self.replaces
+        return weight_of(self.remedy) + self.replaces
 
     def begin(self, stage: Stage) -> None:
         stage.patch(self.object, self.spec)

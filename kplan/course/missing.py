@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Report)
 
 _ENDED = ("Succeeded", "Failed")
 _ALLOW = ("", "Allow")
-_WITH_REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+_WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 
 
 def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
@@ -51,7 +51,11 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     nodes = _wanted_nodes(snapshot)
     pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
-    lacking = {key: health.missing for key, health in everything.items() if "misses-pods" in health.states}
+    lacking = {
+        key: health.missing
+        for key, health in everything.items()
+        if not {"misses-pods", "misses-nodes"}.isdisjoint(health.states)
+    }
     refused = _refused(base, lacking)
     if refused:
         everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
@@ -90,7 +94,7 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
     missing : how many pods workloads lack
     """
     owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
-    lacking = [key for key in missing if key.partition("/")[0] in _WITH_REPLICAS]
+    lacking = [key for key in missing if key.partition("/")[0] in _WITH_PODS]
     if not lacking:
         return {}
     simulation = begin(base)
@@ -101,7 +105,7 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
     simulation.controllers.run()
     specs = {
         object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
-        for kind in _WITH_REPLICAS
+        for kind in _WITH_PODS
         for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
         if obj.spec.template is not None
     }

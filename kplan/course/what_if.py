@@ -165,8 +165,8 @@ class OnPaper(Stage):
         for name in nodes:
             self._edit(with_cordons, nodes_named(name), name, is_cordoned=False)
 
-    def add_nodes(self, number: int, like: str) -> None:
-        self._edit(with_nodes, number, like)
+    def add_nodes(self, number: int, like: str, labels: Sequence[str], room: Sequence[str]) -> None:
+        self._edit(with_nodes, number, like, labels, room)
 
     def resize(self, source: str) -> None:
         self._edits.append(partial(with_requests, recommended=read_recommendations(source)))

@@ -89,15 +89,18 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
     if result.pod in session.refused:
         return _refused(session, result.pod, info)
     if result.framework is None:
-        known = tuple(session.frameworks)
-        misspelt = nearest_texts(spec.scheduler_name, known, 1, _SAME_SCHEDULER)
-        return c.OtherScheduler(spec.scheduler_name, known, misspelt[0] if misspelt else "")
+        return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks), meant_scheduler(session, info.pod))
     if info.is_terminating:
         return c.Leaving()
     # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.
     if result.outcome is Outcome.GATED and spec.scheduling_gates:
         return c.Gated(tuple(gate.name for gate in spec.scheduling_gates))
     return c.BeforeNodes(result.message) if len(session.cluster) else c.NoNodes()
+
+
+def meant_scheduler(session: Session, pod: Pod) -> str:
+    """Return the scheduler of the configuration that a pod's misspelt one stands for; empty for that of others."""
+    return next(iter(nearest_texts(pod.spec.scheduler_name, tuple(session.frameworks), 1, _SAME_SCHEDULER)), "")
 
 
 def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:

@@ -9,7 +9,7 @@ from shlex import quote
 from msgspec import UNSET
 
 from kplan.api.quantity import listing, readable
-from kplan.facts import MissingName, QuotaRaise, RefusedPods
+from kplan.facts import QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
@@ -252,14 +252,19 @@ def _lately(health: WorkloadHealth) -> str:
 def shortage_text(health: WorkloadHealth) -> str:
     """Return how many pods a workload lacks, and why, with what the API server says."""
     kind = health.workload.partition("/")[0]
-    texts = [_of_state(state, health, kind) for state in health.states if state in SHORT_STATES]
+    texts = [text for state in health.states if state in SHORT_STATES and (text := _of_state(state, health, kind))]
     refusal = f" (the API server: {health.refused.message.rstrip('.')})" if health.refused.uses else ""
     return f"{'; '.join(texts)}{refusal}"
 
 
 def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  # noqa: C901, PLR0911, PLR0912 - as above
     replicas = "replica" if health.wanted == 1 else "replicas"
+    if kind == "Job":
+        replicas = "pod" if health.wanted == 1 else "pods"
     missing = f"{health.missing} of {health.wanted} {replicas} {_are(health.missing)} missing"
+    if kind == "DaemonSet":
+        lack = _are(len(health.missed_nodes), "lacks", "lack")
+        missing = f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod, {listing(health.missed_nodes)}"
     match state:
         case "suspended":
             return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
@@ -285,8 +290,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "misses-pods":
             return f"{missing}: nothing refuses {'it' if health.missing == 1 else 'them'}, so its controller makes more"
         case "misses-nodes":
-            lack = _are(len(health.missed_nodes), "lacks", "lack")
-            return f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod: {listing(health.missed_nodes)}"
+            return "" if "refused" in health.states else missing
         case "progress-deadline":
             since = f" since {clock_text(health.since)}" if health.since else ""
             return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
@@ -340,7 +344,8 @@ def refusal_text(refused: RefusedPods) -> str:
         meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
         return f"there is no {lacks.kind} {lacks.name}{meant}"
     if refused.by and refused.message:
-        return f"{refused.by} refuses them: {refused.message.rstrip('.')}"
+        name = refused.by.rpartition("/")[2]
+        return f"{refused.by} refuses them: {refused.message.rstrip('.').removeprefix(f'failed quota: {name}: ')}"
     if not refused.message:
         since = f" since {clock_text(refused.since)}" if refused.since else ""
         return f"the API server refuses them ({refused.reason}{since}); kubectl describe replicaset says why"
@@ -407,19 +412,41 @@ def _are(number: int, one: str = "is", several: str = "are") -> str:
 
 def resume_command(health: WorkloadHealth) -> str:
     """Return the command that has a workload go on, to paste; empty where there is none."""
-    kind, namespace, name = health.workload.split("/", 2)
-    states = health.states
+    return next(_ways_on(health), ("", ""))[1]
+
+
+def resume_words(health: WorkloadHealth) -> str:
+    """Return what `resume_command` does, in a few words."""
+    return next(_ways_on(health), ("", ""))[0]
+
+
+def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
+    """Yield what has a workload go on, in a few words, and its command, the first thing to do first."""
+    kind, namespace, own = health.workload.split("/", 2)
+    states, refused, what = health.states, health.refused, kind.lower()
+    named = f"{what} {quote(own)} -n {quote(namespace)}"
     if "suspended" in states:
-        return f"""kubectl patch {kind.lower()} {name} -n {namespace} -p '{{"spec":{{"suspend":false}}}}'"""
+        yield "To resume it", f"""kubectl patch {named} -p '{{"spec":{{"suspend":false}}}}'"""
     if "scaled-to-zero" in states:
-        return f"kubectl scale {kind.lower()} {name} -n {namespace} --replicas=1"
+        yield "To start it", f"kubectl scale {named} --replicas=1"
     if "paused" in states:
-        return f"kubectl rollout resume {kind.lower()}/{name} -n {namespace}"
+        yield "To resume it", f"kubectl rollout resume {what}/{quote(own)} -n {quote(namespace)}"
     if "progress-deadline" in states:
-        return f"kubectl rollout undo {kind.lower()}/{name} -n {namespace}"
-    if (lacks := health.refused.lacks) is not UNSET and (lacks.nearest or lacks.kind == "ServiceAccount"):
-        return _naming_command(kind, namespace, name, lacks)
-    return " && ".join(map(quota_command, health.refused.raises))
+        yield "Back to the revision before", f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
+    if (lacks := refused.lacks) is not UNSET and lacks.nearest:
+        patch = json.dumps(
+            {"spec": {"template": {"spec": {_FIELDS[lacks.kind]: lacks.nearest}}}}, separators=(",", ":")
+        )
+        yield "To correct the name", f"kubectl patch {named} -p {quote(patch)}"
+    elif lacks is not UNSET and lacks.kind == "ServiceAccount":  # it holds nothing but its name
+        yield "To create it", f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
+    elif refused.raises:
+        yield "To raise the quota", " && ".join(map(quota_command, refused.raises))
+    elif refused.by.startswith("LimitRange "):
+        limit_range = quote(refused.by.rpartition("/")[2])
+        yield "Keep to it in the template, or change it", f"kubectl edit limitrange {limit_range} -n {quote(namespace)}"
+    elif refused.by:
+        yield "To state what it asks for in the template", f"kubectl edit {named}"
 
 
 _FIELDS: Mapping[str, str] = {
@@ -427,27 +454,6 @@ _FIELDS: Mapping[str, str] = {
     "RuntimeClass": "runtimeClassName",
     "ServiceAccount": "serviceAccountName",
 }
-
-
-def _naming_command(kind: str, namespace: str, name: str, lacks: MissingName) -> str:
-    """Return the command with which pods name what exists, or that creates what holds nothing but its name."""
-    if not lacks.nearest:
-        return f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
-    spec = {_FIELDS[lacks.kind]: lacks.nearest}
-    patch = json.dumps({"spec": {"template": {"spec": spec}}}, separators=(",", ":"))
-    return f"kubectl patch {kind.lower()} {quote(name)} -n {quote(namespace)} -p {quote(patch)}"
-
-
-def resume_words(health: WorkloadHealth) -> str:
-    """Return what `resume_command` does, in two words."""
-    states = health.states
-    if "progress-deadline" in states and "paused" not in states:
-        return "Back to the revision before"
-    if health.refused.raises and "paused" not in states:
-        return "To raise the quota"
-    if health.refused.lacks is not UNSET and "paused" not in states:
-        return "To correct the name" if health.refused.lacks.nearest else "To create it"
-    return "To start it" if "scaled-to-zero" in states else "To resume it"
 
 
 def state_text(health: PodHealth) -> str:

@@ -22,7 +22,6 @@ class Offer(msgspec.Struct, frozen=True, eq=False):
     """A remedy that was tried, and helps."""
 
     remedy: r.Remedy
-    weight: float  #: the order in which remedies are named, the smallest first
     pod: Pod | None = None  #: the changed pod, where the pod changes
 
 
@@ -45,6 +44,7 @@ class Case:
         outcome = None if result is None else result.filter
         self.misses = None if outcome is None or outcome.pre_filter_status is not None else NearMisses(outcome)
         self.rows: frozenset[int] | None = None  #: of the members of its group that are like it; None for a pod
+        self.not_enough: list[Offer] = []  #: what was tried of the pod, and does not help by itself
         if trials.key is not None:
             infos, kind = trials.live.cluster.pods.infos, kind_of(self.pod)
             self.rows = frozenset(row for row in trials.pending if kind_of(infos[row].pod) == kind)
@@ -58,22 +58,24 @@ class Case:
         """Return the trial in which the pod, and those like it, have become a changed pod."""
         return Trial(edit=(lambda _: changed) if self.rows is None else as_one_like(changed), edited=self.rows)
 
-    def changed(self, remedy: R, pod: Pod, weight: float | None = None) -> Offers:
+    def changed(self, remedy: R, pod: Pod) -> Offers:
         """Offer a remedy with which the pod becomes a changed pod."""
-        for offer in self.tried(replace(remedy, members=self.members_of(self.rows)), self.edit(pod), weight):
-            yield replace(offer, pod=pod)
+        offers = list(self.tried(replace(remedy, members=self.members_of(self.rows)), self.edit(pod)))
+        yield from (replace(offer, pod=pod) for offer in offers)
+        if not offers:
+            self.not_enough.append(Offer(remedy, pod))  # type: ignore[arg-type] # every kind is one of Remedy
 
-    def tried(self, remedy: R, trial: Trial, weight: float | None = None) -> Offers:
+    def tried(self, remedy: R, trial: Trial) -> Offers:
         """Offer a remedy that is a trial."""
-        yield from self.ended(remedy, self.trials.end(trial), weight)
+        yield from self.ended(remedy, self.trials.end(trial))
 
-    def ended(self, remedy: R, end: End, weight: float | None = None) -> Offers:
+    def ended(self, remedy: R, end: End) -> Offers:
         """Offer a remedy whose trial has ended, where more pods run then."""
         trials = self.trials
         if end.runs > trials.rests:
             helps = r.Helped(end.runs, trials.of) if trials.of > 1 and end.is_known else UNSET
             fields: dict[str, Any] = {"then": end.node or None, "helps": helps}
-            yield Offer(replace(remedy, **fields), r.WEIGHTS[type(remedy)] if weight is None else weight)  # type: ignore[arg-type] # every kind is one of Remedy
+            yield Offer(replace(remedy, **fields))  # type: ignore[arg-type] # every kind is one of Remedy
 
     def members_of(self, rows: Iterable[int] | None) -> tuple[str, ...] | UnsetType:
         """Return the names of members; absent where those are all that wait, or the pod is on its own."""
@@ -96,7 +98,7 @@ def as_one_like(changed: Pod) -> Callable[[Pod], Pod]:
 
 def untried(remedy: r.Remedy) -> Offer:
     """Return a remedy that is offered without a trial."""
-    return Offer(remedy, r.WEIGHTS[type(remedy)])
+    return Offer(remedy)
 
 
 def least(most: int, is_enough: Callable[[int], bool]) -> int:

@@ -129,6 +129,8 @@ def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: C901, PLR0911 - on
             return _rule(pod, _SPREAD, change.topology_key)
         case r.RelaxRule(change=change):
             return _rule(pod, change.rule, change.topology_key)
+        case r.Together(changes=changes):
+            return _of_remedy(changes[0], pod)
         case _:
             return ()
 

@@ -61,8 +61,6 @@ def keeper_of_gate(gate: str) -> GateKeeper | None:
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_MEANT, _FOR_OTHERS = 7, 11
-"""Weights of what is probably meant as it is: a condition that some node meets, and a taint for other pods."""
 
 
 def by_cause(case: Case, causes: c.Causes) -> Offers:
@@ -150,18 +148,17 @@ def _usual_class(session: Session) -> str:
 
 
 def selectors(case: Case, misses: NearMisses) -> Offers:
-    """Correct a condition on node labels, or leave it out.
-
-    A condition that some node meets is probably meant as it is, so changing it is a large change.
-    """
-    if not len(misses.only(_AFFINITY)):
+    """Correct a condition on node labels, or leave it out."""
+    if _AFFINITY not in misses.rejecting:
         return
     pod = case.pod
     for key, wanted in pod.spec.node_selector.items():
         for label in _likely_labels(case, key, wanted):
             to = None if label is None else f"{label[0]}={label[1]}"
-            change = r.SelectorChange(where="nodeSelector", old=f"{key}={wanted}", to=to)
-            offers = list(_selected(case, change, variants.with_selector(pod, key, label), key, (wanted,)))
+            change = r.SelectorChange(
+                where="nodeSelector", old=f"{key}={wanted}", to=to, is_met=_is_met(case, key, (wanted,))
+            )
+            offers = list(_selected(case, misses, change, variants.with_selector(pod, key, label)))
             yield from offers
             if offers:
                 break
@@ -171,18 +168,22 @@ def selectors(case: Case, misses: NearMisses) -> Offers:
         for label in _likely_labels(case, condition.key, values[0]) if values else [None]:
             instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
             to = None if label is None else f"{label[0]} In {label[1]}"
-            change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
-            offers = list(_selected(case, change, variants.with_condition(pod, index, instead), condition.key, values))
+            is_met = _is_met(case, condition.key, values)
+            change = r.SelectorChange(where="nodeAffinity", old=old, to=to, is_met=is_met)
+            offers = list(_selected(case, misses, change, variants.with_condition(pod, index, instead)))
             yield from offers
             if offers:
                 break
 
 
-def _selected(case: Case, change: r.SelectorChange, pod: Pod, key: str, wanted: tuple[str, ...]) -> Offers:
+def _is_met(case: Case, key: str, wanted: tuple[str, ...]) -> bool:
     known = case.live.cluster.nodes.label(key).code_of
-    is_meant = any(value in known for value in wanted)
-    weight = r.WEIGHTS[r.CorrectName] if change.to is not None else _MEANT if is_meant else None
-    yield from case.changed(r.CorrectSelector(change=change, then=None), pod, weight)
+    return any(value in known for value in wanted)
+
+
+def _selected(case: Case, misses: NearMisses, change: r.SelectorChange, pod: Pod) -> Offers:
+    if change.to is not None or len(misses.only(_AFFINITY)):
+        yield from case.changed(r.CorrectSelector(change=change, then=None), pod)
 
 
 def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
@@ -209,7 +210,10 @@ def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[tuple[str, str
 
 def tolerations(case: Case, misses: NearMisses) -> Offers:
     """Correct a toleration that was meant for the taints of nodes, or tolerate them."""
-    rows = misses.rows[misses.only(_TAINTS)]
+    positions = misses.only(_TAINTS)
+    if not len(positions) and _TAINTS in misses.rejecting:  # the nodes for which it is meant, but for their taints
+        positions = misses.rejected(_TAINTS, but_not=_AFFINITY)
+    rows = misses.rows[positions]
     table, own = case.live.cluster.nodes, case.pod.spec.tolerations
     compares = case.live.config.release.is_on(COMPARISON_GATE)
     codes = first_untolerated_hard_taints(table, own, compares=compares)[0][rows]
@@ -235,8 +239,8 @@ def tolerating(case: Case, taints: list[Taint]) -> Offers:
         text.startswith(CONTROL_PLANE) or (taint.key in known and taint.key not in case.info.requests)
         for taint, text in zip(taints, texts, strict=True)
     )
-    remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None)
-    yield from case.changed(remedy, variants.tolerating(case.pod, taints), _FOR_OTHERS if is_for_others else None)
+    remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts, for_others=is_for_others), then=None)
+    yield from case.changed(remedy, variants.tolerating(case.pod, taints))
 
 
 def _corrected_toleration(case: Case, taints: list[Taint]) -> Offers:

@@ -49,6 +49,22 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
     return sorted(shapes, key=lambda shape: (-shape.count, shape.like.metadata.name))
 
 
+def differing(node: Node, labels: Sequence[str], room: Sequence[str]) -> Node:
+    """Return a node with other labels and other room, as `kplan.changes.nodes.AddNodes` has them."""
+    metadata, status = node.metadata, node.status
+    pairs = ((key, value or f"another-{key.rpartition('/')[2]}") for key, _, value in map(_halves, labels))
+    more = {resource: amount for resource, _, amount in map(_halves, room)}
+    return replace(
+        node,
+        metadata=replace(metadata, labels={**metadata.labels, **dict(pairs)}),
+        status=replace(status, allocatable={**status.allocatable, **more}, capacity={**status.capacity, **more}),
+    )
+
+
+def _halves(text: str) -> tuple[str, str, str]:
+    return text.partition("=")
+
+
 def _shape(node: Node) -> bytes:
     name = node.metadata.name
     labels = {key: value for key, value in node.metadata.labels.items() if value != name and key not in _OWN_LABELS}
@@ -64,7 +80,7 @@ def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "ad
     mark : the new names are NODE-MARK-NUMBER
     """
     model = shape.like.metadata.name
-    daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and _is_daemon(pod)]
+    daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
     return copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
 
 
@@ -88,7 +104,7 @@ def _renamed(node: Node, own: str, name: str) -> Node:
     return replace(node, metadata=replace(node.metadata, name=name, uid=f"added-{name}", labels=labels))
 
 
-def _is_daemon(pod: Pod) -> bool:
+def is_daemon(pod: Pod) -> bool:
     owner = controller_of(pod.metadata)
     return owner is not None and owner.kind == DAEMON_SET
 

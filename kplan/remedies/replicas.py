@@ -78,6 +78,8 @@ def owned_replicas(session: Session, row: int) -> Replicas:
         if not cluster.pods.infos[other].pod.spec.node_name
     )
     kind, name, wanted = _workload_of(session, info.namespace, owner.kind, owner.name)
+    if kind == "StatefulSet":  # those after the first that waits are not there yet
+        pending = max(pending, wanted - len(placed))
     return Replicas(f"{kind} {info.namespace}/{name}", kind, placed, max(pending, 1), wanted == len(placed) + pending)
 
 

@@ -202,4 +202,4 @@ def fewer(replicas: Replicas) -> Offers:
     """Scale the workload down to the replicas that have a node."""
     if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
         change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
-        yield Offer(r.LowerReplicas(change=change, then=None), r.WEIGHTS[r.LowerReplicas])
+        yield Offer(r.LowerReplicas(change=change, then=None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from shlex import quote
@@ -12,23 +13,26 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
-from kplan.api.kinds import DAEMON_SET
-from kplan.api.meta import controller_of
+from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
-from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, untolerated
+from kplan.diagnosis.gather import resources_of
+from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, is_fact, nearest, untolerated
 from kplan.engine.cluster import NOWHERE
+from kplan.engine.details import OtherVolumeZone, TooMuchSkew, UnreachableVolume
 from kplan.engine.node_table import NodeTable
 from kplan.framework.session import Session
 from kplan.health.nodes import coming_nodes, is_startup_taint, moment
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.remedies import variants
 from kplan.remedies.case import Case, Offers, least
-from kplan.remedies.node_shapes import NodeShape, node_shapes
+from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
 from kplan.remedies.replicas import workload_of
 from kplan.remedies.room import Rows, making_room, movable
 from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, opened
 from kplan.rules.nodes import ends_soon
+from kplan.rules.resources import quantity_text
 
 _FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
     "NodeResourcesFit",
@@ -167,23 +171,83 @@ def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) 
 
 
 def add(case: Case) -> Offers:
-    """Add nodes like one of the cluster, as few as let all run."""
-    for addition, end in _additions(case, NO_CHANGE):
-        yield from case.ended(r.AddNodes(change=addition, then=None), end)
+    """Add nodes like one of the cluster, as few as let all run; else such that have what no node has."""
+    offers = [
+        offer
+        for addition, end in _additions(case, NO_CHANGE, _shapes(case))
+        for offer in case.ended(r.AddNodes(change=addition, then=None), end)
+    ]
+    yield from offers or _add_others(case)
 
 
 def relax_and_add(case: Case, relaxed: Pod, change: r.RuleChange) -> Offers:
     """Relax a rule of the pod and also add nodes like one of the cluster."""
-    for addition, end in _additions(case, case.edit(relaxed)):
-        remedy = r.RelaxRule(change=change, with_nodes=addition, then=None)
-        for offer in case.ended(remedy, end, r.WEIGHTS[r.RelaxRule] + 1):
+    for addition, end in _additions(case, case.edit(relaxed), _shapes(case)):
+        changes = r.RelaxRule(change=change, then=None), r.AddNodes(change=addition, then=None)
+        for offer in case.ended(r.Together(changes=changes, then=None), end):
             yield replace(offer, pod=relaxed)
 
 
-def _additions(case: Case, trial: Trial) -> Iterator[tuple[r.NodeAddition, End]]:
+def _shapes(case: Case) -> list[NodeShape]:
+    return node_shapes(case.live.listers.snapshot)[:_MOST_TRIED]
+
+
+def _add_others(case: Case) -> Offers:
+    """Add nodes that have what the pod requires and no node has: labels, a further domain, or more of a resource."""
+    labels = tuple(_lacking_labels(case))
+    for shape in _shapes(case):
+        room = tuple(_lacking_room(case, shape.like.metadata.name))
+        if labels or room:
+            other = NodeShape(differing(shape.like, labels, room), 0)
+            for addition, end in _additions(case, NO_CHANGE, [other]):
+                changed = replace(addition, labels=labels, room=room)
+                yield from case.ended(r.AddNodes(change=changed, then=None), end)
+                return
+
+
+def _lacking_labels(case: Case) -> Iterator[str]:
+    """Yield the labels that the pod or a volume of it requires and no node has; those that are misspelt are none."""
+    table, pod = case.live.cluster.nodes, case.pod
+    wanted: list[tuple[str, tuple[str, ...]]] = [(key, (text,)) for key, text in pod.spec.node_selector.items()]
+    wanted += [(one.key, one.values) for one in variants.conditions(pod) if one.operator == "In"]
+    for detail in () if case.misses is None else case.misses.details():
+        match detail:
+            case OtherVolumeZone(label=label, allowed=allowed):
+                wanted.append((label, allowed))
+            case UnreachableVolume(requires=(only,)) if re.fullmatch("[^=,]+=[^=,]+", only):
+                key, _, text = only.partition("=")
+                wanted.append((key, (text,)))
+            case TooMuchSkew(topology_key=key, min_domains=int()):
+                yield key
+            case _:
+                pass
+    for key, values in wanted:
+        known = table.label(key)
+        if key != HOSTNAME and values and not any(text in known.code_of for text in values):
+            is_named = is_fact(key) or (known.values and not nearest(values[0], known.values))
+            if is_named:
+                yield f"{key}={values[0]}"
+
+
+def _lacking_room(case: Case, model: str) -> Iterator[str]:
+    """Yield what a node like one has too little of for the pod even when only its daemons run there."""
+    cluster, row = case.live.cluster, case.live.cluster.nodes.row_of[model]
+    for resource, amount in case.info.requests.items():
+        totals = cluster.nodes.allocatable(resource)
+        capacities = (node.status.capacity.get(resource) for node in cluster.nodes.nodes)
+        is_broken = "/" in resource and any(value(held) >= amount for held in capacities if held is not None)
+        largest = int(totals.max(initial=0))
+        is_misspelt = not largest and nearest(resource, resources_of(cluster.nodes))
+        if amount > largest and not is_broken and not is_misspelt:
+            infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
+            daemons = sum(info.requests.get(resource, 0) for info in infos if is_daemon(info.pod))
+            yield f"{resource}={quantity_text(resource, amount + daemons)}"
+
+
+def _additions(case: Case, trial: Trial, shapes: Iterable[NodeShape]) -> Iterator[tuple[r.NodeAddition, End]]:
     """Yield the fewest nodes to add with which most run, at most once, with how the trial of it ends."""
     best: tuple[int, str, End] | None = None
-    for shape in node_shapes(case.live.listers.snapshot)[:_MOST_TRIED]:
+    for shape in shapes:
         number, end = _enough_nodes(case, trial, shape)
         rank = (-end.runs, number)
         if end.runs > case.trials.rests and (best is None or rank < (-best[2].runs, best[0])):
@@ -308,16 +372,15 @@ def priority(case: Case) -> Offers:
     runs elsewhere, or not at all.
     """
     trials, spec = case.trials, case.pod.spec
-    owner = controller_of(case.pod.metadata)
     post_filter = None if case.result is None else case.result.post_filter
     is_nominated = post_filter is not None and post_filter.nominated_row is not None
     if trials.key is None and (spec.preemption_policy == "Never" or is_nominated):
         return
     group, infos = trials.group, trials.live.cluster.pods.infos
-    is_daemon = owner is not None and owner.kind == DAEMON_SET
+    of_daemon_set = is_daemon(case.pod)
     old = max((infos[row].priority for row in trials.pending), default=0)
     above = old if group is None else max(old, group.spec.priority or 0)
-    for priority_class in higher_classes(case.live, above, is_daemon=is_daemon)[:_MOST_TRIED]:
+    for priority_class in higher_classes(case.live, above, of_daemon_set=of_daemon_set)[:_MOST_TRIED]:
         name, to = priority_class.metadata.name, priority_class.value
 
         raised = _raised(name, to, is_group=group is not None)
@@ -327,7 +390,7 @@ def priority(case: Case) -> Offers:
         budgets, pods = trials.budgets, trials.live.cluster.pods
         if not end.victims or any(budgets.violating_units(pods, [[victim] for victim in end.victims])):
             continue
-        if group is None and not _is_gain(case, raised, end.victims, is_daemon=is_daemon):
+        if group is None and not _is_gain(case, raised, end.victims):
             return
         covering = dict.fromkeys(budget for victim in end.victims for budget in budgets.covering(pods, victim))
         change = r.PriorityChange(
@@ -351,7 +414,7 @@ def _raised(name: str, to: int, *, is_group: bool) -> Callable[[Pod], Pod]:
     return raised
 
 
-def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int], *, is_daemon: bool) -> bool:
+def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int]) -> bool:
     live, infos, node_of = case.live, case.live.cluster.pods.infos, case.live.cluster.node_of
     mine = workload_of(live, case.info)
     theirs = {workload_of(live, infos[victim]) for victim in victims}
@@ -362,24 +425,24 @@ def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int], *
         node_of[row] == NOWHERE and info.namespace == case.info.namespace and workload_of(live, info) in theirs
         for row, info in enumerate(infos)
     )
-    if is_daemon or (is_at_home and not in_trouble):
+    if is_daemon(case.pod) or (is_at_home and not in_trouble):
         return True
     return bool(case.trials.end(Trial(edit=raised, leaving=tuple(victims))).runs)
 
 
-def higher_classes(session: Session, priority: int, *, is_daemon: bool = False) -> list[PriorityClass]:
+def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = False) -> list[PriorityClass]:
     """Return the priority classes above a priority with which a pod may evict others, the lowest first."""
     higher = [
         priority_class
         for priority_class in session.listers.snapshot.priority_classes
         if priority_class.value > priority
         and priority_class.preemption_policy != "Never"
-        and (is_daemon or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
+        and (of_daemon_set or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
     ]
     higher.sort(
         key=lambda priority_class: (
             # Daemons that every node needs have the class that exists for them.
-            is_daemon and priority_class.metadata.name != _NODE_CRITICAL,
+            of_daemon_set and priority_class.metadata.name != _NODE_CRITICAL,
             priority_class.value,
             priority_class.metadata.name,
         )

@@ -350,6 +350,12 @@ class NearMisses:
                 rejecting += self.verdicts[name].bits != 0
         return np.flatnonzero((rejecting > 0) & (rejecting == self._n_rejecting))
 
+    def rejected(self, plugin: str, *, but_not: str) -> RowArray:
+        """Return the positions that a plugin rejects, and another one does not."""
+        other = self.verdicts.get(but_not)
+        is_rejected = self.verdicts[plugin].bits != 0
+        return np.flatnonzero(is_rejected if other is None else is_rejected & (other.bits == 0))
+
     @cached_property
     def rejecting(self) -> set[str]:
         """The plugins that reject any node."""
@@ -358,6 +364,11 @@ class NearMisses:
     def details_at(self, plugin: str, position: int) -> Iterator[Detail]:
         for reason in self.verdicts[plugin].reasons_at(position):
             yield from () if reason.details is None else reason.details(position)
+
+    def details(self) -> Iterator[Detail]:
+        """Yield the details of the first node that each plugin rejects."""
+        for plugin in self.rejecting:
+            yield from self.details_at(plugin, int(np.flatnonzero(self.verdicts[plugin].bits)[0]))
 
     def by_single_reason(self, plugin: str) -> list[tuple[int, int]]:
         """List the closest node for each reason of a plugin, where the node is rejected for this reason alone.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.names import nearest_texts
@@ -20,6 +21,8 @@ from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, Trials
 
 MOST = 5
 """At most this many remedies are offered."""
+
+_MOST_TOGETHER = 3
 
 LEAST_TRIALS = 8
 """So often even the largest group may be tried."""
@@ -38,12 +41,13 @@ def offers_for_pod(
     only_pod : leave out what surrounds the pod
     """
     case = Case(Trials(session, [result.pod], of=replicas.pending), session, result.pod, result)
-    offers = list(mistakes.by_cause(case, causes))
-    if case.misses is not None and only_pod:
-        offers += _of_pod(case, case.misses)
-    elif case.misses is not None:
-        offers += _ways(case, case.misses, replicas)
-    return _in_order(offers)
+
+    def ways(case: Case) -> Offers:
+        if case.misses is not None:
+            yield from _of_pod(case, case.misses) if only_pod else _ways(case, case.misses, replicas)
+
+    offers = [*mistakes.by_cause(case, causes), *ways(case)]
+    return _in_order(offers or _together(case, ways))
 
 
 def offers_for_group(session: Session, key: Key, pending: Sequence[int], most: int) -> list[Offer]:
@@ -65,6 +69,38 @@ def offers_for_group(session: Session, key: Key, pending: Sequence[int], most: i
     return _in_order(_ways_of_group(trials, key)) if trials.of and end.runs < trials.of else []
 
 
+def _together(case: Case, ways: Callable[[Case], Offers]) -> Offers:
+    """Correct what is wrong one after the other, where none of it helps alone, until there is something that helps."""
+    done: list[r.Single] = []
+    for _ in range(_MOST_TOGETHER):
+        likely = (offer for offer in case.not_enough if _is_likely(offer.remedy))
+        first = min(likely, key=lambda offer: r.weight_of(offer.remedy), default=None)
+        if first is None or first.pod is None:
+            return
+        done += r.parts_of(first.remedy)
+        for session, result in case.trials.misfits(case.edit(first.pod)):
+            trials = Trials(session, [result.pod], of=case.trials.of)
+            case = Case(trials, session, result.pod, result)
+        offers = list(ways(case))
+        for offer in offers:
+            last = offer.remedy
+            changes = (*done, *(replace(part, helps=UNSET, then=None) for part in r.parts_of(last)))
+            yield Offer(r.Together(changes=changes, then=last.then, helps=last.helps), offer.pod or first.pod)
+        if offers:
+            return
+
+
+def _is_likely(remedy: r.Remedy) -> bool:
+    """Tell whether a change of a pod is probably right also where it is not enough: it corrects what fits nothing."""
+    match remedy:
+        case r.CorrectSelector(change=selector):
+            return selector.to is not None
+        case r.TolerateTaint(change=toleration):
+            return not toleration.for_others
+        case _:
+            return isinstance(remedy, r.CorrectName | r.SearchNamespace)
+
+
 def remedies_of(offers: Iterable[Offer]) -> tuple[r.Remedy, ...]:
     return tuple(offer.remedy for offer in offers)[:MOST]
 
@@ -72,7 +108,7 @@ def remedies_of(offers: Iterable[Offer]) -> tuple[r.Remedy, ...]:
 def _in_order(offers: Iterable[Offer]) -> list[Offer]:
     """Return what helps all first, then what an expert would try first, once and without more than is enough."""
     by_remedy: dict[r.Remedy, Offer] = {}
-    for offer in sorted(offers, key=lambda offer: (not _helps_all(offer.remedy), offer.weight)):
+    for offer in sorted(offers, key=lambda offer: (not _helps_all(offer.remedy), r.weight_of(offer.remedy))):
         by_remedy.setdefault(offer.remedy, offer)
     return [offer for remedy, offer in by_remedy.items() if not _has_more_than_enough(remedy, by_remedy)]
 
@@ -86,12 +122,14 @@ def _helps_all(remedy: r.Remedy) -> bool:
 
 def _has_more_than_enough(remedy: r.Remedy, others: Iterable[r.Remedy]) -> bool:
     """Return whether a part of a remedy is a remedy by itself that helps as many pods."""
-    if not isinstance(remedy, r.RelaxRule) or not remedy.with_nodes:
+    if not isinstance(remedy, r.Together):
         return False
-    nodes, number = remedy.with_nodes, _number_helped(remedy)
+    number = _number_helped(remedy)
+    added = max((part.change.nodes for part in remedy.changes if isinstance(part, r.AddNodes)), default=0)
+    relaxed = [part.change for part in remedy.changes if isinstance(part, r.RelaxRule)]
     return any(
-        (isinstance(other, r.AddNodes) and other.change.nodes <= nodes.nodes and _number_helped(other) >= number)
-        or (isinstance(other, r.RelaxRule) and not other.with_nodes and other.change == remedy.change)
+        (isinstance(other, r.AddNodes) and other.change.nodes <= added and _number_helped(other) >= number)
+        or (isinstance(other, r.RelaxRule) and other.change in relaxed)
         for other in others
     )
 

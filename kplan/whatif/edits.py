@@ -27,7 +27,7 @@ from kplan.changes.timed import taint_of
 from kplan.cluster.workload_pods import no_node
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
-from kplan.remedies.node_shapes import NodeShape, added_nodes
+from kplan.remedies.node_shapes import NodeShape, added_nodes, differing
 from kplan.rules.nodes import claims_left
 from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
@@ -223,13 +223,20 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
         gone |= {id(obj): (kind, obj) for kind, obj in fresh}
 
 
-def with_nodes(snapshot: Snapshot, number: int, like: str) -> tuple[Snapshot, ClusterChange]:
-    """Return the snapshot with further nodes; raises NotFoundError where there is no node to be like."""
+def with_nodes(
+    snapshot: Snapshot, number: int, like: str, labels: Sequence[str] = (), room: Sequence[str] = ()
+) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with further nodes; raises NotFoundError where there is no node to be like.
+
+    Parameters
+    ----------
+    labels, room : as of `kplan.changes.nodes.AddNodes`
+    """
     model = snapshot.node_by_name.get(like)
     if model is None:
         raise no_node([like], snapshot.node_by_name)
     taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
-    fresh = replace(model, spec=replace(model.spec, unschedulable=False, taints=taints))
+    fresh = differing(replace(model, spec=replace(model.spec, unschedulable=False, taints=taints)), labels, room)
     nodes, pods = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
     names = [node.metadata.name for node in nodes]

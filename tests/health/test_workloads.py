@@ -96,7 +96,7 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
         ),
         (
             [workload("DaemonSet"), head("Node", name="n2")],
-            "web/x: 2 of 2 nodes lack its pod: n1, n2",
+            "web/x: 2 of 2 nodes lack its pod, n1, n2",
             "",
         ),
         (

@@ -9,8 +9,9 @@ from tests.remedies.objects import HOST
 def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the cluster with a remedy carried out, as one would with kubectl."""
     changed = copy.deepcopy(objects)
-    for change in (remedy["change"], *remedy.get("also", ())):
-        APPLY[remedy["kind"]](changed, _named(changed, "Pod", "web"), change)
+    for part in remedy.get("changes", (remedy,)):
+        for change in (part["change"], *part.get("also", ())):
+            APPLY[part["kind"]](changed, _named(changed, "Pod", "web"), change)
     return changed
 
 
@@ -89,7 +90,11 @@ def _add(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any
     like = _named(objects, "Node", change["like"])
     for number in range(change["nodes"]):
         added = copy.deepcopy(like)
-        added["metadata"]["name"] = added["metadata"]["labels"][HOST] = f"new-{number}"
+        added["metadata"]["name"] = added["metadata"]["labels"][HOST] = f"{change['like']}-added-{number + 1}"
+        for key, _, value in (label.partition("=") for label in change.get("labels", ())):
+            added["metadata"]["labels"][key] = value or "new"
+        for resource, _, amount in (text.partition("=") for text in change.get("room", ())):
+            added["status"]["allocatable"] = {**added["status"]["allocatable"], resource: amount}
         objects.append(added)
 
 

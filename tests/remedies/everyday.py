@@ -47,8 +47,19 @@ STORIES = (
         "no node is large enough even when it is empty",
         [node("a", cpu="2"), node("b", cpu="4"), web(cpu="8")],
         ("Neither node is large enough, even empty: it requests 8 cpu, and the largest, b, has 4",),
-        ("lower-request",),
-        ("add-nodes",),
+        ("lower-request", "add-nodes"),
+    ),
+    Story(
+        "a label is misspelt, and a taint is not tolerated",
+        [node("a", labels={"disk": "ssd"}, taints=[taint("dedicated", "ml")]), web(nodeSelector={"disk": "sdd"})],
+        ("No node has disk=sdd; the only value is ssd (did you mean ssd?)",),
+        ("together",),
+    ),
+    Story(
+        "a label is misspelt, and the node is full",
+        [node("a", cpu="1", labels={"disk": "ssd"}), pod("x", on="a"), web(nodeSelector={"disk": "sdd"})],
+        ("No node has disk=sdd; the only value is ssd (did you mean ssd?)",),
+        ("together",),
     ),
     Story(
         "cpu and memory are both too little",
@@ -66,6 +77,7 @@ STORIES = (
         "a resource that no node offers",
         [node("a"), asking(web(), nvidia_com__gpu="1")],
         ("has nvidia.com/gpu, of which it requests 1",),
+        ("add-nodes",),
     ),
     Story(
         "devices are few",

@@ -46,12 +46,13 @@ MORE = (
         [gpu_node("a", "4"), gpu_node("b", "4"), asking(web(), nvidia_com__gpus="1")],
         ("Neither node has nvidia.com/gpus, of which it requests 1 (did you mean nvidia.com/gpu?).",),
         ("correct-name",),
+        ("add-nodes",),
     ),
     Story(
         "no node has its architecture",
         [node("a", labels={ARCH: "amd64"}), web(nodeSelector={ARCH: "arm64"})],
         (f"No node has {ARCH}=arm64; the only value is amd64.",),
-        (),
+        ("add-nodes",),
         ("correct-selector",),
     ),
     Story(
@@ -114,7 +115,6 @@ MORE = (
             web(**mounting("data")),
         ],
         (f"Neither node is in the zone of volume pv ({ZONE}=x).",),
-        (),
         ("add-nodes",),
     ),
     Story(
@@ -176,7 +176,7 @@ MORE = (
             ),
         ],
         (f"maxSkew 1 over {ZONE} (1 in x; only 1 of at least 2 domains exist)",),
-        ("relax",),
+        ("relax", "add-nodes"),
     ),
     Story(
         "a toleration misspells the key of a taint",

@@ -92,10 +92,11 @@ def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "y"})]
     running = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     apart = affinity("podAntiAffinity", ZONE, app="web")
-    relaxed = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "relax")
+    whole = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "together")
 
-    assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
-    assert relaxed["then"] == "a-added-1"
+    assert [part["kind"] for part in whole["changes"]] == ["relax", "add-nodes"]
+    assert whole["changes"][1]["change"] == {"nodes": 1, "like": "a"}
+    assert whole["then"] == "a-added-1"
 
 
 def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():

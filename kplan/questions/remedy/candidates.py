@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from kplan.api.names import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes.patches import patch_of
-from kplan.changes.sets import Changes, Kind, is_patched, kind_of
+from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
 from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Move, Patch, Place, Pool, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.course.answers.pod_groups import share_of
@@ -28,7 +29,6 @@ from kplan.course.simulation.desired import bounds_of
 from kplan.course.simulation.disruption import VIOLATED, BudgetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import DaemonSetState
 from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.engine.matching import is_hard
@@ -76,7 +76,7 @@ class Candidates:
 
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added."""
-        groups = [acts for acts in self.offered() if set(map(kind_of, acts)).issubset(kinds)]
+        groups = [acts for acts in self.offered() if {kind for act in acts for kind in kinds_of(act)} <= {*kinds}]
         if "wait" in kinds:
             groups += ((act,) for act in self._awaited())
         if "uncordon" in kinds:
@@ -157,9 +157,8 @@ class Candidates:
     def _waiting(self) -> list[tuple[int, CycleResult]]:
         """Return the first waiting pod of some workloads, each with the scheduler's decision about it."""
         if not self._decided:
-            waiting = {
-                key for workload in self._goal.wanted for key in sorted(self._played.waiting.get(workload, ()))[:1]
-            }
+            there = self._simulation.waiting()
+            waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
             rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
             session = self._simulation.session
             for row in rows[:_MOST_WAITING]:
@@ -186,8 +185,8 @@ class Candidates:
             case r.AddNodes(change=change):
                 yield from self._added(change)
             case r.MovePod(change=change):
-                keys = {one.pod for one in (change, *(remedy.also or ()))}
-                yield from moved(simulation, [pod for pod in simulation.pods.values() if pod.key in keys])
+                by_key = {pod.key: pod for pod in simulation.pods.values()}
+                yield from moved(simulation, [by_key[one.pod] for one in (change, *(remedy.also or ()))])
             case r.LowerReplicas(change=change):
                 act = fewer(
                     simulation,
@@ -200,11 +199,13 @@ class Candidates:
             case r.CorrectName(change=change) if change.of.startswith("PersistentVolumeClaim "):
                 text = msgspec.json.encode({"storageClassName": change.to}).decode()
                 yield Patch(change.of.replace(" ", "/", 1), text, _plain(remedy))
-            case r.RelaxRule(with_nodes=r.NodeAddition() as addition) if offer.pod is not None:
-                nodes = tuple(self._added(addition))
-                if nodes:
-                    yield from self._patches(rows, replace(remedy, with_nodes=UNSET), offer.pod)
-                    yield from nodes
+            case r.Together(changes=changes) if offer.pod is not None:
+                of_pods = tuple(one for one in changes if is_patched(one))
+                others = [tuple(self._acts_of(Offer(one), rows)) for one in changes if not is_patched(one)]
+                if of_pods and all(others):
+                    patched = of_pods[0] if len(of_pods) == 1 else r.Together(changes=of_pods, then=None)
+                    yield from self._patches(rows, patched, offer.pod)
+                    yield from chain.from_iterable(others)
             case _ if offer.pod is not None and is_patched(remedy):
                 yield from self._patches(rows, remedy, offer.pod)
             case _:
@@ -214,7 +215,8 @@ class Candidates:
         followed, objects = self._played.base.followed, self._played.base.objects
         is_managed = followed is not None and followed.manages(objects.node_by_name[addition.like])
         if self._by_hand or not is_managed:
-            yield AddNodes(addition.nodes, addition.like, bool(addition.devices))
+            devices = bool(addition.devices)
+            yield AddNodes(addition.nodes, addition.like, devices, addition.labels, addition.room)
 
     def _awaited(self) -> Iterator[Change]:
         """Yield the nodes that are being set up."""
@@ -317,7 +319,7 @@ class Candidates:
         target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
         obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
         is_patched_already = any(isinstance(act, Patch) and act.object == target for act in self._acts)
-        if is_patched_already or obj is None or isinstance(owner, DaemonSetState):
+        if is_patched_already or obj is None:
             return None
         if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
             return None  # its template cannot change while its pods run

@@ -29,7 +29,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.desired import Bounds
 from kplan.course.simulation.draining import is_cordoned
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import DaemonSetState
+from kplan.course.simulation.owners import DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin
 from kplan.documents.change import StepEvent
@@ -42,6 +42,7 @@ Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""
 
 _GONE = (StepEvent.EVICTED, StepEvent.DELETED)
+_MOST_UNMADE = 1000
 _NEW_WITH_POD = ("Pod", "Job", "PersistentVolumeClaim")
 """Kinds whose pods cannot be changed in place: they are created again."""
 
@@ -101,7 +102,8 @@ class Goal:
 
     def left(self, played: Played) -> list[str]:
         """Return the pods of the workloads in question that wait at the end."""
-        return sorted(pod for workload in self.wanted for pod in played.waiting.get(workload, ()))
+        there = {pod.key for pod in played.simulation.pods.values()}
+        return sorted(pod for workload in self.wanted for pod in played.waiting.get(workload, ()) if pod in there)
 
 
 class Playing:
@@ -140,7 +142,8 @@ class Playing:
         """
         growth = None if played is None else played.growth
         prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
-        prices += [self.prices.get(act.like) for act in acts if isinstance(act, AddNodes) for _ in range(act.nodes)]
+        new = [act for act in acts if isinstance(act, AddNodes) for _ in range(act.nodes)]
+        prices += [None if act.labels or act.room else self.prices.get(act.like) for act in new]
         known = [price for price in prices if price is not None]
         return None if len(known) < len(prices) else sum(known)
 
@@ -198,7 +201,7 @@ class Playing:
             if trial.refused:
                 break
         return Played(
-            simulation, base, simulation.waiting(), trial.moved_to, _disturbed(base, simulation), trial.refused
+            simulation, base, waiting_of(simulation), trial.moved_to, _disturbed(base, simulation), trial.refused
         )
 
     def _base_of(self, acts: Changes) -> Base:
@@ -337,6 +340,19 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
     return ""
 
 
+def waiting_of(simulation: Simulation) -> Waiting:
+    """Return the pods that wait for a node, and those of stateful sets that are made only when the one before runs."""
+    waiting = simulation.waiting()
+    for workload in waiting:
+        owner = simulation.workloads.find(workload)
+        if isinstance(owner, StatefulSetState) and owner.wanted.is_ordered:
+            own = {pod.key for pod in owner.pods.values()}
+            ordinals = range(owner.wanted.start, owner.wanted.start + min(owner.wanted.replicas, _MOST_UNMADE))
+            unmade = {f"{owner.ref.namespace}/{owner.ref.name}-{ordinal}" for ordinal in ordinals} - own
+            waiting[workload] |= unmade
+    return waiting
+
+
 def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
     """Return the waiting pods of a StatefulSet, which it does not replace by itself when its template changes."""
     if not workload.startswith("StatefulSet/"):
@@ -357,7 +373,7 @@ def _changed_base(base: Base, act: Change) -> Base:
 
 def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911, PLR0912 - one case a kind
     if isinstance(act, AddNodes):  # cordoned until it is their turn
-        after = with_nodes(snapshot, act.nodes, act.like)[0]
+        after = with_nodes(snapshot, act.nodes, act.like, act.labels, act.room)[0]
         nodes = (
             node
             if node.metadata.name in snapshot.node_by_name

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from kplan.api.names import WorkloadRef
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
-from kplan.changes.remedy import Await, CorrectName, CreateObject, Remedy, RemoveGates, RepairNode
-from kplan.changes.sets import Changes, Kind, disturbance, in_order, kind_of, new_nodes, with_joined_moves
+from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
+from kplan.changes.sets import Changes, Kind, disturbance, in_order, kinds_of, new_nodes, with_joined_moves
 from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
@@ -19,6 +19,7 @@ from kplan.course.asking import Showing
 from kplan.course.in_order import node_changes
 from kplan.course.missing import missing_replicas, workloads_at_present
 from kplan.course.simulation.loop import Simulation
+from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
 from kplan.facts import InputWarning
@@ -27,9 +28,10 @@ from kplan.framework.session import Session
 from kplan.health.words import resume_command
 from kplan.health.workloads import WorkloadHealth
 from kplan.questions.remedy.candidates import Candidates
-from kplan.questions.remedy.carry_out import Goal, Played, Playing
+from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.remedies.diagnosis import Diagnosis, diagnose
+from kplan.rules.pod_info import PodInfo
 
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
@@ -47,7 +49,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
     simulation = playing.begin()[1]
-    start = simulation.waiting()
+    start = waiting_of(simulation)
     by_itself = playing.play(())
     anyway = by_itself.waiting
     asleep = _asleep(simulation)
@@ -102,8 +104,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
 
 def _is_held_up(health: WorkloadHealth) -> bool:
     """Tell whether a workload lacks pods, or they do not start, for a reason that is none of scheduling."""
-    lacks = any(pod.container and pod.container.lacks for pod in health.troubled)
-    return health.is_short or lacks or bool(resume_command(health))
+    return not health.has_what_it_wants or bool(resume_command(health))
 
 
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
@@ -132,9 +133,10 @@ def _diagnoses(live: Session, left: Sequence[str]) -> dict[str, Diagnosis]:
 
 
 def _help_of(diagnosis: Diagnosis) -> Remedy | None:
-    """Return the first of what would help a pod, if that is nothing that an action does."""
+    """Return the first of what would help a pod, if that is nothing that an action does, or not without a loss."""
     first = diagnosis.remedies[0] if diagnosis.remedies else None
-    return first if isinstance(first, Await | CorrectName | CreateObject | RepairNode | RemoveGates) else None
+    kinds = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
+    return first if isinstance(first, kinds) else None
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
@@ -153,16 +155,20 @@ def _asleep(simulation: Simulation) -> set[str]:
     """Return the pods that no action lets run: those with scheduling gates, and those of other schedulers."""
     session: Session = simulation.session
     infos = session.cluster.pods.infos
+
+    def is_of_others(info: PodInfo) -> bool:
+        return session.framework_for(info) is None and not meant_scheduler(session, info.pod)
+
     return {
         pod.key
         for row, pod in simulation.pods.items()
-        if not pod.node and (infos[row].pod.spec.scheduling_gates or session.framework_for(infos[row]) is None)
+        if not pod.node and (infos[row].pod.spec.scheduling_gates or is_of_others(infos[row]))
     }
 
 
 def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, ...]]:
     """Yield kinds of actions of which a set is put beside the least one."""
-    used = {kind_of(act) for act in acts}
+    used = {kind for act in acts for kind in kinds_of(act)}
     groups: list[tuple[Kind, ...]] = [
         ("wait",),
         ("uncordon",),
@@ -195,7 +201,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(
-        kinds=tuple(dict.fromkeys(map(kind_of, (*playing.quotas, *acts)))) or tuple(kinds),
+        kinds=tuple(dict.fromkeys(kind for act in (*playing.quotas, *acts) for kind in kinds_of(act))) or tuple(kinds),
         actions=tuple(actions),
         runs=max(solution.runs, 0),
         of=goal.of,

@@ -14,7 +14,7 @@ from itertools import zip_longest
 import msgspec
 from msgspec.structs import replace
 
-from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, kind_of, new_nodes
+from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, is_relaxed, kinds_of, new_nodes
 from kplan.changes.values import AddNodes
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Playing
@@ -88,7 +88,7 @@ class Search:
         for _ in range(_MOST_STEPS):
             if runs >= self._goal.of or not self._may_try:
                 break
-            groups = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand).of(self._kinds)
+            groups, _ = self._candidates(acts)
             best: tuple[tuple[float, ...], Changes] | None = None
             for number, group in enumerate(_in_turn(groups)):
                 if number >= _ENOUGH_PER_STEP and best is not None:
@@ -172,16 +172,24 @@ class Search:
                 continue
             if cost + self._cheapest > bound[0] or self._playing.play(tried).refused:
                 continue
-            candidates = Candidates(self._playing, tried, self._goal, by_hand=self._by_hand)
-            for group in candidates.of(self._kinds):
+            groups, are_all = self._candidates(tried)
+            for group in groups:
                 more = extended(tried, group)
                 key = (disturbance(more), self._playing.price(more) or 0.0, new_nodes(more))
                 if more in pushed or (key[0] > bound[0] if self._follows else key >= bound):
                     continue
                 pushed.add(more)
                 heapq.heappush(heap, (*key, len(pushed), more))
-            is_complete &= candidates.is_complete
+            is_complete &= are_all
         return Solution(acts, self._runs(acts), is_least=is_complete)
+
+    def _candidates(self, acts: Changes) -> tuple[list[Changes], bool]:
+        """Return the groups of actions one of which is added, and whether these are all."""
+        candidates = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand)
+        groups = candidates.of(self._kinds)
+        if self._tiers and "rules" not in self._kinds:  # conditions on labels are relaxed when rules are
+            groups = [group for group in groups if not any(map(is_relaxed, group))]
+        return groups, candidates.is_complete
 
     def _rank(self, acts: Changes) -> tuple[int, float, int]:
         """Return what a set disturbs, the price of all nodes that are added, and their number."""
@@ -203,7 +211,7 @@ def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:
     """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
     of_kind: dict[Kind, list[Changes]] = {}
     for group in groups:
-        of_kind.setdefault(kind_of(group[0]), []).append(group)
+        of_kind.setdefault(kinds_of(group[0])[0], []).append(group)
     for turn in zip_longest(*of_kind.values(), fillvalue=()):
         yield from filter(None, turn)
 

@@ -34,8 +34,8 @@ def ways_of(change: Change) -> Iterator[Way]:
             yield from (("move", place.pod) for place in change.pods)
         case Scale():
             yield "scale", change.replicas
-        case Patch():
-            yield type(change.remedy), change.remedy.change
+        case Patch(remedy=remedy):
+            yield from ((type(one), one.change) for one in r.parts_of(remedy))
 
 
 def ways_of_remedy(remedy: r.Remedy) -> Iterator[Way]:
@@ -50,9 +50,9 @@ def ways_of_remedy(remedy: r.Remedy) -> Iterator[Way]:
             yield from (("move", one.pod) for one in (remedy.change, *(remedy.also or ())))
         case r.LowerReplicas(change=change):
             yield "scale", change.to
-        case r.RelaxRule(change=change, with_nodes=r.NodeAddition() as nodes):
-            yield r.RelaxRule, change
-            yield "nodes", nodes.nodes, nodes.like
+        case r.Together(changes=changes):
+            for part in changes:
+                yield from ways_of_remedy(part)
         case _:
             yield type(remedy), remedy.change
 

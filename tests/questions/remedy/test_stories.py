@@ -9,6 +9,7 @@ from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import adding, budget, head
+from tests.objects import pod as owned
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
@@ -108,6 +109,12 @@ def template_patch(name: str, spec: str) -> str:
     return f'kubectl patch deployment {name} -n default -p \'{{"spec":{{"template":{{"spec":{spec}}}}}}}\''
 
 
+def big_template(app: str) -> Object:
+    containers = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "3"}}}]
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": containers}}
+
+
+ML = {"pool": "ml"}
 TOLERATION = '{"key":"dedicated","operator":"Equal","value":"ml","effect":"NoSchedule"}'
 
 
@@ -243,6 +250,37 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
         [node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))],
         "",
         moves("a", "s-abc-0", "s-abc-1", ready=8),
+    ),
+    "a misspelt scheduler is corrected": (
+        [node("a"), deployment("web", "1", ("", ""), schedulerName="defualt-scheduler")],
+        "",
+        [template_patch("web", '{"schedulerName":"default-scheduler"}')],
+    ),
+    "what is misspelt and what is not tolerated change together": (
+        [
+            tainted(node("a", disk="ssd"), "dedicated", "ml"),
+            deployment("web", "1", ("",), nodeSelector={"disk": "sdd"}),
+        ],
+        "",
+        [template_patch("web", f'{{"nodeSelector":{{"disk":"ssd"}},"tolerations":[{TOLERATION}]}}')],
+    ),
+    "pods that select a pool tolerate its taint rather than leave it": (
+        [node("a"), tainted(node("b", pool="ml"), "dedicated", "ml"), deployment("w", "1", ("",), nodeSelector=ML)],
+        "",
+        [template_patch("w", f'{{"tolerations":[{TOLERATION}]}}')],
+    ),
+    "a set that makes one pod after the other gets nodes for all": (
+        [
+            node("a"),
+            head("StatefulSet", name="db", namespace="default", uid="db")
+            | {"spec": {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": big_template("db")}},
+            *(
+                owned(f"db-{n}", on, cpu="3", labels={"app": "db"}, owner="StatefulSet/db")
+                for n, on in ((0, "a"), (1, ""))
+            ),
+        ],
+        "",
+        [*adding(2, "a")],
     ),
     "one node is enough for two workloads": (
         [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
