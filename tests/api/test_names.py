@@ -1,10 +1,20 @@
+"""Names and values of labels, and names that resemble one another, with care for the time that it takes."""
+
+import difflib
+
 import pytest
 
+from kplan.api import names
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
+CHARACTERS = "regex used for validation is '"
 
-@pytest.mark.parametrize("key", ["a", "app.kubernetes.io/name", "A_b-c.d", "x" * 63])
-def test_good_keys(key: str) -> None:
+
+@pytest.mark.parametrize(
+    "key",
+    ["a", "app.kubernetes.io/name", "A_b-c.d", "x" * 63, "1.2.3/4", "a" * 63 + "." + "b" * 63 + "/c"],
+)
+def test_names_that_labels_may_have(key: str) -> None:
     assert label_key_problems(key) == ()
 
 
@@ -16,19 +26,30 @@ def test_good_keys(key: str) -> None:
         ("Upper.example/a", "prefix part a lowercase RFC 1123 subdomain"),
         ("a/b/c", "a valid label key must consist of"),
         ("x" * 64, "name part must be no more than 63 bytes"),
-        ("-a", "name part must consist of"),
-        ("a\n", "name part must consist of"),
+        ("a" * 254 + "/b", "prefix part must be no more than 253 bytes"),
+        *((key, "name part must consist of") for key in ("-a", "a\n", "a-", "a b", "é")),
     ],
 )
-def test_bad_keys(key: str, start: str) -> None:
+def test_names_that_labels_may_not_have(key: str, start: str) -> None:
     assert label_key_problems(key)[0].startswith(start)
 
 
-def test_values_may_be_empty_but_not_long_or_odd() -> None:
-    assert label_value_problems("") == ()
-    assert label_value_problems("a.b_C-1") == ()
-    assert label_value_problems("x" * 64) == ("must be no more than 63 bytes",)
-    assert label_value_problems("{{x}}")[0].startswith("a valid label must be an empty string or consist of")
+@pytest.mark.parametrize("key", ["a..b/c", "a/", "-a", "a/b/c"])
+def test_names_with_characters_in_the_wrong_place(key: str) -> None:
+    assert CHARACTERS in " ".join(label_key_problems(key))
+
+
+@pytest.mark.parametrize(
+    ("value", "start"),
+    [
+        *((value, None) for value in ("", "a", "a.b_C-1", "0" * 63)),
+        ("x" * 64, "must be no more than 63 bytes"),
+        *((value, "a valid label must be an empty string or consist of") for value in ("{{x}}", "-", "a ", ".", "a\n")),
+    ],
+)
+def test_values_of_labels(value: str, start: str | None) -> None:
+    problems = label_value_problems(value)
+    assert (len(problems) == 1 and problems[0].startswith(start)) if start else problems == ()
 
 
 def test_dns_names() -> None:
@@ -39,35 +60,29 @@ def test_dns_names() -> None:
     assert dns_subdomain_problems("x" * 254)[0] == "must be no more than 253 bytes"
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "A-1_b.c", "example.com/a", "x" * 63, "1.2.3/4", "a" * 63 + "." + "b" * 63 + "/c"]
-)
-def test_names_that_labels_may_have(name: str) -> None:
-    assert label_key_problems(name) == ()
+def test_the_most_similar_name_comes_first() -> None:
+    assert names.nearest_texts("voucher", ["boucher", "vouchers", "cart"]) == ["vouchers", "boucher"]
+    assert names.similarity("abc", "abc") == 1
+    assert 0 < names.similarity("abcd", "abce") < 1
 
 
-@pytest.mark.parametrize(
-    ("name", "errors"),
-    [
-        ("/a", ["prefix part must be non-empty"]),
-        ("x" * 64, ["name part must be no more than 63 bytes"]),
-        ("a" * 254 + "/b", ["prefix part must be no more than 253 bytes"]),
-    ],
-)
-def test_names_that_labels_may_not_have(name: str, errors: list[str]) -> None:
-    assert list(label_key_problems(name)) == errors
+def test_long_texts_resemble_nothing_but_themselves() -> None:
+    text = "a" * (names.LONGEST + 1)
+
+    assert names.similarity(text, text) == 1
+    assert names.similarity(text, text + "a") == 0
+    assert names.nearest_texts(text, [text]) == []
+    assert names.nearest_texts("a", [text]) == []
 
 
-@pytest.mark.parametrize("name", ["-a", "a-", "a b", "é", "a/b/c", "Example.com/a", "a..b/c", "a/", "a\n"])
-def test_names_with_characters_in_the_wrong_place(name: str) -> None:
-    assert "regex used for validation is '" in " ".join(label_key_problems(name))
+def test_of_very_many_names_only_the_first_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
 
+    def close(_word: str, names: list[str], *_: object) -> list[str]:
+        compared.append(len(names))
+        return []
 
-@pytest.mark.parametrize("value", ["", "a", "a.b_c-d", "0" * 63])
-def test_values_that_labels_may_have(value: str) -> None:
-    assert label_value_problems(value) == ()
+    monkeypatch.setattr(difflib, "get_close_matches", close)
+    names.nearest_texts("x", ["y" * 100] * 50_000)
 
-
-@pytest.mark.parametrize("value", ["-", "a ", "x" * 64, ".", "a\n"])
-def test_values_that_labels_may_not_have(value: str) -> None:
-    assert len(label_value_problems(value)) == 1
+    assert compared == [10_000]

@@ -4,44 +4,32 @@ usage: python tests/benchmarks/bench_autoscaler.py
 """
 
 import time
-from typing import Any
+
+import clusters
 
 import kplan
+from tests.objects import Object, node
 
 NOW = "2026-06-01T12:00:00Z"
-Object = dict[str, Any]
 
 
 def pod(number: int, owner: str, cpu: str) -> Object:
-    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
-    requests = {"cpu": cpu, "memory": "256Mi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"p-{number}",
-            "namespace": "default",
-            "uid": f"p-{number}",
-            "creationTimestamp": "2026-06-01T11:00:00Z",
-            "labels": {"app": owner},
-            "ownerReferences": owners,
-        },
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]},
-        "status": {
-            "phase": "Pending",
-            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
-        },
-    }
+    made = clusters.pod(
+        f"p-{number}",
+        cpu=cpu,
+        memory="256Mi",
+        labels={"app": owner},
+        owner=f"ReplicaSet/{owner}",
+        created="2026-06-01T11:00:00Z",
+    )
+    made["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    return made
 
 
 def template(cpus: int) -> Object:
-    amounts = {"cpu": str(cpus), "memory": f"{4 * cpus}Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "template"},
-        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    made = node("template", str(cpus), f"{4 * cpus}Gi")
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return made
 
 
 def seconds(n_pods: int, n_groups: int, *, alike: bool) -> float:

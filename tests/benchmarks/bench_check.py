@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 
-from clusters import Object, node, pod
+from clusters import node, pod
 
 import kplan
 from kplan.cli.process import finish_loading, start_loading
 from kplan.questions.check import STANDARD, outcomes_of
+from tests.objects import Object, budget, deployment, head, running
 
 N_NODES, N_PODS = 500, 10_000
 REPLICAS = 50
@@ -25,47 +26,13 @@ def objects_of(n_nodes: int, n_pods: int) -> list[Object]:
 
 
 def _deployment(name: str, index: int, n_nodes: int) -> list[Object]:
-    labels = {"app": name, "pod-template-hash": "h"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": pod(name)["spec"]["containers"]}}
-    spec = {"replicas": REPLICAS, "selector": {"matchLabels": {"app": name}}, "template": template}
-    meta = {"namespace": "default"}
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
-    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-h", "uid": f"r-{name}", "controller": True}
+    nodes = [f"node-{(index * REPLICAS + replica * 7) % n_nodes:05d}" for replica in range(REPLICAS)]
+    workload = deployment(name, REPLICAS)
+    workload["spec"]["template"]["spec"]["containers"] = pod(name)["spec"]["containers"]
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    objects: list[Object] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {**meta, "name": name, "uid": f"d-{name}"},
-            "spec": spec,
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {**meta, "name": f"{name}-h", "uid": f"r-{name}", "labels": labels, "ownerReferences": [owner]},
-            "spec": {**spec, "selector": {"matchLabels": labels}},
-        },
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {**meta, "name": name},
-            "spec": {"maxUnavailable": "10%", "selector": {"matchLabels": {"app": name}}},
-        },
-        {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {**meta, "name": name},
-            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": REPLICAS + 20},
-        },
-    ]
-    for replica in range(REPLICAS):
-        running = pod(
-            f"{name}-h-{replica}", labels=labels, node_name=f"node-{(index * REPLICAS + replica * 7) % n_nodes:05d}"
-        )
-        running["metadata"]["ownerReferences"] = [maker]
-        running["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-        objects.append(running)
-    return objects
+    autoscaler = head("HorizontalPodAutoscaler", name=name, namespace="default")
+    autoscaler["spec"] = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": REPLICAS + 20}
+    return [*running(workload, nodes), budget(name, maxUnavailable="10%"), autoscaler]
 
 
 def measured(n_nodes: int, n_pods: int) -> Iterator[tuple[str, str, float]]:

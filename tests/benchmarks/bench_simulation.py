@@ -6,16 +6,12 @@ usage: python tests/benchmarks/bench_simulation.py
 import copy
 import sys
 import time
-from pathlib import Path
 
 import clusters
 
 import kplan
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.objects import Object, deployment, running
 
 LIMITS = {

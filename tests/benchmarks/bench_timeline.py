@@ -4,12 +4,14 @@ Run it with: python tests/benchmarks/bench_timeline.py
 """
 
 import time
-from typing import Any
+
+import clusters
 
 import kplan
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.task import Task, WorkedOff
+from tests.objects import Object, head
 
 N_NODES = 500
 N_CRON_JOBS = 70
@@ -17,34 +19,20 @@ EVERY_MINUTES = 5
 DAY = 24 * 3600.0
 
 
-def _node(index: int) -> dict[str, Any]:
-    room = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    name = f"node-{index:03d}"
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{index % 3}"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": labels},
-        "status": {"allocatable": room, "capacity": room},
-    }
-
-
-def _cron_job(index: int) -> dict[str, Any]:
+def _cron_job(index: int) -> Object:
     container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": f"{200 + index * 10}m"}}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": f"cron-{index}", "namespace": "default", "uid": f"cron-{index}"},
-        "spec": {
-            "schedule": f"{index % EVERY_MINUTES}-59/{EVERY_MINUTES} * * * *",
-            "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}},
-        },
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    return head("CronJob", name=f"cron-{index}", namespace="default", uid=f"cron-{index}") | {
+        "spec": {"schedule": f"{index % EVERY_MINUTES}-59/{EVERY_MINUTES} * * * *", "jobTemplate": {"spec": spec}}
     }
 
 
 def measured() -> tuple[int, int, float]:
     """Return how many pods started and ended, and how many seconds of CPU time that took."""
-    objects = [*map(_node, range(N_NODES)), *map(_cron_job, range(N_CRON_JOBS))]
+    objects = [
+        *(clusters.node(index, cpu="16", memory="64Gi") for index in range(N_NODES)),
+        *map(_cron_job, range(N_CRON_JOBS)),
+    ]
     planner = kplan.Planner(kplan.load_snapshot(objects))
     clock = Clock(start={"*": 5.0}, stop={"*": 2.0}, run={"*": 180.0}, runs_for=DAY)
     begin = time.process_time()

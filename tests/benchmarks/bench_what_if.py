@@ -3,11 +3,9 @@
 usage: python tests/benchmarks/bench_what_if.py
 """
 
-import sys
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import clusters
@@ -17,9 +15,6 @@ from kplan.questions.base import Showing
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.sweeps import ask_all
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.objects import deployment, running
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {

@@ -1,54 +1,29 @@
 """Made-up clusters for the benchmarks: the same objects for the same arguments."""
 
 import random
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-Object = dict[str, Any]
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-HOSTNAME = "kubernetes.io/hostname"
+from tests import objects
+from tests.objects import HOSTNAME, Object
+
 ZONE = "topology.kubernetes.io/zone"
 
 
 def node(index: int, *, cpu: str = "32", memory: str = "128Gi", pods: str = "110") -> Object:
     """Return a node in one of three zones."""
-    name = f"node-{index:05d}"
-    allocatable = {"cpu": cpu, "memory": memory, "pods": pods}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: f"zone-{index % 3}"}},
-        "spec": {},
-        "status": {"allocatable": allocatable, "capacity": allocatable},
-    }
+    return objects.node(f"node-{index:05d}", cpu, memory, pods, labels={ZONE: f"zone-{index % 3}"})
 
 
-def pod(
-    name: str,
-    *,
-    cpu: str = "200m",
-    memory: str = "512Mi",
-    labels: Mapping[str, str] | None = None,
-    priority: int = 0,
-    node_name: str | None = None,
-    spec: Mapping[str, Any] | None = None,
-    namespace: str = "default",
-) -> Object:
-    """Return a pod, running when it has a node."""
-    made: Object = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": dict(labels or {})},
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "priority": priority,
-            "containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
-            **(spec or {}),
-        },
-        "status": {"phase": "Running" if node_name else "Pending"},
-    }
+def pod(name: str, *, memory: str = "512Mi", node_name: str | None = None, spec: Any = None, **fields: Any) -> Object:
+    """Return a pod, running when it has a node; further fields are those of `tests.objects.pod`."""
+    made = objects.pod(name, node_name, **{"cpu": "200m", **fields, **(spec or {})})
+    made["spec"]["containers"][0]["resources"]["requests"]["memory"] = memory
     if node_name:
-        made["spec"]["nodeName"] = node_name
         made["status"]["startTime"] = "2026-01-01T00:00:00Z"
     return made
 
@@ -56,8 +31,8 @@ def pod(
 def cluster(n_nodes: int, n_pods: int) -> list[Object]:
     """Return nodes, and running pods of fifty applications spread evenly over them."""
     draw = random.Random(1)  # the same cluster every time
-    objects = [node(index) for index in range(n_nodes)]
-    objects += [
+    made = [node(index) for index in range(n_nodes)]
+    made += [
         pod(
             f"run-{index:06d}",
             cpu=draw.choice(["100m", "500m", "1"]),
@@ -67,7 +42,7 @@ def cluster(n_nodes: int, n_pods: int) -> list[Object]:
         )
         for index in range(n_pods)
     ]
-    return objects
+    return made
 
 
 def _selector(app: str) -> Object:

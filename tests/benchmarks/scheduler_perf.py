@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Object = dict[str, Any]
+from clusters import ZONE
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
+from tests import objects as made
+from tests.objects import HOSTNAME, Object, head
+
 EBS = "ebs.csi.aws.com"
 DRIVER = "test-driver.cdi.k8s.io"
 NAMED_NODE = "scheduler-perf-node"
@@ -46,45 +47,16 @@ class Workload:
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
-def node(name: str, zones: Sequence[str] = (), index: int = 0, **more: Any) -> Object:
-    labels = {HOSTNAME: name, **more.get("labels", {})}
-    if zones:
-        labels[ZONE] = zones[index % len(zones)]
-    room = {"pods": str(more.get("pods", 110)), "cpu": "4", "memory": "32Gi", **more.get("allocatable", {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": more.get("taints", [])},
-        "status": {"allocatable": room, "capacity": room},
-    }
-
-
 def nodes(n: int, *, zones: Sequence[str] = (), prefix: str = "scheduler-perf", **more: Any) -> list[Object]:
-    return [node(f"{prefix}-{index:05d}", zones, index, **more) for index in range(n)]
+    labels = [{ZONE: zones[index % len(zones)]} if zones else {} for index in range(n)]
+    return [made.node(f"{prefix}-{index:05d}", "4", "32Gi", labels=labels[index], **more) for index in range(n)]
 
 
 def pod(name: str, namespace: str, cpu: str | None, labels: Object | None = None, **spec: Any) -> Object:
-    requests = {} if cpu is None else {"cpu": cpu, "memory": "500Mi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "labels": labels or {}},
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "priority": 0,
-            "containers": [
-                {
-                    "name": "pause",
-                    "image": "registry.k8s.io/pause:3.10.1",
-                    "ports": [] if cpu is None else [{"containerPort": 80}],
-                    "resources": {"requests": requests},
-                }
-            ],
-            **spec,
-        },
-        "status": {"phase": "Pending"},
-    }
+    one = made.pod(name, cpu=cpu, namespace=namespace, labels=labels, **spec)
+    if cpu is not None:
+        one["spec"]["containers"][0]["resources"]["requests"]["memory"] = "500Mi"
+    return one
 
 
 def pods(
@@ -95,10 +67,7 @@ def pods(
 
 
 def namespaces(*names: str) -> list[Object]:
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": "devops"}}}
-        for name in names
-    ]
+    return [head("Namespace", name=name, labels={"team": "devops"}) for name in names]
 
 
 def affinity(kind: str, color: str, key: str, *, is_required: bool, selects: bool) -> Object:
@@ -258,17 +227,12 @@ def _with_volumes(each: Sequence[Object], source: Callable[[str], Object]) -> It
         one["spec"]["volumes"] = [{"name": "vol", "persistentVolumeClaim": {"claimName": name}}]
         spec = {"accessModes": ["ReadOnlyMany"], "capacity": {"storage": "1Gi"}, **source(f"pv-{name}")}
         claimed = {"name": name, "namespace": namespace}
-        yield {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"pv-{name}"},
+        yield head("PersistentVolume", name=f"pv-{name}") | {
             "spec": {**spec, "claimRef": claimed, "persistentVolumeReclaimPolicy": "Retain"},
             "status": {"phase": "Bound"},
         }
-        yield {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {**claimed, "annotations": {"pv.kubernetes.io/bind-completed": "true"}},
+        done = {"pv.kubernetes.io/bind-completed": "true"}
+        yield head("PersistentVolumeClaim", **claimed, annotations=done) | {
             "spec": {
                 "accessModes": ["ReadOnlyMany"],
                 "resources": {"requests": {"storage": "1Gi"}},
@@ -280,16 +244,9 @@ def _with_volumes(each: Sequence[Object], source: Callable[[str], Object]) -> It
 
 
 def _csi_nodes(n: int, annotations: Object) -> list[Object]:
-    driver = {"name": EBS, "nodeID": "node", "allocatable": {"count": 39}}
-    return [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": {"name": f"scheduler-perf-{index:05d}", "annotations": annotations},
-            "spec": {"drivers": [driver]},
-        }
-        for index in range(n)
-    ]
+    spec = {"drivers": [{"name": EBS, "nodeID": "node", "allocatable": {"count": 39}}]}
+    names = (f"scheduler-perf-{index:05d}" for index in range(n))
+    return [head("CSINode", name=name, annotations=annotations) | {"spec": spec} for name in names]
 
 
 def _aws(name: str) -> Object:
@@ -326,7 +283,7 @@ def daemon_set() -> Workload:
     field_is = {"key": "metadata.name", "operator": "In", "values": [NAMED_NODE]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field_is]}]}
     wants = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    objects = [node(NAMED_NODE, pods=90000), *nodes(15000)]
+    objects = [made.node(NAMED_NODE, pods="90000"), *nodes(15000)]
     return Workload("SchedulingDaemonset", 390, objects, [], pods("daemonset", 30000, cpu=None, affinity=wants))
 
 
@@ -348,22 +305,17 @@ def claim_templates() -> Workload:
     request = {"name": "req-0", "exactly": {"deviceClassName": "test-class"}}
     objects = nodes(500, prefix="scheduler-perf-dra")
     objects += [_slice(each["metadata"]["name"]) for each in list(objects)]
-    objects.append(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "test-class"},
-            "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
-        }
-    )
+    selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    objects.append(head("DeviceClass", name="test-class") | {"spec": {"selectors": selectors}})
     for each in (*initial, *measured):
         name = f"{each['metadata']['name']}-resource"
         each["status"]["resourceClaimStatuses"] = [{"name": "resource", "resourceClaimName": name}]
         owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
         owner |= {"name": each["metadata"]["name"], "uid": each["metadata"]["uid"]}
-        metadata = {"name": name, "namespace": each["metadata"]["namespace"], "uid": name, "ownerReferences": [owner]}
-        claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
-        objects.append({**claim, "spec": {"devices": {"requests": [request]}}})
+        claim = head(
+            "ResourceClaim", name=name, namespace=each["metadata"]["namespace"], uid=name, ownerReferences=[owner]
+        )
+        objects.append(claim | {"spec": {"devices": {"requests": [request]}}})
     return Workload("SchedulingWithResourceClaimTemplate", 40, objects, initial, measured)
 
 
@@ -382,12 +334,8 @@ def _slice(name: str) -> Object:
         for index in range(10)
     ]
     pool = {"name": name, "generation": 0, "resourceSliceCount": 1}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices},
-    }
+    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
+    return head("ResourceSlice", name=name) | {"spec": spec}
 
 
 WORKLOADS: tuple[Callable[[], Workload], ...] = (

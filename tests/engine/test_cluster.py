@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
+from kplan.api.labels import selector_from_map
 from kplan.engine import cluster as cluster_module
-from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.cluster import NOWHERE, Cluster, DomainCounts, NodePods, domain_counts
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
+from tests import objects
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, STEPS, built, change, is_meant, node_table, read, recounted
 from tests.recorded import examples
 
@@ -114,20 +117,6 @@ def test_changed_rows_are_those_of_the_log_since_then(steps, more):
 
     assert cluster.changed_rows(position).tolist() == sorted(touched)
     assert cluster.changed_rows(len(cluster.log)).tolist() == []
-
-
-def test_the_log_tells_who_came_and_who_left():
-    cluster = Cluster(node_table(2))
-    one, other = (cluster.add_pod(PodInfo(convert({"metadata": {"name": name}}, Pod))) for name in ("a", "b"))
-    cluster.bind(one, 1)
-    cluster.bind(other, 0)
-    cluster.unbind(one)
-
-    assert [(change.pod, change.row, change.sign) for change in cluster.log] == [
-        (one, 1, 1),
-        (other, 0, 1),
-        (one, 1, -1),
-    ]
 
 
 def test_when_a_pod_leaves_the_last_one_takes_its_place():
@@ -247,3 +236,172 @@ def test_a_narrowed_cluster_is_one_that_never_had_the_other_nodes(steps, gone, m
     assert narrowed.match_counts(match).tolist() == [cluster.match_counts(match).tolist()[row] for row in kept]
     assert narrowed.node_of == [kept.index(row) if row in kept else NOWHERE for row in cluster.node_of]
     assert read(cluster) == before
+
+
+MATCH = PodMatch(((frozenset(("default",)), selector_from_map({"app": "x"})),))
+ZONES = ("a", "b", None, "a", "b")
+
+
+def make_cluster():
+    nodes = [
+        {"metadata": {"name": f"n{index}", "labels": {} if zone is None else {"zone": zone}}}
+        for index, zone in enumerate(ZONES)
+    ]
+    return Cluster(NodeTable([convert(each, Node) for each in nodes]))
+
+
+def make_pod(app, namespace="default"):
+    spec = {"containers": [{"name": "c"}]}
+    metadata = {"name": "p", "namespace": namespace, "labels": {"app": app}}
+    return PodInfo(convert({"metadata": metadata, "spec": spec}, Pod))
+
+
+def counts_of(cluster, counted_nodes):
+    column = cluster.nodes.label("zone")
+    return DomainCounts(cluster, MATCH, column.slots, len(column.values) + 1, counted_nodes)
+
+
+def by_hand(cluster, counted_nodes):
+    counts = {"a": 0, "b": 0, None: 0}
+    for pod, row in enumerate(cluster.node_of):
+        info = cluster.pods.infos[pod]
+        if row != NOWHERE and counted_nodes[row] and info.labels["app"] == "x" and info.namespace == "default":
+            counts[ZONES[row]] += 1
+    return [counts["a"], counts["b"], counts[None]]
+
+
+def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
+    cluster = make_cluster()
+    slots = np.arange(5)
+    shared = domain_counts(cluster, MATCH, slots, 5)
+    cluster.bind(cluster.add_pod(make_pod("x")), 3)
+
+    assert domain_counts(cluster, MATCH, slots, 5) is shared
+    assert shared.counts.tolist() == [0, 0, 0, 1, 0]
+    assert domain_counts(cluster, MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
+    assert domain_counts(cluster, MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
+
+
+@pytest.mark.parametrize("most_followed", [0, 2, 1000])
+@examples(25)
+@given(data=st.data())
+def test_counts_follow_the_cluster(most_followed, data):
+    counted_nodes = np.asarray(data.draw(st.lists(st.booleans(), min_size=5, max_size=5)))
+    steps = data.draw(st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 4), st.booleans()), max_size=12))
+    cluster = make_cluster()
+    counts = counts_of(cluster, counted_nodes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "MAX_FOLLOWED_BY_DOMAIN", most_followed)
+        patch.setattr(cluster_module, "MAX_FOLLOWED", most_followed)
+        for app, row, asks in steps:
+            bound = [pod for pod, where in enumerate(cluster.node_of) if where != NOWHERE]
+            if app == "y" and bound:
+                cluster.unbind(bound[0])
+            else:
+                cluster.bind(cluster.add_pod(make_pod(app)), row)
+            if asks:
+                assert counts.counts.tolist() == by_hand(cluster, counted_nodes)
+        assert counts.counts.tolist() == by_hand(cluster, counted_nodes)
+        assert counts.n_pods == sum(by_hand(cluster, counted_nodes))
+        per_node = cluster.match_counts(MATCH) * counted_nodes
+        assert int(per_node.sum()) == sum(by_hand(cluster, counted_nodes))
+
+
+def test_counts_that_are_forgotten_are_counted_again(monkeypatch):
+    monkeypatch.setattr(cluster_module, "MAX_MATCH_COUNTS", 1)
+    cluster = make_cluster()
+    other = PodMatch(((None, selector_from_map({"app": "y"})),))
+    cluster.bind(cluster.add_pod(make_pod("x")), 0)
+
+    assert cluster.match_counts(MATCH).tolist() == [1, 0, 0, 0, 0]
+    assert cluster.match_counts(other).tolist() == [0] * 5
+    cluster.bind(cluster.add_pod(make_pod("x")), 4)
+    assert cluster.match_counts(MATCH).tolist() == [1, 0, 0, 0, 1]
+
+
+@given(
+    crowded=st.integers(0, 6),
+    moves=st.lists(
+        st.tuples(st.sampled_from(["add", "leave", "turn", "copy", "grow"]), st.integers(0, 99)), max_size=40
+    ),
+)
+def test_the_last_pod_takes_the_place_of_one_that_leaves_and_copies_stay_as_they_are(
+    crowded: int, moves: list[tuple[str, int]]
+) -> None:
+    pods = NodePods([[], []])
+    plain: list[list[int]] = [[], []]
+    copies: list[tuple[NodePods, list[list[int]]]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "CROWDED", crowded)
+        for number, (move, choice) in enumerate(moves):
+            row = choice % len(plain)
+            there = plain[row]
+            if move == "add":
+                pods.append(row, number)
+                there.append(number)
+            elif move == "leave" and there:
+                leaving = choice % len(there)
+                pods.take_out(row, there[leaving])
+                there[leaving] = there[-1]
+                there.pop()
+            elif move == "turn":
+                pods.reorder(row, there[::-1])
+                there.reverse()
+            elif move == "copy":
+                copies.append((pods, [on.copy() for on in plain]))
+                pods = pods.copy()
+            elif move == "grow":
+                pods = pods.grown(1)
+                plain.append([])
+    assert pods.lists == plain
+    assert all(copied.lists == before for copied, before in copies)
+
+
+def joining(name, zone="a"):
+    return convert(objects.node(name, **{"topology.kubernetes.io/zone": zone}), Node)
+
+
+def placed(name, on=""):
+    return PodInfo(convert(objects.pod(name, on), Pod))
+
+
+def test_new_nodes_come_last_whatever_their_names():
+    table = NodeTable([joining("m"), joining("b")])
+    grown = table.grown([joining("a"), joining("c", "z")])
+    assert grown.names == ["b", "m", "a", "c"]
+    assert grown.row_of == {"b": 0, "m": 1, "a": 2, "c": 3}
+    assert table.names == ["b", "m"]
+
+
+def test_a_new_node_is_the_last_of_its_zone_in_the_tree():
+    table = NodeTable([joining("m", "a"), joining("n", "b")]).grown([joining("a", "a")])
+    assert [table.names[row] for row in table.zone_order.tolist()] == ["m", "n", "a"]
+
+
+def test_absent_nodes_stay_absent_and_new_ones_are_there():
+    table = NodeTable([joining("a"), joining("b")]).with_absent(np.array([True, False]))
+    assert table.grown([joining("c")]).absent.tolist() == [True, False, False]
+
+
+def test_sums_and_pods_are_kept_and_new_nodes_are_empty():
+    table = NodeTable([joining("a"), joining("b")])
+    cluster = Cluster.build(table, [placed("p", "a"), placed("q", "b"), placed("r")])
+    grown = cluster.grown(table.grown([joining("c")]))
+    assert grown.pod_count.tolist() == [1, 1, 0]
+    assert grown.requested("cpu").tolist() == [1000, 1000, 0]
+    grown.bind(2, 2)
+    assert grown.pod_count.tolist() == [1, 1, 1]
+    assert grown.pods_on == [[0], [1], [2]]
+    built = Cluster.build(grown.nodes, [placed("p", "a"), placed("q", "b"), placed("r", "c")])
+    assert built.requested("cpu").tolist() == grown.requested("cpu").tolist()
+
+
+def test_a_copy_of_a_grown_cluster_is_independent():
+    table = NodeTable([joining("a")])
+    cluster = Cluster.build(table, [placed("p", "a"), placed("q")])
+    cluster.copy()
+    grown = cluster.grown(table.grown([joining("b")]))
+    copied = grown.copy()
+    copied.bind(1, 1)
+    assert grown.pod_count.tolist() == [1, 0]
+    assert grown.pods_on == [[0], []]

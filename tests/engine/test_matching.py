@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.affinity import CompiledNodeSelector, CompiledTerm, FieldRequirement
+from kplan.api.affinity import (
+    CompiledNodeSelector,
+    CompiledTerm,
+    FieldRequirement,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+)
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import NOTHING, selector_from, selector_from_map
@@ -10,17 +16,19 @@ from kplan.engine.matching import (
     TermIndex,
     TermKind,
     TermSets,
+    allowed,
     count_untolerated_soft_taints,
     match_labels,
     match_node_selector,
     match_required_affinity,
     pod_terms,
+    reachable,
     untolerated_hard_taints,
 )
-from kplan.engine.node_table import MAX_DERIVED, NodeTable
+from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo, WeightedAffinityTerm, affinity_terms
 from tests.engine.crowds import POD_POOL, PODS
-from tests.engine.test_label_sets import LABELS, SELECTORS
+from tests.engine.test_pod_table import LABELS, SELECTORS
 from tests.recorded import examples
 
 
@@ -88,18 +96,6 @@ def test_matching_twice_leaves_the_kept_columns_alone():
 
     assert not match_node_selector(nodes, CompiledNodeSelector((ssd,))).any()
     assert match_labels(nodes, selector_from_map({"disk": "ssd"})).tolist() == [True, False, False]
-
-
-def test_a_table_forgets_the_oldest_of_many_derived_values():
-    nodes = table()
-    made = []
-
-    for key in range(MAX_DERIVED + 1):
-        nodes.derived(key, lambda key=key: made.append(key) or key)
-    nodes.derived(MAX_DERIVED, lambda: made.append("again") or 0)
-    nodes.derived(0, lambda: made.append("again") or 0)
-
-    assert made == [*range(MAX_DERIVED + 1), "again"]
 
 
 ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)
@@ -217,3 +213,63 @@ def test_replicas_share_what_was_compiled() -> None:
 
     assert terms.code(infos[0]) == terms.code(infos[1])
     assert infos[0].affinity is infos[1].affinity
+
+
+NODES = NodeTable(
+    [
+        convert({"metadata": {"name": f"n{i}", "labels": labels}}, Node)
+        for i, labels in enumerate([{"z": "a"}, {"z": "b"}, {}])
+    ]
+)
+
+
+def affinity(*terms):
+    return convert({"required": {"nodeSelectorTerms": list(terms)}}, VolumeNodeAffinity)
+
+
+def expression(operator, *values):
+    return {"matchExpressions": [{"key": "z", "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(None, [True, True, True], id="no affinity"),
+        pytest.param(VolumeNodeAffinity(), [True, True, True], id="nothing required"),
+        pytest.param(affinity(), [False, False, False], id="no term takes no node"),
+        pytest.param(affinity({}), [False, False, False], id="nor does an empty one"),
+        pytest.param(affinity(expression("In", "a")), [True, False, False], id="in"),
+        pytest.param(
+            affinity(expression("NotIn", "a")), [False, True, True], id="not in takes nodes without the label"
+        ),
+        pytest.param(affinity(expression("In", "a"), expression("DoesNotExist")), [True, False, True], id="any term"),
+        pytest.param(affinity(expression("In")), [False, False, False], id="a term that cannot be compiled"),
+        pytest.param(affinity(expression("In"), expression("In", "b")), [False, True, False], id="spoils no other"),
+        pytest.param(
+            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n9"]}]}),
+            [True, True, True],
+            id="fields exclude no node",
+        ),
+    ],
+)
+def test_reachable(given, expected):
+    assert reachable(NODES, given).tolist() == expected
+
+
+def topology(*requirements):
+    found = [{"key": key, "values": list(values)} for key, *values in requirements]
+    return convert({"matchLabelExpressions": found}, TopologySelectorTerm)
+
+
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        pytest.param([], [True, True, True], id="no terms allow every node"),
+        pytest.param([topology()], [False, False, False], id="an empty term allows none"),
+        pytest.param([topology(("z", "a", "x"))], [True, False, False], id="one of the values"),
+        pytest.param([topology(("z", "a")), topology(("z", "b"))], [True, True, False], id="one of the terms"),
+        pytest.param([topology(("z", "a"), ("y", "a"))], [False, False, False], id="all requirements of a term"),
+    ],
+)
+def test_allowed(terms, expected):
+    assert allowed(NODES, terms).tolist() == expected

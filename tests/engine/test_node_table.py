@@ -2,13 +2,18 @@
 
 import random
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kplan
 from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.engine import node_table
-from kplan.engine.node_table import ABSENT, NodeTable
+from kplan.engine.node_table import ABSENT, ImageIndex, NodeTable
+from kplan.framework.cycle import schedule_pod
+from tests.objects import node, pod
 from tests.recorded import examples
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -157,3 +162,61 @@ def test_a_node_that_is_uncordoned_loses_the_taint_of_cordoned_nodes_and_no_othe
         taints = open_again.taint_sets[open_again.taint_codes[row]]
         assert taints == fresh.taint_sets[fresh.taint_codes[row]]
     assert open_again.unschedulable.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(("is_absent", "outcome"), [(True, "Scheduled"), (False, "Unschedulable")])
+def test_a_node_that_is_absent_forms_no_domain(is_absent: bool, outcome: str) -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [constraint]}
+    tainted = node("n2", taints=[{"key": "a", "effect": "NoSchedule"}])
+    objects = [node("n1"), tainted, pod("running", "n1", **web), pod("web", **web)]
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    session = planner.session.fork()
+    session.cluster.nodes = session.cluster.nodes.with_absent(np.asarray([False, is_absent]))
+
+    row = session.find("default/web")
+    assert row is not None
+    assert schedule_pod(session, row, looks_for_victims=False).outcome.value == outcome
+
+
+def test_other_taints_on_a_node_share_its_columns() -> None:
+    table = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).session.cluster.nodes
+    taints = table.with_taints(1, ())
+
+    assert taints.names is table.names
+    assert taints.taint_codes.tolist() == [0, 1]
+    assert table.taint_codes.tolist() == [0, 0]
+
+
+def with_images(**images):
+    return NodeTable(
+        [
+            convert(
+                {
+                    "metadata": {"name": name},
+                    "status": {"images": [{"names": names, "sizeBytes": size} for size, names in listed]},
+                },
+                Node,
+            )
+            for name, listed in images.items()
+        ]
+    )
+
+
+def test_an_image_is_found_by_each_of_its_names_with_the_size_that_the_first_node_gives():
+    nodes = with_images(b=[(7, ["app:1", "app@sha"])], a=[(5, ["app:1"]), (5, ["app:1"])], c=[(9, ["db:1"])])
+    index = ImageIndex.of(nodes)
+
+    assert {name: index.rows(name).tolist() for name in ("app:1", "app@sha", "db:1", "none")} == {
+        "app:1": [0, 1],
+        "app@sha": [1],
+        "db:1": [2],
+        "none": [],
+    }
+    assert (index.size("app:1"), index.size("app@sha"), index.size("db:1")) == (5, 7, 9)
+    assert ImageIndex.of(nodes) is index

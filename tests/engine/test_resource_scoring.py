@@ -2,15 +2,20 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
-from kplan.config.args import ResourceSpec
+from kplan.config.args import ResourceSpec, UtilizationShapePoint
+from kplan.engine import resource_scoring
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.resource_scoring import ResourceScoring
+from kplan.engine.resource_scoring import AllocatedFloats, ResourceScoring, utilization_table
 from kplan.engine.view import NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
+from tests.engine.crowds import PODS, STEPS, built, change
+from tests.recorded import examples
 
 GPU = "example.com/gpu"
 MIB = 2**20
@@ -90,3 +95,61 @@ def test_devices_count_where_a_node_does_not_list_the_resource_itself():
     assert allocated[1].tolist() == [1, 3, 0]
     assert capacities.weight_sum.tolist() == [3, 3, 1]
     assert found.on(NodeView(cluster)).capacities.allocatable[1].tolist() == [2, 0, 0]
+
+
+RESOURCES = ("cpu", "memory")
+
+
+@pytest.mark.parametrize("most_followed", [0, 1, 32])
+@pytest.mark.parametrize("scale", [None, 100])
+@examples(60)
+@given(st.integers(1, 4), STEPS, st.lists(STEPS, max_size=4), PODS)
+def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_nodes, steps, more, pod):
+    cluster = built(n_nodes, steps)
+    columns = [cluster.requested(name) for name in RESOURCES]
+    allocatable = np.stack([cluster.nodes.allocatable(name) for name in RESOURCES])
+    requests = [pod.resources.requests.get(name, 0) for name in RESOURCES]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resource_scoring, "_MAX_FOLLOWED", most_followed)
+        floats = AllocatedFloats(cluster, columns, allocatable, scale)
+        for changes in ([], *more):
+            for step in changes:
+                change(cluster, step)
+            with_pod = np.stack(columns) + np.asarray(requests)[:, None]
+            found = floats.with_pod(requests)
+
+            assert found is not None
+            assert found.amounts.tolist() == (with_pod if scale is None else scale * (allocatable - with_pod)).tolist()
+            assert (not found.fits) or (with_pod <= allocatable).all()
+
+
+@pytest.mark.parametrize(
+    ("allocated", "allocatable", "wanted"),
+    [
+        pytest.param(-1, 10, 1, id="a sum that has wrapped around"),
+        pytest.param(2**53, 2**54, 1, id="more than float64 holds"),
+        pytest.param(1, 10, 2**60, id="a request beyond that"),
+    ],
+)
+def test_what_is_not_exact_is_not_answered(allocated, allocatable, wanted):
+    cluster = built(1, [])
+    floats = AllocatedFloats(cluster, [np.asarray([allocated])], np.asarray([[allocatable]]))
+
+    assert floats.with_pod([wanted]) is None
+
+
+@pytest.mark.parametrize(
+    ("points", "at", "expected"),
+    [
+        pytest.param([(0, 0), (100, 10)], [0, 29, 100], [0, 29, 100], id="a straight line"),
+        pytest.param([(0, 10), (100, 0)], [0, 29, 100], [100, 71, 0], id="falling"),
+        pytest.param([(40, 0), (60, 10)], [0, 40, 45, 60, 99], [0, 0, 25, 100, 100], id="flat outside its points"),
+        pytest.param([(0, 10), (70, 0)], [1, 2], [99, 98], id="a fall is cut off toward zero: -100/70 is -1"),
+    ],
+)
+def test_the_score_of_a_utilization_is_read_off_a_broken_line(
+    points: list[tuple[int, int]], at: list[int], expected: list[int]
+) -> None:
+    shape = [UtilizationShapePoint(utilization=utilization, score=score) for utilization, score in points]
+
+    assert utilization_table(shape)[at].tolist() == expected

@@ -1,5 +1,7 @@
 """A view shows each node as it would be if its own pods were others, and all other nodes as they are."""
 
+from collections import Counter
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,3 +176,54 @@ def test_each_node_is_shown_what_its_domain_has(values, data):
     assert NodeView(cluster).of_domains(column, per_slot).tolist() == [of_value[value] for value in values]
     few = NodeView(cluster, np.asarray(rows))
     assert few.of_domains(column, per_slot).tolist() == [of_value[values[row]] for row in rows]
+
+
+def net(delta):
+    """Add a delta up per position and pod."""
+    total = Counter()
+    for position, pod, sign in zip(delta.positions, delta.pods, delta.signs, strict=True) if delta is not None else ():
+        total[int(position), int(pod)] += int(sign)
+    return {key: sign for key, sign in total.items() if sign}
+
+
+@examples(60)
+@given(st.data(), MATCHES)
+def test_a_narrowed_view_answers_as_the_whole_one_does_there(data, match):
+    cluster, rows, changes = changed_worlds(data.draw)
+    leaving, coming = triples(changes)
+    positions, away = ([each[i] for each in leaving] for i in (0, 1))
+    view = ChangingView(
+        cluster,
+        np.asarray(rows, np.intp),
+        np.asarray(positions, np.intp),
+        np.asarray(away, np.intp),
+        PodDelta.of(coming),
+    )
+    for index in range(len(leaving)):
+        if data.draw(st.booleans()):
+            view.restore(np.asarray([index], np.intp))
+    if data.draw(st.booleans()):
+        answers(view, [match])
+    keep = np.asarray(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)
+
+    narrowed = view.narrowed(keep)
+
+    kept = np.flatnonzero(keep).tolist()
+    assert answers(narrowed, [match]) == [answers(view, [match])[position] for position in kept]
+    assert net(narrowed.delta) == {
+        (kept.index(position), pod): sign for (position, pod), sign in net(view.delta).items() if position in kept
+    }
+
+
+def test_a_node_that_changes_is_not_taken_for_one_as_it_stands():
+    cluster = built(2, [])
+    for row in range(2):
+        cluster.bind(cluster.add_pod(POD_POOL[row]), row)
+    row, away, none = (np.asarray(each, np.intp) for each in ([1], [1], []))
+    gone = PodDelta(np.asarray([0], np.intp), away, np.asarray([-1], np.int64))
+
+    assert NodeView(cluster, row).only_row == 1
+    assert NodeView(cluster, np.asarray([0, 1], np.intp)).only_row is None
+    assert NodeView(cluster, row, gone).only_row is None
+    assert ChangingView(cluster, row, np.asarray([0], np.intp), away).only_row is None
+    assert ChangingView(cluster, row, none, none).only_row is None

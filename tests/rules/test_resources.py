@@ -174,6 +174,7 @@ def test_small_parts_are_added_up_before_they_are_rounded():
         ("UPPER.com/gpu", False, False, False, False),
         ("nvidia.com/two/slashes", False, False, False, False),
         ("nvidia.com/", False, False, False, False),
+        ("my.kubernetes.io/foo", True, False, True, True),
         ("nvidia.com/" + "x" * 63, False, True, True, True),
         ("nvidia.com/" + "x" * 64, False, False, False, False),
         ("a" * 240 + ".com/x", False, True, True, True),

@@ -2,7 +2,10 @@
 
 import pytest
 
-from kplan.rules.nodes import as_part_of_node_name, short_group_name, short_group_names
+from kplan.api.core import Node, NodeSpec
+from kplan.api.meta import ObjectMeta
+from kplan.api.provisioning import NodeClaim, NodeClaimStatus
+from kplan.rules.nodes import as_part_of_node_name, claims_left, short_group_name, short_group_names
 
 GKE = "https://www.googleapis.com/compute/v1/projects/acme/zones/europe-west1-{}/instanceGroups/gke-prod-web-1a2b-grp"
 EKS = "eks-web-9ac5b1d2-6c3e-1f4a-77bd-0a1b2c3d4e5f"
@@ -36,3 +39,17 @@ def test_groups_of_one_name_are_told_apart_by_their_zones() -> None:
         "b/web",
         "eks-web",
     ]
+
+
+def claim(node: str, of: str) -> NodeClaim:
+    return NodeClaim(metadata=ObjectMeta(name=f"of-{node}"), status=NodeClaimStatus(node_name=node, provider_id=of))
+
+
+def test_a_claim_goes_with_the_node_of_its_name_or_of_its_machine() -> None:
+    claims = [claim("a", "m-a"), claim("", "m-b"), claim("c", ""), claim("", "")]
+    gone = [
+        Node(metadata=ObjectMeta(name="a")),
+        Node(metadata=ObjectMeta(name="b"), spec=NodeSpec(provider_id="m-b")),
+        Node(metadata=ObjectMeta(name="d")),
+    ]
+    assert claims_left(claims, gone) == (claims[2], claims[3])
