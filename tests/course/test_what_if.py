@@ -10,47 +10,32 @@ from kplan.errors import KplanError, NotFoundError, SnapshotError, UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.reading import question_of
 from kplan.snapshot import Snapshot, load_snapshot
-from tests.objects import head
+from tests import objects
+from tests.objects import Object, head
+from tests.recorded import sample
 
-Object = dict[str, Any]
+SPREAD = {"maxSkew": 1, "topologyKey": objects.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
+SET, DAEMONS = "ReplicaSet/web", "DaemonSet/agent"
 
 
 def node(name: str, cpu: str = "4", **labels: str) -> Object:
-    room = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
-    return head("Node", name=name, uid=f"node-{name}", labels={"kubernetes.io/hostname": name, **labels}) | {
-        "status": {"capacity": room, "allocatable": room}
-    }
+    made = objects.node(name, cpu, pods="20", **labels)
+    del made["spec"]
+    return made
 
 
-def pod(name: str, on: str = "", cpu: str = "500m", owner: Object | None = None, app: str = "a") -> Object:
-    metadata: Object = {"name": name, "namespace": "default", "labels": {"app": app}, "uid": f"pod-{name}"}
-    if owner is not None:
-        metadata["ownerReferences"] = [{**owner, "controller": True}]
-    spec: Object = {
-        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}],
-        "schedulerName": "default-scheduler",
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": {"app": app}},
-            }
-        ],
-    }
-    if on:
-        spec["nodeName"] = on
-    status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"} if on else {"phase": "Pending"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
-
-
-SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "set-web"}
-DAEMONS = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "set-agent"}
+def pod(name: str, on: str = "", cpu: str = "500m", owner: str | None = None, app: str = "a") -> Object:
+    spread = [{**SPREAD, "labelSelector": {"matchLabels": {"app": app}}}]
+    made = objects.pod(
+        name, on or None, cpu=cpu, labels={"app": app}, owner=owner, start=1, topologySpreadConstraints=spread
+    )
+    made["spec"]["containers"][0]["resources"]["requests"]["memory"] = "256Mi"
+    return made
 
 
 def replica_set(replicas: int) -> Object:
     template = pod("web", app="web")
-    return head("ReplicaSet", name="web", namespace="default", uid="set-web") | {
+    return head("ReplicaSet", name="web", namespace="default", uid="web") | {
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "web"}},
@@ -62,12 +47,12 @@ def replica_set(replicas: int) -> Object:
 def some_cluster(seed: int) -> list[Object]:
     draw = random.Random(seed)
     names = [f"n{index}" for index in range(6)]
-    objects = [node(name, cpu=draw.choice(["2", "4", "8"]), pool=draw.choice("ab")) for name in names]
+    there = [node(name, cpu=draw.choice(["2", "4", "8"]), pool=draw.choice("ab")) for name in names]
     for index in range(20):
         owner = draw.choice([None, DAEMONS])
         cpu = draw.choice(["100m", "500m", "1"])
-        objects.append(pod(f"p{index}", draw.choice(names), cpu, owner, app=draw.choice("abc")))
-    return objects
+        there.append(pod(f"p{index}", draw.choice(names), cpu, owner, app=draw.choice("abc")))
+    return there
 
 
 def answers(planner: Planner) -> Object:
@@ -82,43 +67,43 @@ def answers(planner: Planner) -> Object:
     return report
 
 
-def planner_of(objects: list[Object]) -> Planner:
-    return Planner(load_snapshot(objects))
+def planner_of(there: list[Object]) -> Planner:
+    return Planner(load_snapshot(there))
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 2))
 @pytest.mark.parametrize("is_asked_first", [True, False])
 def test_a_cluster_without_a_node_is_one_that_never_had_it(seed: int, is_asked_first: bool) -> None:
-    objects = some_cluster(seed)
-    planner = planner_of(objects)
+    there = some_cluster(seed)
+    planner = planner_of(there)
     if is_asked_first:
         answers(planner)
-    never = [obj for obj in objects if obj["metadata"]["name"] != "n2" and obj.get("spec", {}).get("nodeName") != "n2"]
+    never = [obj for obj in there if obj["metadata"]["name"] != "n2" and obj.get("spec", {}).get("nodeName") != "n2"]
 
     owned_by_daemons_or_nobody = planner.changed(without=["node/n2"])
 
     assert answers(owned_by_daemons_or_nobody) == answers(planner_of(never))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 2))
 def test_a_cluster_without_pods_is_one_that_never_had_them(seed: int) -> None:
-    objects = some_cluster(seed)
-    planner = planner_of(objects)
+    there = some_cluster(seed)
+    planner = planner_of(there)
     answers(planner)
-    never = [obj for obj in objects if obj["metadata"]["labels"].get("app") != "b"]
+    never = [obj for obj in there if obj["metadata"]["labels"].get("app") != "b"]
 
     assert answers(planner.changed(without=["pod?app=b"])) == answers(planner_of(never))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 2))
 def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> None:
-    objects = some_cluster(seed)
-    planner = planner_of(objects)
+    there = some_cluster(seed)
+    planner = planner_of(there)
     first = answers(planner)
-    gone = [obj for obj in objects if "n1" in (obj["metadata"]["name"], obj.get("spec", {}).get("nodeName"))]
+    gone = [obj for obj in there if "n1" in (obj["metadata"]["name"], obj.get("spec", {}).get("nodeName"))]
 
     there_again = planner.changed(without=["node/n1"]).changed(with_=gone)
     cordoned = planner.changed(cordon=["n1", "n2"])
@@ -131,7 +116,7 @@ def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> Non
     assert answers(more.changed(without=["node/n1-more-*"])) == first
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 2))
 def test_the_first_planner_stays_as_it_is(seed: int) -> None:
     planner = planner_of(some_cluster(seed))
     first = answers(planner)
@@ -159,10 +144,10 @@ def test_scaling_up_and_down_again_leaves_the_pods_that_there_were() -> None:
 
 
 def test_pods_of_a_node_that_is_gone_wait_for_another_where_a_controller_makes_them() -> None:
-    objects = [node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]
-    objects += [pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")]
+    there = [node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]
+    there += [pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")]
 
-    other = planner_of(objects).changed(without=["node/n1"])
+    other = planner_of(there).changed(without=["node/n1"])
 
     assert [(recreated.metadata.name, recreated.spec.node_name) for recreated in other.snapshot.pods] == [("web-1", "")]
     assert other.place("default/web-1").node == "n2"
@@ -244,9 +229,9 @@ def test_an_object_takes_the_place_of_the_one_of_its_name_and_keeps_what_that_re
 
 
 def test_settling_lets_controllers_and_scheduler_do_what_they_would() -> None:
-    objects = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
+    there = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
 
-    settled = planner_of(objects).changed(without=["node/n1"], settle=True)
+    settled = planner_of(there).changed(without=["node/n1"], settle=True)
 
     assert [moved.spec.node_name for moved in settled.snapshot.pods] == ["n2"] * 3
     assert [change.change for change in settled.snapshot.changes] == ["without", "settle"]
@@ -287,8 +272,8 @@ def test_budgets_allow_what_the_changed_pods_make_of_them() -> None:
 
 
 def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
-    objects = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
-    settled = planner_of(objects).changed(scale=["rs/web=6"], settle=True)
+    there = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
+    settled = planner_of(there).changed(scale=["rs/web=6"], settle=True)
 
     anew = Planner(load_snapshot([*settled.snapshot]))
 

@@ -7,7 +7,6 @@ import kplan
 from kplan.course import in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
-from kplan.framework.results import Outcome
 from tests.objects import head, node, pod
 from tests.preemption.scenes import planner
 
@@ -27,27 +26,6 @@ WORLD = [
 
 def place(name):
     return planner(WORLD).place(f"default/{name}")
-
-
-def test_a_scheduled_pod():
-    placement = place("web")
-    made = placement.to_dict()
-
-    assert (placement.node, placement.outcome, placement.message) == ("a", Outcome.SCHEDULED, "")
-    assert made["pod"] == {
-        "namespace": "default",
-        "name": "web",
-        "uid": "web",
-        "priority": 0,
-        "schedulerName": "default-scheduler",
-    }
-    assert (made["outcome"], made["node"], made["ties"]) == ("Scheduled", "a", ["a"])
-    assert (made["feasibleNodes"], made["feasibleCount"]) == (["a", "b"], 2)
-    assert (made["notEvaluated"], made["notEvaluatedCount"], made["preemption"]) == ([], 0, None)
-    assert list(made["scores"]) == ["a", "b"]
-    for score in made["scores"].values():
-        assert score["total"] == sum(score["plugins"].values())
-    assert made["scores"]["a"]["total"] > made["scores"]["b"]["total"]
 
 
 def test_every_rejected_node_names_its_first_plugin_and_all_others():
@@ -74,18 +52,6 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
     }
 
 
-def test_reasons_are_counted_over_all_nodes_the_most_frequent_first():
-    world = [node("a", cpu="1"), *(node(name, cpu="1", taints=[TAINT]) for name in "bc"), pod("web", cpu="2")]
-    counts = [
-        (count.plugin, count.reason, count.nodes) for count in planner(world).place("default/web").rejection_summary
-    ]
-
-    assert counts == [
-        ("TaintToleration", "node(s) had untolerated taint(s)", 2),
-        ("NodeResourcesFit", "Insufficient cpu", 1),
-    ]
-
-
 def test_a_pod_that_must_preempt_has_its_victims():
     placement = place("vip")
 
@@ -95,14 +61,6 @@ def test_a_pod_that_must_preempt_has_its_victims():
     assert placement.to_document().preemption == placement.preemption
     assert place("web").victims == ()
     assert place("web").preemption is None
-
-
-def test_a_gated_pod_has_nothing_but_its_message():
-    placement = place("shut")
-
-    assert (placement.outcome, placement.node, placement.ties) == (Outcome.GATED, None, ())
-    assert placement.message == "waiting for scheduling gates: [later]"
-    assert (placement.rejections, placement.feasible_nodes, placement.scores) == ({}, (), {})
 
 
 def test_properties_are_those_of_the_explanation_of_all_nodes():

@@ -1,7 +1,6 @@
 """What comes of many draws: in law, against plain answers, and told in a document."""
 
 import random
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -49,8 +48,8 @@ def test_where_nothing_is_drawn_the_answer_is_certain() -> None:
 def test_equal_seeds_draw_alike_and_others_do_not() -> None:
     planner = of(*(node(name) for name in "abcdefgh"), *TWO_NODES[2:])
 
-    assert planner.odds(PODS, runs=50, seed=3) == planner.odds(PODS, runs=50, seed=3)
-    assert planner.odds(PODS, runs=50, seed=3) != planner.odds(PODS, runs=50, seed=4)
+    assert planner.odds(PODS, runs=12, seed=3) == planner.odds(PODS, runs=12, seed=3)
+    assert planner.odds(PODS, runs=12, seed=3) != planner.odds(PODS, runs=12, seed=4)
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -96,28 +95,8 @@ def test_every_run_is_one_that_a_seed_could_give() -> None:
     assert odds.branches == len(plain) == 6
 
 
-def test_equal_pods_take_turns_by_lot_in_a_queue() -> None:
-    odds = of(node("a"), *TWO_NODES[2:]).odds(Plan(), runs=300)
-
-    shares = [counts.get("a", 0) for counts in odds.counts.values()]
-    assert sum(shares) == 300
-    assert all(abs(share - 100) < 40 for share in shares)
-
-
-def test_an_evicted_pod_counts_as_evicted() -> None:
-    low = [pod(name, cpu="4", on=name[-1]) for name in ("low-a", "low-b")]
-    planner = of(node("a"), node("b"), *low, pod("high", cpu="4", priority=10))
-
-    odds = planner.odds(["default/high"], runs=200, settle_preemption=True)
-
-    assert set(odds.counts["default/high"]) == {"a", "b"}
-    assert sum(odds.victims.values()) == 200
-    assert set(odds.victims) == {"default/low-a", "default/low-b"}
-    assert planner.odds(["default/high"], runs=20).counts == {"default/high": {PENDING: 20}}
-
-
 def test_the_search_starts_anywhere_when_it_stops_early() -> None:
-    nodes = [node(f"n{i:03}") for i in range(150)]
+    nodes = [node(f"n{i:03}") for i in range(102)]
     config = kplan.load_scheduler_config(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -127,10 +106,10 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
     )
     planner = kplan.Planner(kplan.load_snapshot([*nodes, pod("p", cpu="1")]), config, sampling="as-configured")
 
-    nodes = planner.odds(["default/p"], runs=2000).counts["default/p"]
+    nodes = planner.odds(["default/p"], runs=750).counts["default/p"]
 
-    assert len(nodes) == 150
-    assert max(nodes.values()) < 60
+    assert len(nodes) == 102
+    assert max(nodes.values()) < 25
 
 
 @pytest.mark.parametrize("runs", [0, -1, 10**9])
@@ -213,16 +192,6 @@ def test_one_run_draws_as_a_generator_with_that_seed_does() -> None:
 
     assert [plain.choice(range(7)) for _ in range(20)] == [generator.choice(range(7)) for _ in range(20)]
     assert [plain.randrange(2, 9, 2) for _ in range(9)] == [generator.randrange(2, 9, 2) for _ in range(9)]
-
-
-@pytest.mark.parametrize("size", [2, 3, 7])
-def test_each_run_draws_evenly_and_independently_of_its_other_draws(size: int) -> None:
-    pairs: Counter[tuple[int, ...]] = Counter()
-    for draws, runs in drawn(all_runs(10_000), 3, [size, size]).items():
-        pairs[draws[:2]] += len(runs)
-    assert len(pairs) == size**2
-    expected = 10_000 / size**2
-    assert all(abs(n - expected) < 5 * expected**0.5 for n in pairs.values())
 
 
 def test_neighbouring_seeds_have_nothing_in_common() -> None:

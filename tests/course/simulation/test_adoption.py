@@ -39,30 +39,11 @@ def adopted(change: CarriedOut) -> list[tuple[str, str]]:
     return [(warning.object, warning.message) for warning in change.warnings if warning.code == "Adopted"]
 
 
-def test_a_replica_set_takes_over_matching_pods_and_creates_the_rest() -> None:
-    change = planner(orphan("w1", "n0"), orphan("w2", "n1"), orphan("o", "n2", app="other")).roll_out(
-        [replica_set("web", 3)]
-    )
-
-    assert names(change, new=False) == ["o", "w1", "w2"]
-    assert len(names(change, new=True)) == 1
-    assert adopted(change) == [
-        ("ReplicaSet/default/web", "takes over pods that match its selector and have no controller: w1, w2")
-    ]
-
-
 def test_of_many_that_are_taken_over_three_are_named() -> None:
     change = planner(*(orphan(f"w{number}", "n0") for number in range(5))).roll_out([replica_set("web", 5)])
 
     [(_, message)] = adopted(change)
     assert message.endswith(": w0, w1, w2 and 2 more")
-
-
-def test_of_too_many_orphans_the_pending_one_goes_first() -> None:
-    pods = [orphan("w1", "n0"), orphan("w2", ""), orphan("w3", "n1")]
-    change = planner(*pods).roll_out([replica_set("web", 2)])
-
-    assert names(change) == ["w1", "w3"]
 
 
 def test_a_new_bare_pod_that_matches_is_one_too_many() -> None:
@@ -77,15 +58,6 @@ def test_a_new_bare_pod_that_matches_is_one_too_many() -> None:
     assert [step.pod for step in change.steps if step.event is StepEvent.DELETED] == ["default/extra"]
 
 
-def test_pods_of_another_controller_stay_with_it() -> None:
-    beside = replica_set("web", 1)
-    del beside["metadata"]["labels"]  # with them, the deployment would take over the replica set itself
-    change = planner(*running(deployment("web", 2), NODES)).roll_out([beside])
-
-    assert adopted(change) == []
-    assert len(names(change, new=True)) == 1
-
-
 def test_a_stateful_set_replaces_orphans_whose_template_differs_only() -> None:
     first = planner().roll_out([stateful_set("db", 2)])
     revision = first.simulation.workloads.owner("StatefulSet/default/db").wanted.update
@@ -98,13 +70,6 @@ def test_a_stateful_set_replaces_orphans_whose_template_differs_only() -> None:
     assert [step for step in same.steps if step.pod] == []
     assert [step.pod for step in other.steps if step.event is StepEvent.DELETED] == ["default/db-1", "default/db-0"]
     assert names(other, new=True) == ["db-0", "db-1"]
-
-
-def test_a_stateful_set_ignores_orphans_with_names_of_their_own() -> None:
-    change = planner(orphan("other-0", "n0", app="db")).roll_out([stateful_set("db", 1)])
-
-    assert names(change, new=False) == ["other-0"]
-    assert names(change, new=True) == ["db-0"]
 
 
 def test_a_stateful_set_cannot_give_an_orphan_the_volumes_that_it_lacks() -> None:
@@ -182,11 +147,3 @@ def test_pods_that_were_taken_over_are_drained_as_those_of_their_new_owner() -> 
 
     assert change.blocked == {}
     assert len(names(change, new=True)) == 1
-
-
-def test_a_replica_set_that_is_taken_over_takes_over_its_orphans() -> None:
-    left = [orphan(f"w{index}", NODES[index]) for index in range(2)]
-    change = planner(replica_set("web", 2), *left).roll_out([deployment("web", 2)])
-
-    assert names(change) == names(change, new=False) == ["w0", "w1"]
-    assert [(workload.ready, workload.state) for workload in change.workloads] == [(2, "complete")]

@@ -1,7 +1,7 @@
 import pytest
 
 import kplan
-from tests.objects import Object, deployment, head, node, running, stateful_set
+from tests.objects import Object, deployment, head, node, running
 
 NODES = ["n0", "n1", "n2"]
 
@@ -23,12 +23,6 @@ def test_a_number_of_replicas_beyond_the_bounds_ends_at_the_bound(replicas: int,
 
     assert change.workloads[0].desired == ends_at
     assert len(change.after) == ends_at
-
-
-def test_a_stateful_set_is_bound_as_well() -> None:
-    change = planner(autoscaler(None, 2, kind="StatefulSet")).roll_out([stateful_set("web", 4)])
-
-    assert [pod.name for pod in change.after] == ["web-0", "web-1"]
 
 
 def test_an_autoscaler_that_is_applied_scales_what_runs_already() -> None:

@@ -80,34 +80,11 @@ def test_an_eviction_that_ends_with_an_error_is_not_tried_again_and_the_next_nod
     assert set(_node_times(plan, StepEvent.DRAINING)) == {"n0", "n1"}
 
 
-@pytest.mark.parametrize(("grace", "gone"), [(-1, 2.16), (1, 1.16), (60, 2.16)])
-def test_pods_stop_within_the_grace_period_of_the_drain(grace: int, gone: float) -> None:
-    changes = [{"at": 0, "drain": ["n0"], "options": {"gracePeriod": grace}}]
-    plan = _planner(1, maxUnavailable=1).timeline(changes, start={"*": 6}, stop={"*": 2})
-
-    assert _times(plan, StepEvent.GONE) == [pytest.approx(gone)]
-
-
 def test_the_next_node_waits_until_one_is_empty() -> None:
     plan = _drain(_planner(3, maxUnavailable=3), "n0", "n1")
 
     first, second = _times(plan, StepEvent.EVICTED)
     assert 3 <= second - first < 3.5  # gone after two seconds, and looked at each second
-
-
-def test_a_drain_takes_away_pods_that_have_done_their_work_too() -> None:
-    job = head("Job", name="sum", namespace="default") | {
-        "spec": {"parallelism": 3, "completions": 3, "template": template("sum")}
-    }
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    planner = kplan.Planner(kplan.load_snapshot([*map(node, NODES)]))
-    plan = planner.timeline([{"at": 0, "apply": [job]}, {"at": 30, "drain": ["n0"]}], start={"*": 1}, run={"*": 5})
-
-    (gone,) = [step for step in plan.steps if step.event is StepEvent.GONE]
-    assert (gone.node, gone.workload, gone.because) == ("n0", "Job/default/sum", "drain of n0")
-    assert isinstance(gone.at, float)
-    assert 30 <= gone.at < 31
-    assert [pod.name for pod in plan.after] == []
 
 
 def test_a_node_that_kubectl_refuses_to_empty_keeps_its_finished_pods() -> None:

@@ -91,15 +91,6 @@ def test_a_plugin_waits_for_what_may_change_its_mind(
     assert [is_worth_retrying(SESSION, pod, rejectors, event) for event in useless] == [False] * len(useless)
 
 
-def test_it_is_enough_that_one_of_the_plugins_may_change_its_mind() -> None:
-    assert is_worth_retrying(SESSION, info(), frozenset({"NodeAffinity", "NodeResourcesFit"}), GONE)
-    assert not is_worth_retrying(SESSION, info(), frozenset({"NodeAffinity", "TaintToleration"}), GONE)
-
-
-def test_a_pod_that_no_plugin_turned_down_is_helped_by_anything() -> None:
-    assert is_worth_retrying(SESSION, info(), frozenset(), BOUND)
-
-
 def test_every_plugin_that_rejects_pods_knows_what_it_waits_for() -> None:
     (framework,) = SESSION.frameworks.values()
     rejecting = {*framework.pre_enqueue_plugins, *framework.pre_filter_plugins, *framework.filter_plugins}

@@ -56,11 +56,6 @@ MUTABLE: list[Spec] = [
 ]
 
 
-@pytest.mark.parametrize("change", MUTABLE, ids=lambda change: next(iter(change)))
-def test_a_job_may_change_how_it_goes_on(change: Spec) -> None:
-    assert forbidden_changes("Job", job(), job(**change), STARTED, everything) == []
-
-
 IMMUTABLE: list[Spec] = [
     {"completions": 3},
     {"selector": {"matchLabels": {"foo": "bar"}}},
@@ -133,29 +128,6 @@ def test_what_containers_ask_for_can_change_while_a_job_is_suspended() -> None:
         "spec.template"
     ]
     assert fields_of(forbidden_changes("Job", before, renamed, NEW, everything)) == ["spec.template.spec"]
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "DaemonSet"])
-def test_whom_a_workload_selects_stays(kind: str) -> None:
-    before, after = {"selector": {"matchLabels": {"app": "a"}}}, {"selector": {"matchLabels": {"app": "b"}}}
-    words = 'spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable'
-    assert forbidden_changes(kind, before, after, None, everything) == [words]
-
-
-def test_a_replication_controller_may_select_others() -> None:
-    before, after = {"selector": {"app": "a"}}, {"selector": {"app": "b"}}
-    assert forbidden_changes("ReplicationController", before, after, None, everything) == []
-
-
-@pytest.mark.parametrize("field", ["serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"])
-def test_of_a_stateful_set_little_may_change(field: str) -> None:
-    (error,) = forbidden_changes("StatefulSet", {field: "a"}, {field: "b"}, None, everything)
-    assert error.startswith("spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals'")
-
-
-@pytest.mark.parametrize("field", ["replicas", "ordinals", "template", "updateStrategy", "minReadySeconds"])
-def test_of_a_stateful_set_that_may_change(field: str) -> None:
-    assert forbidden_changes("StatefulSet", {field: 1}, {field: 2}, None, everything) == []
 
 
 def test_of_a_pod_its_images_may_change() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import kplan
 from kplan.course.carried_out import CarriedOut
-from kplan.documents.change import StepEvent, WorkloadState
+from kplan.documents.change import StepEvent
 from tests.objects import Object, head, node, template
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -74,14 +74,6 @@ REPLACED = [(False, "n1"), (True, "n1"), (True, "n1")]
 
 def policy(*rules: Object) -> dict[str, Any]:
     return {"podFailurePolicy": {"rules": list(rules)}, "podReplacementPolicy": "Failed"}
-
-
-def test_evicted_pods_count_as_failures_until_the_limit_ends_the_job() -> None:
-    for replacement in ("Failed", "TerminatingOrFailed"):
-        change = drained(job(podReplacementPolicy=replacement))
-        assert left(change) == []
-        assert change.workloads[0].state is WorkloadState.STUCK
-        assert change.workloads[0].because == "Job has reached the specified backoff limit"
 
 
 def test_evictions_that_a_policy_ignores_end_no_job() -> None:
@@ -187,9 +179,3 @@ def test_a_job_with_a_failure_policy_replaces_pods_when_they_have_failed() -> No
 
     assert _times(plan, "gone", "j-1") == [pytest.approx(14.16)]
     assert _times(plan, "created", "j-2") == [pytest.approx(22.5)]
-
-
-def test_a_job_over_its_backoff_limit_deletes_its_other_pods_a_second_later() -> None:
-    plan = _drained(_job(2, 2, backoffLimit=0))
-
-    assert _times(plan, "deleted", "j-2") == [pytest.approx(11.15)]

@@ -24,28 +24,6 @@ def moved(change: Any) -> list[tuple[str, str]]:
     return [(str(step.event), step.pod) for step in change.steps if step.pod]
 
 
-def test_nothing_is_made_or_deleted_in_their_place() -> None:
-    change = kplan.Planner(kplan.load_snapshot(cluster())).roll_out([deployment("web", 3)])
-
-    assert moved(change) == []
-    assert [each.name for each in change.after] == ["web-h1-000", "web-h1-001", "web-h1-002"]
-    assert [each.message for each in change.warnings] == [
-        "pods that are being deleted already count as gone: default/web-h1-old"
-    ]
-
-
-def test_a_drain_does_not_evict_them_again() -> None:
-    change = kplan.Planner(kplan.load_snapshot(cluster())).drain(["n0"])
-
-    assert "default/web-h1-old" not in {pod for _, pod in moved(change)}
-
-
-def test_their_room_is_free_when_something_moves() -> None:
-    change = kplan.Planner(kplan.load_snapshot(cluster("1"))).roll_out([deployment("web", 4)])
-
-    assert [each.node for each in change.after if each.new] == ["n1"]
-
-
 def test_scaled_on_paper_they_are_still_there() -> None:
     base = kplan.Planner(kplan.load_snapshot(cluster())).changed(scale=["deployment/web=4"])
 

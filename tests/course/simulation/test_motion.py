@@ -21,20 +21,3 @@ def test_a_state_that_comes_back_too_often_closes_a_circle() -> None:
         circles.note(POD, None, 1)
 
     assert seen == [False, False, True]
-
-
-def test_states_that_differ_in_what_is_promised_are_not_the_same() -> None:
-    circles = Circles()
-
-    assert not any(circles.is_closed([(b"shape", row)]) for row in range(10))
-
-
-def test_a_fork_has_the_pods_and_has_seen_nothing() -> None:
-    circles = Circles()
-    for _ in range(2):
-        assert not circles.is_closed([])
-
-    twin = circles.fork()
-
-    assert not twin.is_closed([])
-    assert circles.is_closed([])

@@ -52,42 +52,6 @@ def _times(report: dict[str, Any], workload: str = "web") -> Times:
     return times
 
 
-def test_a_node_that_is_back_before_anybody_notices_has_missed_nothing() -> None:
-    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 40, "recover": ["n0"]})
-
-    assert _times(report) == {"lost": [0.0], "recovered": [40.0]}
-    assert report["timeline"]["workloads"]["Deployment/default/web"]["readyOverTime"] == [[0.0, 2], [40.0, 3]]
-
-
-def test_pods_of_a_node_that_is_back_before_they_are_evicted_are_ready_again_at_once() -> None:
-    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
-
-    assert _times(report) == {"lost": [0.0], "ready": [80.0]}
-
-
-def test_pods_that_were_evicted_meanwhile_end_when_their_node_is_back() -> None:
-    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 400, "recover": ["n0"]})
-
-    assert _times(report)["evicted"] == [350.0]
-    assert _times(report)["gone"] == [402.01]
-
-
-def test_a_second_failure_starts_all_waits_anew() -> None:
-    changes = {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]}, {"at": 100, "fail": ["n0"]}
-    report = _course([*map(_node, THREE), *_web()], *changes)
-
-    assert _times(report)["evicted"] == [450.0]
-
-
-def test_pods_of_a_kubelet_that_posts_that_it_is_not_ready_stay_ready_until_they_are_evicted() -> None:
-    report = _course([*map(_node, THREE), *_web()], {"notReady": ["n0"], "podsHandled": True})
-
-    assert _times(report)["terminating"] == [300.0]
-    assert _times(report)["gone"] == [302.01]
-    workload = report["timeline"]["workloads"]["Deployment/default/web"]
-    assert (workload["lowestReady"], workload["lowestReadyAt"]) == (2, 300.0)
-
-
 @pytest.mark.parametrize(
     ("change", "gone"),
     [
@@ -104,26 +68,6 @@ def test_there_are_three_ways_out_for_a_pod_of_a_stateful_set_on_a_dead_node(cha
     assert times["created"] == [gone]
 
 
-def test_a_taint_by_hand_ends_pods_at_once_and_keeps_others_away_until_it_is_taken_off() -> None:
-    everywhere = {name: ["maintenance=yes:NoExecute"] for name in THREE}
-    off = {"n1": ["maintenance:NoExecute-"]}
-    report = _course([*map(_node, THREE), *_web()], {"taint": everywhere}, {"at": 60, "taint": off})
-
-    assert _times(report)["terminating"] == [0.0, 0.0, 0.0]
-    assert _times(report)["bound"] == [60.0, 60.0, 60.0]
-
-
-def test_pressure_keeps_pods_away_while_it_lasts() -> None:
-    pressed = {name: {"DiskPressure": "True"} for name in THREE}
-    calm = {"n2": {"DiskPressure": "False"}}
-    web = deployment("web", 1)
-    report = _course(
-        [*map(_node, THREE)], {"conditions": pressed}, {"at": 5, "apply": [web]}, {"at": 40, "conditions": calm}
-    )
-
-    assert _times(report)["bound"] == [40.0]
-
-
 def test_what_has_failed_in_the_snapshot_goes_on() -> None:
     taints = [
         {"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": "2026-03-01T12:01:00Z"}
@@ -136,26 +80,6 @@ def test_what_has_failed_in_the_snapshot_goes_on() -> None:
 
     # It is 12:02:02.5 by then.
     assert _times(report)["evicted"] == [pytest.approx(238.0, abs=0.01)]
-
-
-def test_a_node_that_stopped_renewing_its_lease_is_noticed_when_its_time_is_over() -> None:
-    leases = [_lease("n0", "12:01:30.0"), _lease("n1", "12:01:55.6"), _lease("n2", "12:01:59.0")]
-
-    report = _course([*map(_node, THREE), *_web(), *leases], {"at": 0})
-
-    unreachable = [step["at"] for step in report["steps"] if step["event"] == "unreachable"]
-    assert unreachable == [pytest.approx(17.5, abs=0.01)]
-    assert report["timeline"]["workloads"]["Deployment/default/web"]["readyBefore"] == 2
-
-
-def test_a_pod_that_terminates_on_a_dead_node_never_ends() -> None:
-    nodes = [_node("n0", ready="Unknown"), _node("n1")]
-    db = _db(deletionTimestamp="2026-03-01T12:00:00Z")
-
-    times = _times(_course([*nodes, *db], {"at": 0}), "db")
-
-    assert "gone" not in times
-    assert "created" not in times
 
 
 @pytest.mark.parametrize(
@@ -180,17 +104,6 @@ def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
     report = _course([*map(_node, THREE[1:]), *_web()], {"at": 0})
 
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
-
-
-def test_nodes_are_tainted_in_turn_and_one_that_is_deleted_meanwhile_uses_its_turn_up() -> None:
-    names = [f"n{number}" for number in range(8)]
-    objects = [*map(_node, names), *running(deployment("web", 3), names[:3])]
-
-    in_turn = _times(_course(objects, {"fail": names[:3]}))
-    with_gap = _times(_course(objects, {"fail": names[:3]}, {"at": 55, "delete": [["Node", "n1"]]}))
-
-    assert in_turn["evicted"] == [350.0, 360.0, 370.0]
-    assert with_gap["evicted"] == [350.0, 370.0]
 
 
 def test_the_next_turn_counts_from_the_last_taint_in_the_snapshot() -> None:

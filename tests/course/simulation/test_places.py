@@ -3,7 +3,7 @@
 from kplan.course.simulation.queue import in_turn
 from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
-from tests.framework.fakes import plugin, pod, profile, session
+from tests.framework.fakes import plugin, pod, session
 
 BY_PRIORITY = plugin("Sort", sort_key=lambda info: -info.priority)
 
@@ -38,16 +38,3 @@ def test_the_others_stand_apart_with_the_reason():
         (5, QueuePlace.GATED, "waiting"),
         (0, QueuePlace.GATED, "waiting"),
     ]
-
-
-def test_without_a_queue_sort_plugin_pods_stand_by_name():
-    made = session([], pods=[pod("b", priority=9), pod("a")])
-    assert [each.pod for each in in_turn(made, range(2))] == [1, 0]
-
-
-def test_every_profile_is_ordered_by_the_one_queue_sort_plugin():
-    one, other = profile([BY_PRIORITY], name="one"), profile([BY_PRIORITY], name="other")
-    pods = [pod("a", scheduler="one"), pod("b", scheduler="other", priority=1), pod("c", scheduler="one", priority=2)]
-    made = session([BY_PRIORITY], pods=pods, profiles=[one, other])
-
-    assert [each.pod for each in in_turn(made, range(3))] == [2, 1, 0]

@@ -28,28 +28,6 @@ def queue_of(**pods: int) -> tuple[RetryQueue, dict[str, int], dict[str, PodInfo
     return RetryQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
 
 
-def test_the_most_important_pod_goes_first_and_of_equals_the_one_that_came_first() -> None:
-    queue, rows, _ = queue_of(low=1, first=5, second=5)
-    for name in ("low", "first", "second"):
-        queue.add(rows[name])
-
-    assert [queue.pop() for _ in rows] == [rows["first"], rows["second"], rows["low"]]
-    assert not queue
-
-
-def test_a_pod_that_was_turned_down_waits_for_an_event_that_may_help() -> None:
-    queue, rows, infos = queue_of(waits=1, leaves=1)
-    queue.add_rejected(rows["waits"], frozenset({"NodeAffinity"}))
-
-    queue.notice(PodDeleted(infos["leaves"]))
-    assert not queue
-
-    queue.add_rejected(rows["leaves"], FIT)
-    queue.notice(PodDeleted(infos["leaves"]))
-    assert queue.pop() == rows["leaves"]
-    assert not queue
-
-
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, MAX_BACKOFF), (50, MAX_BACKOFF)])
 def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failures: int, seconds: int) -> None:
     for waited, is_over in ((seconds, False), (seconds + 1, True)):
@@ -64,38 +42,6 @@ def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failu
 
         assert queue.has_active is is_over
         assert queue.pop() == rows["waits"]
-
-
-def test_a_pod_that_failed_long_ago_is_tried_at_once() -> None:
-    queue, rows, infos = queue_of(waits=1)
-    queue.add_rejected(rows["waits"], FIT, long_ago=True)
-
-    queue.notice(PodDeleted(infos["waits"]))
-
-    assert queue.has_active
-
-
-def test_room_that_is_promised_no_more_helps_only_pods_of_that_importance_or_less() -> None:
-    queue, rows, infos = queue_of(high=9, low=1)
-    for name in rows:
-        queue.add_rejected(rows[name], FIT, long_ago=True)
-
-    queue.notice(PodDeleted(infos["low"]), most_important=5)
-
-    assert queue.pop() == rows["low"]
-    assert not queue
-
-
-def test_a_pod_that_is_gone_does_not_come_back() -> None:
-    queue, rows, infos = queue_of(active=1, waits=1)
-    queue.add(rows["active"])
-    queue.add_rejected(rows["waits"], FIT)
-
-    queue.take_out(rows["active"])
-    queue.take_out(rows["waits"])
-    queue.notice(PodDeleted(infos["waits"]))
-
-    assert not queue
 
 
 def test_what_happens_in_a_fork_stays_there() -> None:

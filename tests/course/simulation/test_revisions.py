@@ -130,12 +130,6 @@ def test_a_missing_pod_below_the_partition_has_the_template_of_its_revision(as_r
     assert "UnknownRevision" not in {warning.code for warning in planner.snapshot.warnings}
 
 
-def test_a_stateful_set_that_is_rolled_back_keeps_the_pods_of_that_revision() -> None:
-    back = stateful_set("db", 3)
-
-    assert names(asked(partly_updated(), [back]), new=False) == ["db-1"]
-
-
 def test_a_stateful_set_does_not_take_revisions_of_an_earlier_one_of_its_name() -> None:
     old = stateful_set("db", 1)
     before = revision(old, 1, "older")

@@ -113,25 +113,6 @@ def claims_of(change: CarriedOut) -> dict[str, str | None]:
     return {name: found.spec.volume_name for (_, name), found in claims.items()}
 
 
-def test_a_set_scales_up_onto_the_volumes_that_are_left() -> None:
-    change = standing(1, volume("spare", "n2")).roll_out([database(3)])
-
-    assert nodes_of(change) == {"db-0": "n0", "db-1": "n2", "db-2": None}
-    assert claims_of(change) == {"data-db-0": "pv0", "data-db-1": "spare", "data-db-2": ""}
-    created = [step.because for step in change.steps if step.event is StepEvent.CREATED]
-    assert created == ["pod 1 is missing, with new claim data-db-1", "pod 2 is missing, with new claim data-db-2"]
-    assert "3 node(s) didn't find available persistent volumes to bind" in change.after[2].message
-
-
-def test_the_volumes_of_older_pods_pin_their_successors() -> None:
-    cluster = standing(3)
-
-    assert nodes_of(cluster.roll_out([database(3, image="app:2")])) == {"db-0": "n0", "db-1": "n1", "db-2": "n2"}
-    drained = cluster.drain(["n1"])
-    assert nodes_of(drained) == {"db-0": "n0", "db-1": None, "db-2": "n2"}
-    assert "2 node(s) didn't match PersistentVolume's node affinity" in drained.after[1].message
-
-
 def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_claims() -> None:
     workload = database(1)
     first = pod_of(workload, 0, "n0")
@@ -140,15 +121,6 @@ def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_cl
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2)])
 
     assert nodes_of(change) == {"db-0": "n0"}
-
-
-def test_claims_stay_when_a_set_shrinks_and_are_used_again() -> None:
-    cluster = standing(3)
-
-    change = cluster.roll_out([database(1), database(3)])
-
-    assert nodes_of(change) == {"db-0": "n0", "db-1": "n1", "db-2": "n2"}
-    assert not any("new claim" in step.because for step in change.steps)
 
 
 def test_claims_that_are_deleted_with_their_pods_leave_volumes_that_nobody_gets() -> None:

@@ -28,32 +28,6 @@ def test_what_is_due_first_comes_first_and_of_equals_what_was_posted_first(times
     assert done == sorted(range(len(times)), key=lambda number: (times[number], number))
 
 
-def test_a_timer_takes_the_place_of_a_former_one_about_the_same() -> None:
-    timers, done = Timers(), []
-    timers.post(1.0, lambda: done.append("first"), "job")
-    timers.post(2.0, lambda: done.append("second"), "job")
-    assert timers.has("job")
-    assert _run(timers) == [2.0]
-    assert done == ["second"]
-    assert not timers.has("job")
-
-
-def test_a_cancelled_timer_never_comes() -> None:
-    timers = Timers()
-    timers.post(1.0, lambda: None, "job")
-    timers.cancel("job")
-    assert timers.are_idle
-    assert timers.pop(10.0) is None
-
-
-def test_nothing_comes_after_the_end_but_what_is_awaited() -> None:
-    timers = Timers()
-    timers.post(5.0, lambda: None)
-    timers.post(7.0, lambda: None, is_awaited=True)
-    assert _run(timers, end=4.0) == [7.0]
-    assert not timers.are_idle
-
-
 def _drawn_order(seed: int) -> str:
     timers, done, draws = Timers(), [], Random(seed)
     for name in "abc":

@@ -24,15 +24,6 @@ def labels_of(change: Any) -> list[dict[str, str]]:
     return [dict(infos[row].labels) for row, pod in change.simulation.pods.items() if pod.is_new]
 
 
-def test_pods_of_a_new_job_carry_its_name() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
-
-    found = labels_of(planner.roll_out([job(parallelism=2, completions=2)]))
-
-    name = {"job-name": "batch", "batch.kubernetes.io/job-name": "batch"}
-    assert found == [{"app": "batch", **name}] * 2
-
-
 def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
     own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
@@ -255,36 +246,6 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
     change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
 
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
-
-
-def test_a_job_may_spell_out_its_defaults() -> None:
-    live, wanted = job(completions=3), job(completions=3, completionMode="NonIndexed", parallelism=2)
-    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
-
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
-
-    assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
-
-
-def test_another_policy_than_the_default_is_refused() -> None:
-    wanted = stateful_set("db", 2)
-    wanted["spec"]["podManagementPolicy"] = "Parallel"
-
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), stateful_set("db", 2)])).roll_out([wanted])
-
-    assert "are forbidden" in str(change.workloads[0].refused)
-
-
-def test_a_template_that_spells_out_defaults_does_not_roll_out() -> None:
-    wanted = deployment("web", 3)
-    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "restartPolicy": "Always"}
-
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *running(deployment("web", 2), ["n1"])])).roll_out(
-        [wanted]
-    )
-
-    assert [workload.change for workload in change.workloads] == ["scale"]
-    assert len([pod for pod in change.after if pod.new]) == 1
 
 
 def _indexed_job() -> dict[str, Any]:

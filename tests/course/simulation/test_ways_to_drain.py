@@ -34,38 +34,12 @@ def test_a_pod_of_nobody_stays_unless_it_is_forced() -> None:
     assert "tool" not in [each.name for each in forced.after]
 
 
-def test_a_mirror_pod_stays() -> None:
-    mirror = single("kube-proxy")
-    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    change = planner(mirror).drain(["n0"])
-
-    assert change.blocked == {}
-    assert [each.node for each in change.after if each.name == "kube-proxy"] == ["n0"]
-
-
-def test_a_budget_that_allows_nothing_is_passed_by_deletion_only() -> None:
-    strict = planner(budget("web", minAvailable=3))
-
-    change = strict.drain(["n0"])
-    assert list(change.blocked) == ["default/web-h1-000"]
-    assert change.obstacles[0].budgets[0].name == "default/web"
-    assert strict.drain(["n0"], options=DrainOptions(disable_eviction=True)).blocked == {}
-
-
 def test_two_budgets_on_a_pod_are_an_error() -> None:
     second = budget("web", maxUnavailable=1)
     second["metadata"]["name"] = "other"
     change = planner(budget("web", maxUnavailable=1), second).drain(["n0"])
 
     assert "more than one PodDisruptionBudget" in change.blocked["default/web-h1-000"]
-
-
-def test_a_lost_node_asks_no_budget_and_takes_no_pod_again() -> None:
-    change = planner(budget("web", minAvailable=3)).drain(["n0"], lost=True)
-
-    assert change.blocked == {}
-    assert {each.node for each in change.after if each.new} <= {"n1", "n2"}
-    assert [each.node for each in change.after if not each.new].count("n0") == sum(each.new for each in change.after)
 
 
 @pytest.mark.parametrize("ways", [{"rolling": True}, {"replace": True}])
@@ -106,22 +80,6 @@ def not_reached(change: CarriedOut) -> dict[str, str]:
     return {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED}
 
 
-def test_kubectl_waits_at_the_first_node_that_a_budget_blocks() -> None:
-    change = planner(budget("web", minAvailable=3), *running(deployment("api", 3), NODES)).drain(["n1", "n0", "n2"])
-
-    assert [*change.blocked] == ["default/web-h1-001"]
-    assert [step.pod for step in change.steps if step.event is StepEvent.EVICTED] == ["default/api-h1-001"]
-    assert [*not_reached(change)] == ["Node/n0", "Node/n2"]
-    assert "stays cordoned with 2 pods, of which 1 could not be evicted either" in not_reached(change)["Node/n0"]
-    assert "waits at n1" in not_reached(change)["Node/n0"]
-
-
-def test_a_node_without_pods_to_evict_is_not_missed() -> None:
-    strict = planner(budget("web", minAvailable=3), node("n3", "8"))
-
-    assert [*not_reached(strict.drain(["n0", "n3", "n1"]))] == ["Node/n1"]
-
-
 def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_budgets() -> None:
     refused = planner(single("tool")).drain(["n0", "n1"])
     assert [node.node for node in refused.refused_nodes] == ["n0"]
@@ -133,11 +91,3 @@ def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_bud
     change = doubled.drain(["n0", "n1"])
     assert [*change.blocked] == ["default/web-h1-000", "default/web-h1-001"]
     assert not_reached(change) == {}
-
-
-def test_the_next_node_is_drained_when_the_pods_of_the_one_before_have_come_back() -> None:
-    change = planner(budget("web", maxUnavailable=1)).drain(["n0", "n1"])
-
-    assert change.blocked == {}
-    assert [step.node for step in change.steps if step.event is StepEvent.EVICTED] == ["n0", "n1"]
-    assert {each.node for each in change.after} == {"n2"}

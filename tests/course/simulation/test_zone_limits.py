@@ -24,15 +24,6 @@ def test_a_zone_of_which_most_nodes_are_not_ready_is_spared(
     assert (count.state, count.rate) == (state, rate)
 
 
-def test_one_node_after_the_other_is_tainted() -> None:
-    zone = Zone(waiting=["n0", "n1"])
-
-    assert zone.accepts(100.0)
-    assert zone.take(100.0) == "n0"
-    assert not zone.accepts(109.0)
-    assert zone.accepts(110.0)
-
-
 def test_a_rate_that_changes_starts_the_wait_anew_only_where_one_was_on() -> None:
     rested, busy = Zone(), Zone(waiting=["n0"])
     busy.take(100.0)

@@ -1,6 +1,9 @@
-"""What is kept up to date node by node is what looking at every node says."""
+"""What is kept up to date node by node is what looking at every node anew says.
 
-from collections.abc import Mapping, Sequence
+What it says is recorded: of real control planes, with the courses of `test_recorded`.
+"""
+
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -16,7 +19,6 @@ from kplan.course.simulation.controllers.daemon_set import (
     WantedDaemonSet,
 )
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
-from tests.course.simulation.controllers.plain_daemon_set import actions
 from tests.recorded import examples
 
 NODES = [f"n{number}" for number in range(6)]
@@ -46,35 +48,23 @@ def pod(row: int, node: str, revision: str, phase: str, *, is_ready: bool) -> Ob
     return ObservedPod(row, "a", f"pod-{row}", "", on, phase, float(row % 3), ready, revision, target=node)
 
 
-def said(found: Sequence[Action]) -> list[tuple[str, ...]]:
-    return [
-        ("create", each.because, each.node) if isinstance(each, Create) else ("delete", each.because, each.pod.name)
-        for each in found
-    ]
-
-
 def both(
     wanted: WantedDaemonSet,
     nodes: Mapping[str, Eligibility],
     pods: Mapping[str, list[ObservedPod]],
     ledger: DaemonLedger,
 ) -> list[Action]:
+    anew = DaemonLedger(wanted, nodes, pods)
     found = ledger.actions()
-    plain = said(actions(wanted, nodes, pods))
-    at_once = [
-        action
-        for kind in ("create", "delete")
-        for action in [action for action in plain if action[0] == kind][: daemon_set.BURST_REPLICAS]
-    ]
-    assert said(found) == at_once
-    assert ledger.desired == sum(each.should_run for each in nodes.values())
+    assert found == anew.actions()
+    assert ledger.desired == anew.desired == sum(each.should_run for each in nodes.values())
     return found
 
 
 @pytest.mark.parametrize("burst", [1, 2, 250])
 @examples(100)
 @given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8), STEPS)
-def test_it_says_what_looking_at_every_node_says(
+def test_it_says_what_looking_at_every_node_anew_says(
     burst: int,
     wanted: WantedDaemonSet,
     nodes: dict[str, Eligibility],
@@ -156,3 +146,14 @@ def test_which_node_is_updated_next_is_drawn() -> None:
 
     assert {first(Random(seed)) for seed in range(60)} == set(NODES)
     assert first(None) == NODES[0]
+
+
+def test_pods_are_made_before_others_are_deleted_and_so_many_at_a_time() -> None:
+    here, away = (Eligibility(should_run=is_here, may_stay=is_here) for is_here in (True, False))
+    nodes = {f"a{i:03d}": away for i in range(300)} | {f"b{i:03d}": here for i in range(300)}
+    pods = {name: [pod(row, name, "v2", "Running", is_ready=True)] for row, name in enumerate(nodes) if name < "b"}
+
+    found = DaemonLedger(WantedDaemonSet("v2"), nodes, pods).actions()
+
+    kinds = [(type(one), one.node if isinstance(one, Create) else one.pod.node) for one in found]
+    assert [kinds[0], kinds[249], kinds[250], len(kinds)] == [(Create, "b000"), (Create, "b249"), (Delete, "a000"), 500]

@@ -81,32 +81,39 @@ def test_scaling_keeps_the_proportions_of_a_rollout(
     assert _after(sets, actions(wanted, sets)) == expected
 
 
-def test_without_a_new_set_the_latest_grows_first() -> None:
-    sets = [replica_set("v1", 2, age=0, desired=4, most=4), replica_set("v2", 2, age=1, desired=4, most=4)]
-    assert _after(sets, actions(WantedDeployment(5, max_surge=0, max_unavailable=1), sets)) == {"v1": 2, "v2": 3}
+def _two(one: int, other: int, *, new: bool = True, **known: int) -> list[ObservedReplicaSet]:
+    return [replica_set("v1", one, **known), replica_set("v2", other, age=1, new=new, **known)]
 
 
-def test_scaling_from_nought_grows_the_new_set() -> None:
-    sets = [replica_set("v1", 0), replica_set("v2", 0, age=1), replica_set("v3", 0, age=2, new=True)]
-    assert sizes(actions(WantedDeployment(6), sets)) == {"v3": 6}
+@pytest.mark.parametrize(
+    ("sets", "wanted", "expected"),
+    [
+        (_two(2, 2, new=False, desired=4, most=4), WantedDeployment(5, max_surge=0, max_unavailable=1), (2, 3)),
+        (_two(0, 0), WantedDeployment(6), (0, 6)),
+        (_two(6, 6, desired=10, most=12), WantedDeployment(20, max_surge=2, max_unavailable=0), (11, 11)),
+        (_two(8, 5, desired=10, most=13), WantedDeployment(50, max_surge=6, max_unavailable=0), (34, 22)),
+        (_two(3, 7, new=False, desired=10, most=10), WantedDeployment(14, max_surge=0, max_unavailable=1), (4, 10)),
+    ],
+    ids=[
+        "without a new set the latest grows first",
+        "scaling from nought grows the new set",
+        "surge pods are scaled along",
+        "surge and size may change together",
+        "size and template may change together",
+    ],
+)
+def test_two_sets_are_scaled(
+    sets: list[ObservedReplicaSet], wanted: WantedDeployment, expected: tuple[int, int]
+) -> None:
+    assert tuple(_after(sets, actions(wanted, sets)).values()) == expected
 
 
-def test_surge_pods_are_scaled_along() -> None:
-    sets = [replica_set("v1", 6, desired=10, most=12), replica_set("v2", 6, age=1, new=True, desired=10, most=12)]
-    wanted = WantedDeployment(20, max_surge=2, max_unavailable=0)
-    assert _after(sets, actions(wanted, sets)) == {"v1": 11, "v2": 11}
+def test_pods_that_are_not_available_leave_the_oldest_sets_and_no_more_than_may_leave() -> None:
+    sets = [replica_set("v1", 3, 0), replica_set("v2", 3, 0, age=1), replica_set("v3", 8, age=2, new=True)]
 
+    found = actions(WantedDeployment(10, max_surge=0, max_unavailable=1), sets)
 
-def test_surge_and_size_may_change_together() -> None:
-    sets = [replica_set("v1", 8, desired=10, most=13), replica_set("v2", 5, age=1, new=True, desired=10, most=13)]
-    wanted = WantedDeployment(50, max_surge=6, max_unavailable=0)
-    assert _after(sets, actions(wanted, sets)) == {"v1": 34, "v2": 22}
-
-
-def test_size_and_template_may_change_together() -> None:
-    sets = [replica_set("v1", 3, desired=10, most=10), replica_set("v2", 7, age=1, desired=10, most=10)]
-    wanted = WantedDeployment(14, max_surge=0, max_unavailable=1)
-    assert _after(sets, actions(wanted, sets)) == {"v1": 4, "v2": 10}
+    assert sizes(found) == {"v1": 0, "v2": 1}
 
 
 def test_a_new_set_that_does_not_work_leaves_the_old_one_alone() -> None:
@@ -126,6 +133,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
     wanted = WantedDeployment(4, paused=True)
     assert sizes(actions(wanted, [replica_set("old", 3, desired=3, most=4)])) == {"old": 4}
     assert actions(wanted, [replica_set("old", 4, desired=4, most=5)]) == []
+    assert actions(WantedDeployment(3, paused=True), []) == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +152,3 @@ def test_a_surge_is_rounded_up_and_what_may_be_missing_down(
     surge: int | str, unavailable: int | str, replicas: int, expected: tuple[int, int]
 ) -> None:
     assert WantedDeployment(replicas, max_surge=surge, max_unavailable=unavailable).fenceposts == expected
-
-
-def test_a_paused_deployment_without_a_set_gets_none() -> None:
-    assert actions(WantedDeployment(3, paused=True), []) == []

@@ -46,11 +46,6 @@ def test_of_two_pods_the_one_goes(one: ObservedPod, other: ObservedPod) -> None:
     assert first([one, other], 1) == first([other, one], 1) == [one.name]
 
 
-def test_of_ready_pods_the_one_beside_most_others_goes() -> None:
-    pods = [pod("a", node="n1", ready=True), pod("b", node="n2", ready=True)]
-    assert first(pods, 1, {"n1": 1, "n2": 2}) == ["b"]
-
-
 def test_what_is_least_far_on_goes_first() -> None:
     pods = [
         pod("ready-1", node="n1", ready=True),
@@ -60,12 +55,6 @@ def test_what_is_least_far_on_goes_first() -> None:
         pod("pending"),
     ]
     assert first(pods, 3) == ["pending", "scheduled", "running"]
-
-
-def test_all_go_when_all_must() -> None:
-    pods = [pod("a", node="n", ready=True), pod("b")]
-    assert set(first(pods, 2)) == {"a", "b"}
-    assert first([], 0) == []
 
 
 def test_pods_that_do_not_say_when_they_were_created_go_first() -> None:
