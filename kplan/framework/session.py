@@ -189,12 +189,19 @@ class Session:
             from random import Random
 
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
-        self.frameworks: dict[str, Framework] = {}
+        self._frameworks: dict[str, Framework] | None = None
         self.n_joined = 0  #: how many nodes have joined since
         self.earlier: list[Change] = []  #: the changes before nodes joined last, which the cluster's log does not hold
-        self._build_frameworks()
 
-    def _build_frameworks(self) -> None:
+    @property
+    def frameworks(self) -> dict[str, Framework]:
+        """The framework of each profile, by its scheduler's name: built when first used, as not every fork decides."""
+        if self._frameworks is None:
+            self._frameworks = self._built_frameworks()
+        return self._frameworks
+
+    def _built_frameworks(self) -> dict[str, Framework]:
+        frameworks: dict[str, Framework] = {}
         shared: dict[type, Any] = {}
         for profile in self.config.profiles:
             handle = Handle(
@@ -208,7 +215,8 @@ class Session:
                 shared=shared,
             )
             framework = Framework(profile, self.make_plugins(profile, handle), handle)
-            handle.framework = self.frameworks[profile.scheduler_name] = framework
+            handle.framework = frameworks[profile.scheduler_name] = framework
+        return frameworks
 
     def fork(
         self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None
@@ -281,7 +289,7 @@ class Session:
         self.earlier += self.cluster.log
         self.cluster = self.cluster.grown(self.cluster.nodes.grown(nodes))
         self.n_joined += len(nodes)
-        self._build_frameworks()
+        self._frameworks = None
         return frozenset().union(*(objects.unnamed for objects in reserved))
 
     @property
@@ -292,6 +300,10 @@ class Session:
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
         return self.frameworks.get(pod.pod.spec.scheduler_name)
+
+    def has_profile_for(self, pod: PodInfo) -> bool:
+        """Tell whether a scheduler of the configuration schedules a pod."""
+        return any(pod.pod.spec.scheduler_name == profile.scheduler_name for profile in self.config.profiles)
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a new claim as it is after the volume controller has seen it: bound, unless it waits for a pod."""
@@ -338,19 +350,21 @@ class Session:
         self.cluster.bind(pod, row)
         self.nominator.drop(pod)
 
+    def _forget_shapes(self) -> None:
+        for framework in (self._frameworks or {}).values():
+            framework.forget_shapes()
+
     def set_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> None:
         """Cordon or uncordon nodes, and drop what is cached for pod shapes."""
         rows = tuple(rows)
         names = {self.cluster.nodes.names[row] for row in rows}
         self.cordoned = self.cordoned - names if schedulable else self.cordoned | names
         self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
-        for framework in self.frameworks.values():
-            framework.forget_shapes()
+        self._forget_shapes()
 
     def set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
         self.cluster.nodes = self.cluster.nodes.with_taints(row, taints)
-        for framework in self.frameworks.values():
-            framework.forget_shapes()
+        self._forget_shapes()
 
     def remove_node(self, row: int) -> None:
         """Take a node away on which no pod runs; it keeps its row, and nominations to it end."""
@@ -361,8 +375,7 @@ class Session:
             self.nominator.drop(pod)
         self.cluster.nodes = nodes.with_absent(absent)
         self.listers.forget_node(nodes.nodes[row])
-        for framework in self.frameworks.values():
-            framework.forget_shapes()
+        self._forget_shapes()
 
     def evict(self, pod: int) -> None:
         self.cluster.unbind(pod)

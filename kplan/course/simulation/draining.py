@@ -143,14 +143,13 @@ class Drain:
         """Return the flags without which kubectl does not delete a pod. Upstream: filters.go."""
         if pod.phase in _ENDED:
             return ()
-        owner = self._simulation.owner(pod.row)
-        is_orphan = owner is None or owner.ref.kind == "DaemonSet"
-        has_data = any(volume.empty_dir is not None for volume in self._pod(pod).spec.volumes)
-        wanted = (
-            (FORCE, is_orphan, self._options.force),
-            (DELETE_EMPTYDIR_DATA, has_data, self._options.delete_emptydir_data),
-        )
-        return tuple(flag for flag, is_needed, has_flag in wanted if is_needed and not has_flag)
+        owner, volumes = self._simulation.owner(pod.row), self._pod(pod).spec.volumes
+        force: tuple[str, ...] = ()
+        if not self._options.force and (owner is None or owner.ref.kind == "DaemonSet"):
+            force = (FORCE,)
+        if not self._options.delete_emptydir_data and any(volume.empty_dir is not None for volume in volumes):
+            return (*force, DELETE_EMPTYDIR_DATA)
+        return force
 
     def without_refused(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
         """Return the pods on nodes that kubectl empties: one pod that it does not delete, and it evicts none there.

@@ -202,7 +202,7 @@ class LifeCycle:
             place = self.motion.session.cluster.nodes.row_of.get(node, NOWHERE)
             if place != NOWHERE:
                 self.bind(row, place)
-        elif self.motion.session.framework_for(info) is not None:
+        elif self.motion.session.has_profile_for(info):
             self.motion.queue.add(row)
 
     def announce(self, row: int) -> None:

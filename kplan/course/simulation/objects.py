@@ -59,6 +59,7 @@ class Workloads:
         self._owners: dict[str, Owner] = {}
         self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
+        self._daemon_sets: list[str] = []
         #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
         self.orphan_sets: dict[str, list[str]] = {}
         self._original: Workloads | None = None
@@ -66,7 +67,7 @@ class Workloads:
     def fork(self) -> Workloads:
         """Return an independent copy, which copies each workload when it is first looked up."""
         forked = Workloads(self.templates.copy(), self.is_on, self.revisions)
-        forked._ages = self._ages
+        forked._ages, forked._daemon_sets = self._ages, self._daemon_sets.copy()
         forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
         forked._original = self
         return forked
@@ -112,7 +113,7 @@ class Workloads:
                 yield state
 
     def daemon_sets(self) -> list[DaemonSetState]:
-        owners = (self.owner(key) for key in self.keys() if key.startswith("DaemonSet/"))
+        owners = map(self.owner, self._daemon_sets)
         return [owner for owner in owners if isinstance(owner, DaemonSetState)]
 
     def _begin(self, obj: Any) -> tuple[WorkloadRef, PodTemplateSpec]:
@@ -227,6 +228,7 @@ class Workloads:
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
         """Add a daemon set; `name_revisions` reads its revision from its pods where the snapshot has none of it."""
         ref, template = self._begin(obj)
+        self._daemon_sets.append(ref.key)
         selector = compiled(obj.spec.selector)
         known = self.revisions.of(ref, selector)
         revision = self.revision_of(ref, template, obj.spec.selector) or self.templates.revision(ref, template)

@@ -384,14 +384,12 @@ class PodMaker:
         numbered, pods = f"{owner.ref.namespace}/{prefix}", self._snapshot.pod_by_key
         if numbered not in self._first_free:
             self._first_free[numbered] = next(n for n in count(1) if f"{numbered}-{n}" not in pods)
-        before = self._numbers.setdefault(numbered, self._first_free[numbered] - 1)
-        self._drawn = numbered, before
-        number = next(
-            n for n in count(before + 1) if (key := f"{numbered}-{n}") not in self._used_names and key not in pods
-        )
-        self._numbers[numbered] = number
-        self._used_names.add(f"{numbered}-{number}")
-        return f"{prefix}-{number}"
+        self._drawn = numbered, self._numbers.setdefault(numbered, self._first_free[numbered] - 1)
+        key = f"{numbered}-{self._number(numbered)}"
+        while key in self._used_names or key in pods:
+            key = f"{numbered}-{self._number(numbered)}"
+        self._used_names.add(key)
+        return key.partition("/")[2]
 
     def _number(self, of: str) -> int:
         self._numbers[of] = self._numbers.get(of, 0) + 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -54,9 +56,6 @@ class RetryQueue:
         self.draws: Random | None = None  #: draws among equal pods; None takes them by name
         self._session = session
         self._infos = session.cluster.pods.infos
-        sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
-        # A pod's second key is when it last entered the queue; the plugin has only its creation time for that.
-        self._sort: Callable[[PodInfo], Any] = sorters[0].sort_key if sorters else lambda _: (0,)
         self._active: list[tuple[Any, int]] = []
         self._backoff: list[tuple[int, Any, int]] = []
         self._waiting: dict[Group, dict[int, int]] = {}
@@ -74,8 +73,15 @@ class RetryQueue:
         forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         forked._place = self._place.copy()
         forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
-        forked._created = self._created
+        forked._created, forked._sort = self._created, self._sort
         return forked
+
+    @cached_property
+    def _sort(self) -> Callable[[PodInfo], Any]:
+        """The key of a pod, of which the second part is when it last entered the queue, not when it was created."""
+        plugins = chain.from_iterable(framework.queue_sort_plugins for framework in self._session.frameworks.values())
+        sorter = next(plugins, None)
+        return (lambda _: (0,)) if sorter is None else sorter.sort_key
 
     def __bool__(self) -> bool:
         self._drop_stale()

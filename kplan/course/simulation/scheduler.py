@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from kplan.framework.interface import ClaimFreed, CycleState, NodeChanged, PodDe
 from kplan.framework.plugin_cache import MAX_SHAPES
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.preemption import PreemptionResult, preemptors
+from kplan.preemption import DefaultPreemption, PreemptionResult, preemptors
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import storage_kinds
 
@@ -97,10 +98,14 @@ class Scheduler:
         self._motion, self._life = motion, life
         self.on_decision: Decided | None = None  #: called with every decision
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
-        self.preemptors = preemptors(motion.session)
         self.failures = Failures()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
+
+    @cached_property
+    def preemptors(self) -> list[DefaultPreemption]:
+        """The plugins that look for victims."""
+        return preemptors(self._motion.session)
 
     def decide(self, row: int) -> CycleResult:
         if self.any_node is not None:

@@ -179,10 +179,11 @@ class Controllers:
 
     def _sync(self, owner: Owner) -> None:
         claim_pods(self._life, owner)
-        not_replaced = Counter(self._motion.not_replaced.get(owner.ref.key, ()))
+        slots = self._motion.not_replaced.get(owner.ref.key)
+        not_replaced = None if slots is None else Counter(slots)
         for action in self._actions(owner):
             if isinstance(action, Create):
-                if not_replaced[action.index, action.node]:
+                if not_replaced is not None and not_replaced[action.index, action.node]:
                     not_replaced[action.index, action.node] -= 1
                 elif owner.is_cut_short or not self._life.create(owner, action):
                     break
