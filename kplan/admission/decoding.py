@@ -503,7 +503,7 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[
     looked_into = [
         name
         for name in cls.__struct_fields__
-        if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls, name)))
+        if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls)[name]))
     ]
     return (
         *(_Step(field.name, field.default, is_emptied=True) for field in emptied),

@@ -5,6 +5,7 @@ Objects, their metadata and label selectors (k8s.io/apimachinery meta/v1).
 
 import typing
 from collections.abc import Iterable, Iterator
+from functools import cache
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar
 
@@ -25,10 +26,14 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     """Base of all structs: immutable, by keyword, camelCase in JSON, defaults omitted, unknown fields ignored."""
 
 
-def types_of(cls: type[msgspec.Struct], field: str) -> Iterator[Any]:
-    """Yield the types that the type of a field consists of, as `types_in`."""
-    annotations = (get_annotations(base, eval_str=True) for base in cls.__mro__)
-    return types_in(next(own[field] for own in annotations if field in own))
+@cache
+@cache
+def types_of(cls: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
+    """Return each field with the types that its type consists of, as `types_in`."""
+    annotations: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        annotations |= get_annotations(base, eval_str=True)
+    return {field: tuple(types_in(annotations[field])) for field in cls.__struct_fields__}
 
 
 def types_in(kind: Any) -> Iterator[Any]:

@@ -69,9 +69,9 @@ def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
         if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
             return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
     infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in _TERMINATED]
-    # Two stable sorts by a text each: one by pairs of texts takes twice as long.
-    infos.sort(key=lambda info: info.pod.metadata.name)
-    infos.sort(key=lambda info: info.pod.metadata.namespace)
+    # Two stable sorts by a text each: one by pairs of texts takes twice as long. Most files are in order by namespace.
+    infos.sort(key=attrgetter("pod.metadata.name"))
+    infos.sort(key=attrgetter("pod.metadata.namespace"))
     return Cluster.build(NodeTable(snapshot.nodes), infos)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kplan.api.core import Pod
+from kplan.api.core import PodSpec
 from kplan.api.labels import Requirement, Selector
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
@@ -27,8 +27,7 @@ START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
 """Keys of columns other than those of resources, whose names contain no spaces."""
 
 
-def has_ports(pod: Pod) -> bool:
-    spec = pod.spec
+def has_ports(spec: PodSpec) -> bool:
     for container in spec.containers:
         if container.ports:
             return True
@@ -275,7 +274,7 @@ class PodTable:
         self._priorities[row] = info.priority
         self._terminating[row] = info.is_terminating
         self._has_terminating |= info.is_terminating
-        self._with_ports[row] = has_ports(info.pod)
+        self._with_ports[row] = has_ports(info.pod.spec)
         if info.pod.spec.affinity is not None:
             self._with_affinity[row] = True
             self._without_term_code.append(row)
@@ -304,11 +303,15 @@ class PodTable:
         codes, code_of_labels = self._namespace_code_of, self._label_sets.code
         self._namespace_codes[first:end] = [codes.setdefault(meta.namespace, len(codes)) for meta in metadata]
         self._label_codes[first:end] = [code_of_labels(meta.labels) for meta in metadata]
-        self._priorities[first:end] = [spec.priority or 0 for spec in specs]
-        self._terminating[first:end] = [meta.deletion_timestamp is not None for meta in metadata]
+        for column, values in (
+            (self._priorities, [spec.priority or 0 for spec in specs]),
+            (self._terminating, [meta.deletion_timestamp is not None for meta in metadata]),
+            (self._with_affinity, [spec.affinity is not None for spec in specs]),
+            (self._with_ports, [has_ports(spec) for spec in specs]),
+        ):
+            if any(values):  # else they are what a column begins with
+                column[first:end] = values
         self._has_terminating |= bool(self._terminating[first:end].any())
-        self._with_affinity[first:end] = [spec.affinity is not None for spec in specs]
-        self._with_ports[first:end] = [has_ports(info.pod) for info in infos]
         self._without_term_code += (np.flatnonzero(self._with_affinity[first:end]) + first).tolist()
         self.infos += infos
 
@@ -323,7 +326,7 @@ class PodTable:
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
         self._has_terminating |= info.is_terminating
-        self._with_ports[first:end] = has_ports(info.pod)
+        self._with_ports[first:end] = has_ports(info.pod.spec)
         self._with_affinity[first:end] = info.pod.spec.affinity is not None
         self.infos += [info] * n
         if info.pod.spec.affinity is not None:

@@ -182,8 +182,9 @@ class Session:
 
     def __post_init__(self, known_ids: Overlay[str, int] | None) -> None:
         infos = self.cluster.pods.infos
-        #: NAMESPACE/NAME -> row
-        self.pod_ids = Overlay({info.key: pod for pod, info in enumerate(infos)}) if known_ids is None else known_ids
+        if known_ids is None:
+            known_ids = Overlay({info.own_key or info.key: pod for pod, info in enumerate(infos)})
+        self.pod_ids = known_ids  #: NAMESPACE/NAME -> row
         self.sampling = Sampling(self.options.start_index)
         if self.random is None and self.options.seed is not None:
             from random import Random

@@ -30,9 +30,9 @@ from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
 from kplan.reading.files import Document
-from kplan.snapshot.defaults import complete, resolve_priority
+from kplan.snapshot.defaults import complete_all, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
-from kplan.snapshot.own_file import lean
+from kplan.snapshot.own_file import lean, lean_all
 
 
 class Amount(NamedTuple):
@@ -66,14 +66,13 @@ def _amounts(value: Any, path: str, name: str) -> Iterator[Amount]:
 @cache
 def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     """Return the fields of a struct that hold quantities at any depth: attribute, and name in JSON."""
-    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
-    return tuple((attribute, json_name) for attribute, json_name in names if _holds(struct, attribute))
-
-
-def _holds(struct: type[msgspec.Struct], field: str) -> bool:
-    kinds = list(types_of(struct, field))
+    kinds, names = types_of(struct), zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
     # No other field of any kind may be a float.
-    return float in kinds or any(map(_fields, structs_in(kinds)))
+    return tuple(
+        (attribute, json_name)
+        for attribute, json_name in names
+        if float in kinds[attribute] or any(map(_fields, structs_in(kinds[attribute])))
+    )
 
 
 _NANOS = 10**9
@@ -451,20 +450,25 @@ class SnapshotBuilder:
             self._keep(objects, kind, place_of, completes=completes)
         return is_sound
 
-    def _keep(self, objects: Iterable[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool) -> None:
+    def _keep(self, objects: Sequence[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool) -> None:
         same_kind, reduced = self._objects[kind.attribute], self._lean[kind.attribute]
-        for index, written in enumerate(objects):
-            obj = complete(written, kind) if completes else written
-            metadata = obj.metadata
-            earlier = same_kind.setdefault(f"{metadata.namespace}/{metadata.name}", obj)
+        whole = complete_all(objects, kind) if completes else objects
+        metadata = [obj.metadata for obj in whole]
+        if not all(map(attrgetter("uid"), metadata)):
+            self._not_stored.add(kind.attribute)
+        keys = [f"{own.namespace}/{own.name}" for own in metadata]
+        new = dict(zip(keys, whole, strict=True))
+        if len(new) == len(keys) and same_kind.keys().isdisjoint(new):
+            same_kind.update(new)
+            reduced += lean_all(whole)
+            return
+        for index, (key, obj) in enumerate(zip(keys, whole, strict=True)):
+            earlier = same_kind.setdefault(key, obj)
             if earlier is not obj:
-                name = object_name(kind.name, metadata.namespace, metadata.name)
+                name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
                 self._note_duplicate(earlier, obj, name, place_of(index))
             elif len(same_kind) > len(reduced):
-                # At once, as the processor's cache still holds the object; duplicates are compared with all they have.
-                reduced.append(lean(obj))
-            if not metadata.uid:
-                self._not_stored.add(kind.attribute)
+                reduced.append(lean(obj))  # duplicates are compared with all they have
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return the collected objects, kind by kind, without contents that do not affect scheduling.

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -89,6 +90,26 @@ def lean(obj: S) -> S:
     elif isinstance(obj, core.Node) and (conditions := _lean_node_conditions(obj.status.conditions)) is not None:
         changes["status"] = replace(obj.status, conditions=conditions)
     return replace(obj, **changes) if changes else obj
+
+
+def lean_all(objects: Sequence[Any]) -> list[Any]:
+    """Return objects of one kind as `lean` does each, but quicker where a pod plainly has nothing that is to go."""
+    if type(objects[0]) is not core.Pod:
+        return [lean(obj) for obj in objects]
+    return [
+        lean(pod)
+        if (own := pod.metadata).resource_version
+        or own.generate_name
+        or own.finalizers
+        or own.owner_references
+        or pod.spec.volumes
+        or (status := pod.status).conditions
+        or status.container_statuses
+        or status.init_container_statuses
+        or status.message
+        else pod
+        for pod in objects
+    ]
 
 
 def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
