@@ -138,17 +138,17 @@ _GO = {
 }
 
 
-_VERSION = re.compile(r"V\d+(?:(?:alpha|beta)\d+)?")
+_VERSION = r"V\d+(?:(?:alpha|beta)\d+)?"
 
 
 def go_name(struct: str) -> str:
     """Return the name of a struct in Go: that behind the version in ``EventsV1beta1Event``."""
-    match = _VERSION.search(struct)
+    match = re.search(_VERSION, struct)
     return struct if match is None else struct[match.end() :]
 
 
 def _version(struct: str) -> str:
-    match = _VERSION.search(struct)
+    match = re.search(_VERSION, struct)
     return "v1" if match is None else match[0].lower()
 
 

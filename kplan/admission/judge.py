@@ -18,6 +18,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -30,40 +31,9 @@ from kplan.admission.validation.checks import (
     FieldError,
     Object,
     aggregate,
-    field,
     forbidden,
     invalid,
-    metadata,
-    rules,
 )
-from kplan.admission.validation.jobs import (
-    CONTROLLER_UID,
-    JOB_NAME,
-    LEGACY_CONTROLLER_UID,
-    LEGACY_JOB_NAME,
-    cron_job_errors,
-    job_errors,
-)
-from kplan.admission.validation.pods import (
-    daemon_set_errors,
-    deployment_errors,
-    replica_set_errors,
-    replication_controller_errors,
-    stateful_set_errors,
-    template_errors,
-)
-from kplan.admission.validation.policies import (
-    autoscaler_errors,
-    budget_errors,
-    limit_range_errors,
-    pod_group_errors,
-    priority_class_errors,
-    quota_errors,
-    runtime_class_errors,
-    storage_class_errors,
-)
-from kplan.admission.validation.services import service_errors
-from kplan.admission.validation.volumes import claim_errors
 from kplan.api.core import (
     HUGE_PAGES,
     PersistentVolume,
@@ -81,9 +51,8 @@ from kplan.rules.volumes import STORAGE
 _NANOS_PER_MILLI = 10**6
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
-_IMAGE = re.compile(
-    rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w.+-]*:[0-9a-fA-F]{{32,}})?"
-)
+_NAME = rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+_IMAGE = rf"{_NAME}(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w.+-]*:[0-9a-fA-F]{{32,}})?"
 
 
 _HISTORY: Object = {"revisionHistoryLimit": 10}
@@ -184,7 +153,7 @@ def _pulled(image: str, policy: str) -> Callable[[Object], None]:
     def fill_in(obj: Object) -> None:
         if not obj.get(policy):
             # The default pull policy of an image: ``Always`` for the tag ``latest`` or none.
-            match = _IMAGE.fullmatch(obj.get(image, "")[:1024])
+            match = re.fullmatch(_IMAGE, obj.get(image, "")[:1024])
             is_latest = match is not None and (match["tag"] == "latest" or not (match["tag"] or match["digest"]))
             obj[policy] = "Always" if is_latest else "IfNotPresent"
 
@@ -327,6 +296,8 @@ def default_template(template: Object) -> Object:
 
 def default_job(obj: Object) -> Object:
     """Fill in a job: counts, selector, and the labels by which it finds its pods."""
+    from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
+
     complete(obj, "V1Job")
     metadata, spec = obj["metadata"], obj["spec"]
     if "completions" not in spec and "parallelism" not in spec:
@@ -390,7 +361,9 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
         obj = default_workload(obj, name)
         # Which group a pod belongs to is dropped once it is known whether the gate is on.
         drop_disabled(template_of(obj, name).get("spec", {}), minor, keeps="GenericWorkload")
-    return Judged(obj, faults, tuple(_CHECKS[name](obj, "")))
+    module, _, errors_of = _CHECKS[name].partition(":")
+    check: Check = getattr(import_module(f"kplan.admission.validation.{module}"), errors_of)
+    return Judged(obj, faults, tuple(check(obj, "")))
 
 
 def is_judged(kind: str) -> bool:
@@ -413,32 +386,35 @@ def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError 
     return f'{full} "{name}" is invalid: {aggregate(errors)}'
 
 
-_UNDEFAULTED: dict[str, Check] = {
-    "PodDisruptionBudget": budget_errors,
-    "PriorityClass": priority_class_errors,
-    "HorizontalPodAutoscaler": autoscaler_errors,
-    "ResourceQuota": quota_errors,
-    "LimitRange": limit_range_errors,
-    "PodGroup": pod_group_errors,
-    "Service": service_errors,
-    "StorageClass": storage_class_errors,
-    "RuntimeClass": runtime_class_errors,
+_UNDEFAULTED = {
+    "PodDisruptionBudget": "policies:budget_errors",
+    "PriorityClass": "policies:priority_class_errors",
+    "HorizontalPodAutoscaler": "policies:autoscaler_errors",
+    "ResourceQuota": "policies:quota_errors",
+    "LimitRange": "policies:limit_range_errors",
+    "PodGroup": "policies:pod_group_errors",
+    "Service": "services:service_errors",
+    "StorageClass": "policies:storage_class_errors",
+    "RuntimeClass": "policies:runtime_class_errors",
 }
 """Kinds whose checks know the defaults that matter to them."""
 
-_CHECKS: dict[str, Check] = {
-    "Deployment": deployment_errors,
-    "ReplicaSet": replica_set_errors,
-    "ReplicationController": replication_controller_errors,
-    "StatefulSet": stateful_set_errors,
-    "DaemonSet": daemon_set_errors,
-    "Job": job_errors,
-    "CronJob": cron_job_errors,
-    "PodTemplate": rules(metadata(), field("template", template_errors)),
-    "PersistentVolumeClaim": claim_errors,
+_CHECKS = {
+    "Deployment": "pods:deployment_errors",
+    "ReplicaSet": "pods:replica_set_errors",
+    "ReplicationController": "pods:replication_controller_errors",
+    "StatefulSet": "pods:stateful_set_errors",
+    "DaemonSet": "pods:daemon_set_errors",
+    "Job": "jobs:job_errors",
+    "CronJob": "jobs:cron_job_errors",
+    "PodTemplate": "pods:pod_template_errors",
+    "PersistentVolumeClaim": "volumes:claim_errors",
     **_UNDEFAULTED,
 }
-"""How objects of each kind are validated. Of the other kinds only the fields are known, not what they may hold."""
+"""How objects of each kind are validated: a module of `kplan.admission.validation`, loaded when such an object comes.
+
+Of the other kinds only the fields are known, not what they may hold.
+"""
 
 
 _IMMUTABLE = "field is immutable"

@@ -381,12 +381,12 @@ def _tell_warnings(document: Report) -> None:
 T = TypeVar("T")
 R = TypeVar("R", bound="Report")
 _MOST = 512
-_ADDRESS = re.compile(r"([a-z]+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?")
+_ADDRESS = r"([a-z]+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?"
 
 
 def _checked_address(address: str) -> str:
     """Return the address of a Dask scheduler; raises UsageError for what is none, even if the option has no effect."""
-    if address and _ADDRESS.fullmatch(address) is None:
+    if address and re.fullmatch(_ADDRESS, address) is None:
         raise UsageError(f"--dask {address}: is no address", hint="write host and port, such as tcp://10.0.0.1:8786")
     return address
 

@@ -16,7 +16,7 @@ from kplan.errors import InputError, KplanError, Problem
 if TYPE_CHECKING:
     from kplan.report.checks import Repository
 
-_ADDRESS = re.compile(r"https?://[\w.:/~-]+")
+_ADDRESS = r"https?://[\w.:/~-]+"
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 """Variables of GitHub, GitLab and Jenkins with the directory of the repository."""
@@ -64,7 +64,7 @@ def repository_pages() -> str:
     address = f"{server}/{name}/blob/{commit}" if server and name and commit else ""
     project, commit = (os.environ.get(f"CI_{word}", "") for word in ("PROJECT_URL", "COMMIT_SHA"))
     address = address or (f"{project}/-/blob/{commit}" if project and commit else "")
-    return address if _ADDRESS.fullmatch(address) else ""
+    return address if re.fullmatch(_ADDRESS, address) else ""
 
 
 def repository() -> Repository:

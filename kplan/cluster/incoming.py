@@ -19,7 +19,6 @@ from kplan.admission.limits import Refusal, Rejection
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import WholeTemplate
 from kplan.admission.validation.checks import FieldError, invalid
-from kplan.admission.validation.services import updated_service
 from kplan.api.core import (
     HEADLESS,
     PersistentVolume,
@@ -41,7 +40,6 @@ from kplan.snapshot.defaults import complete, resolve_priority, with_default_cla
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
 from kplan.workloads.expansion import generated_claims
-from kplan.workloads.merging import MERGE_KEYS, identity, last_applied, merged, whole_object, without_dropped
 
 _WORKLOADS = frozenset({"Pod", *POD_MAKERS})
 """Kinds that are admitted as workloads, not as other objects."""
@@ -345,6 +343,9 @@ class Services:
         return service, errors
 
     def _changed(self, live: Service, written: Service) -> tuple[Service, list[FieldError]]:
+        from kplan.admission.validation.services import updated_service
+        from kplan.workloads.merging import last_applied, merged, whole_object, without_dropped
+
         wanted = msgspec.to_builtins(written.spec)
         whole = whole_object(self._snapshot, _name(live))
         last = {} if whole is None else last_applied(whole)
@@ -421,6 +422,8 @@ def _name(service: Service) -> str:
 
 def _without_ports(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """Return a live ``spec`` without the selector and without ports that the manifest does not name."""
+    from kplan.workloads.merging import MERGE_KEYS, identity
+
     named = {identity(port, MERGE_KEYS[_PORTS]) for port in wanted.get(_PORTS, ())}
     ports = [port for port in before.get(_PORTS, ()) if identity(port, MERGE_KEYS[_PORTS]) in named]
     return {**before, "selector": {}, _PORTS: ports}

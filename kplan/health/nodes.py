@@ -81,7 +81,7 @@ STARTING_SECONDS = 15 * 60.0
 """For so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime."""
 
 _ENDED = ("Succeeded", "Failed")
-_STARTUP_TAINT = re.compile(
+_STARTUP_TAINT = (
     r"((startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io|readiness\.k8s\.io)/.+"
     r"|[^/]+/([^/]+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
 )
@@ -171,7 +171,7 @@ def _health(
             taint.key
             for taint in node.spec.taints
             if (taint.key, taint.effect) in of_pools
-            or (_STARTUP_TAINT.fullmatch(taint.key) and taint.key not in _OF_CONDITION_TAINTS)
+            or (re.fullmatch(_STARTUP_TAINT, taint.key) and taint.key not in _OF_CONDITION_TAINTS)
             or (taint.key in _OF_CONDITION_TAINTS and is_young)
         )
     )
@@ -212,7 +212,7 @@ def _health(
 
 def is_startup_taint(key: str) -> bool:
     """Tell whether a taint goes by itself once its node is set up, as far as its key says so."""
-    return _STARTUP_TAINT.fullmatch(key) is not None
+    return re.fullmatch(_STARTUP_TAINT, key) is not None
 
 
 def unusable_resources(node: Node) -> Iterator[UnusableResource]:

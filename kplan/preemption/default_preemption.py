@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cmp_to_key
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -40,9 +40,11 @@ from kplan.framework.interface import (
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, Key, PodGroups, group_of
 from kplan.framework.results import Ineligible
 from kplan.framework.session import Session
-from kplan.preemption.dry_run import Budgets, DryRun, dry_run
-from kplan.preemption.result import Candidates, PreemptionResult, choose
 from kplan.rules.pod_info import PodInfo
+
+if TYPE_CHECKING:  # loaded when a pod fits nowhere
+    from kplan.preemption.dry_run import Budgets, DryRun
+    from kplan.preemption.result import Candidates, PreemptionResult
 
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 
@@ -202,6 +204,8 @@ class DefaultPreemption:
     def budgets(self) -> Budgets:
         """The budgets, with the disruptions that they allow now; compiled when victims are looked for."""
         if self._budgets is None:
+            from kplan.preemption.dry_run import Budgets
+
             self._budgets = Budgets(self._handle.listers.pod_disruption_budgets)
         if self._allowed:
             self._budgets, self._allowed = self._budgets.with_allowed_disruptions(self._allowed), {}
@@ -216,10 +220,15 @@ class DefaultPreemption:
         self._allowed.update(allowed)
 
     def _blank(self) -> PreemptionResult:
+        from kplan.preemption.result import PreemptionResult
+
         cluster = self._handle.cluster
         return PreemptionResult(cluster.pods.infos, cluster.nodes, self.budgets)
 
     def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
+        from kplan.preemption.dry_run import dry_run
+        from kplan.preemption.result import choose
+
         blank = self._blank()
         obstacle = self._obstacle(cycle, outcome)
         if obstacle is not None:
@@ -300,6 +309,8 @@ class DefaultPreemption:
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 
     def _candidates(self, run: DryRun) -> Candidates:
+        from kplan.preemption.result import Candidates
+
         pods, violating, bounds = run.reprieve.victims(self._handle.cluster)
         return Candidates.of(self._handle.cluster.pods, run.reprieve.rows, bounds, pods, violating)
 
@@ -357,6 +368,8 @@ class DefaultPreemption:
         ]
         if not extenders:
             return candidates
+        from kplan.preemption.result import Candidates
+
         cluster = self._handle.cluster
         names, infos = cluster.nodes.names, cluster.pods.infos
         victims = {

@@ -92,8 +92,8 @@ def words_of(text: str) -> tuple[str, ...]:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WITHIN_BRACKETS = re.compile(r"(\[[^\[\]]*+\])")
-_CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
+_WITHIN_BRACKETS = r"(\[[^\[\]]*+\])"
+_CAPITAL = r"(?<=[a-z])[A-Z]"
 
 
 def plain(value: Any) -> Any:
@@ -127,9 +127,9 @@ def refuse(whose: str, problems: list[Problem], hint: str) -> None:
 
 def _in_python(path: str) -> str:
     """Return a JSON path in Python's words: ``options.grace_period`` for ``$.options.gracePeriod``."""
-    parts = _WITHIN_BRACKETS.split(path.removeprefix("$").removeprefix("."))
+    parts = re.split(_WITHIN_BRACKETS, path.removeprefix("$").removeprefix("."))
     return "".join(
-        part if part.startswith("[") else _CAPITAL.sub(lambda match: f"_{match[0].lower()}", part) for part in parts
+        part if part.startswith("[") else re.sub(_CAPITAL, lambda match: f"_{match[0].lower()}", part) for part in parts
     )
 
 

@@ -335,7 +335,7 @@ def _check_encoding(data: bytes | bytearray) -> None:
 #: A key, or the index of a list's element.
 Step = str | int
 
-_STEP = re.compile(r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
+_STEP = r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 _PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
@@ -370,7 +370,8 @@ def steps_of(path: str) -> tuple[Step, ...]:
     """Split a JSON path: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
     steps: list[Step] = []
     position = 1 if path.startswith("$") else 0
-    while position < len(path) and (match := _STEP.match(path, position)):
+    step = re.compile(_STEP)
+    while position < len(path) and (match := step.match(path, position)):
         name, index, quoted = match.groups()
         if index is not None:
             steps.append(int(index))

@@ -38,7 +38,6 @@ from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
 from kplan.snapshot.model import LIVE, Snapshot
 from kplan.visible import as_yaml, json_bytes
-from kplan.writing import PRIVATE, write_file
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -370,6 +369,8 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     UsageError
         When the name has none of these endings, or the file cannot be written.
     """
+    from kplan.writing import PRIVATE, write_file
+
     target = Path(path)
     content = encode_snapshot(snapshot, target.name)
     write_file(target, content, mode=PRIVATE)

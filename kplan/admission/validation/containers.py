@@ -68,14 +68,14 @@ _CONVERTIBLE = frozenset(
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
-_SUBSCRIPT = re.compile(r"(.*)\['([^']*)'\]")
+_SUBSCRIPT = r"(.*)\['([^']*)'\]"
 _SEVERAL = "may not have more than one field specified at a time"
 
 
 def field_selector(*fields: str) -> Check:
     def check(source: Object, path: str) -> Errors:
         version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
-        subscripted = _SUBSCRIPT.fullmatch(label)
+        subscripted = re.fullmatch(_SUBSCRIPT, label)
         if not version or not label:
             yield required(f"{path}.{'fieldPath' if version else 'apiVersion'}")
         elif problem := _conversion_problem(version, label, subscripted[1] if subscripted else None):

@@ -195,6 +195,9 @@ def template_errors(template: Object, path: str) -> Errors:
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
+pod_template_errors = rules(metadata(), field("template", template_errors))
+
+
 def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
     """Return what is wrong with the spec of a pod, or of a template where there is no metadata."""
     is_pod, name = meta is not None, (meta or {}).get("name", "")

@@ -16,7 +16,7 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.preemption import DefaultPreemption
+from kplan.preemption.default_preemption import DefaultPreemption
 
 
 class Begun(msgspec.Struct, frozen=True):

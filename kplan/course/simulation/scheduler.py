@@ -20,7 +20,8 @@ from kplan.framework.interface import ClaimFreed, CycleState, NodeChanged, PodDe
 from kplan.framework.plugin_cache import MAX_SHAPES
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.preemption import DefaultPreemption, PreemptionResult, preemptors
+from kplan.preemption.default_preemption import DefaultPreemption, preemptors
+from kplan.preemption.result import PreemptionResult
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import storage_kinds
 

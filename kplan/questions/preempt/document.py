@@ -25,7 +25,7 @@ from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.plan import QueuePlace
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
-from kplan.preemption import PreemptionResult
+from kplan.preemption.result import PreemptionResult
 from kplan.remedies.replicas import owned_replicas
 
 _MOST_NODES = 5
