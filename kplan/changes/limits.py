@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
@@ -20,6 +21,9 @@ from kplan.changes.base import (
 from kplan.facts import Count, Document, LimitChange, QuotaRaise
 from kplan.health.words import quota_command
 from kplan.rules.nodes import short_group_name
+
+if TYPE_CHECKING:
+    from kplan.api.workloads import PodDisruptionBudgetSpec
 
 _MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
@@ -41,6 +45,14 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
         for name, text in (("old", self.old), ("to", self.to)):
             if not all(isinstance(held, int | str | None) for held in json_object(name, text).values()):
                 raise ValueError(f'`{name}` is to hold numbers and shares, such as {{"minAvailable":1}}')
+
+    @classmethod
+    def between(cls, budget: str, before: PodDisruptionBudgetSpec, after: PodDisruptionBudgetSpec) -> Self:
+        """Return the change from what a budget says to what it is to say."""
+        sides = [msgspec.to_builtins(spec) for spec in (before, after)]
+        names = [name for name in {**sides[0], **sides[1]} if sides[0].get(name) != sides[1].get(name)]
+        old, to = (msgspec.json.encode({name: side.get(name) for name in names}).decode() for side in sides)
+        return cls(budget, old, to)
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
-from kplan.api.workloads import Deployment, PodDisruptionBudget, RollingUpdate
+from kplan.api.workloads import Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
 from kplan.changes import remedy as r
 from kplan.changes.workloads import Scale, Settle
 from kplan.cluster.base import Base
@@ -19,8 +19,8 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.disruption import ALWAYS_ALLOW
-from kplan.course.watching import at_rest
+from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
+from kplan.course.watching import at_rest as at_rest_of
 from kplan.course.what_if import changed
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
@@ -68,22 +68,18 @@ def ways(
         words = f"unhealthyPodEvictionPolicy: {old}" if old else "", f"unhealthyPodEvictionPolicy: {ALWAYS_ALLOW}"
         yield _changed_budget(base, replace(budget, spec=to), *words)
     yield from _more_replicas(base, obstacle, missing_pods(obstacle, at_rest))
-    if isinstance(spec.max_unavailable, int):
-        more = spec.max_unavailable + missing_pods(obstacle, at_rest)
-        to = replace(spec, max_unavailable=more)
-        words = f"maxUnavailable: {spec.max_unavailable}", f"maxUnavailable: {more}"
-    elif isinstance(spec.min_available, int) and spec.min_available > missing_pods(obstacle, at_rest):
-        fewer = spec.min_available - missing_pods(obstacle, at_rest)
-        to = replace(spec, min_available=fewer)
-        words = f"minAvailable: {spec.min_available}", f"minAvailable: {fewer}"
-    else:
-        to = replace(spec, min_available=None, max_unavailable=1)
-        field = "minAvailable" if spec.max_unavailable is None else "maxUnavailable"
-        words = (
-            f"{field}: {spec.min_available if spec.max_unavailable is None else spec.max_unavailable}",
-            ("maxUnavailable: 1"),
-        )
-    yield _changed_budget(base, replace(budget, spec=to), *words)
+    states = {state.key: state for state in at_rest_of(base).disruptions.budgets}
+    expected = states[at_rest.name].expected if at_rest.name in states else None
+    for to in loosened(spec, missing_pods(obstacle, at_rest), expected or at_rest.desired):
+        yield _changed_budget(base, replace(budget, spec=to), _limit_text(spec), _limit_text(to))
+
+
+def _limit_text(spec: PodDisruptionBudgetSpec) -> str:
+    return (
+        f"minAvailable: {spec.min_available}"
+        if spec.max_unavailable is None
+        else f"maxUnavailable: {spec.max_unavailable}"
+    )
 
 
 def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
@@ -101,7 +97,7 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
     ref = obstacle.owner
     if ref is None or ref.kind not in SCALED:
         return
-    owner = at_rest(base).workloads.find(obstacle.workload)
+    owner = at_rest_of(base).workloads.find(obstacle.workload)
     if owner is None:
         return
     old = owner.desired

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import IntOrString
-from kplan.api.workloads import PodDisruptionBudget
+from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner
@@ -25,6 +25,35 @@ ALWAYS_ALLOW = "AlwaysAllow"
 SYNC_FAILED = "SyncFailed"
 
 FindOwner = Callable[[str], Owner | None]
+
+
+def loosened(spec: PodDisruptionBudgetSpec, missing: int, expected: int) -> Iterator[PodDisruptionBudgetSpec]:
+    """Yield a budget of which so many fewer pods have to be healthy, written as it is; then one that counts them.
+
+    Parameters
+    ----------
+    expected : how many pods there should be
+    """
+    least, most = spec.min_available, spec.max_unavailable
+    if isinstance(most, int):
+        yield replace(spec, max_unavailable=most + missing)
+        return
+    if isinstance(least, int) and least > missing:
+        yield replace(spec, min_available=least - missing)
+        return
+    if isinstance(most, str):
+        gone = min(scaled(most, expected, round_up=True) + missing, expected)
+        yield replace(spec, max_unavailable=f"{_share(gone, expected) or 1}%")
+    elif isinstance(least, str):
+        share = _share(min(scaled(least, expected, round_up=True), expected) - missing, expected)
+        if share > 0:
+            yield replace(spec, min_available=f"{share}%")
+    yield replace(spec, min_available=None, max_unavailable=max(missing, 1))
+
+
+def _share(number: int, total: int) -> int:
+    """Return the largest percentage of which no more than so many pods are the share, rounded up."""
+    return 100 * number // total if total > 0 else 0
 
 
 class BudgetState(msgspec.Struct):

@@ -16,7 +16,6 @@ from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
@@ -26,7 +25,7 @@ from kplan.course.answers.pod_groups import share_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState
 from kplan.course.simulation.desired import bounds_of
-from kplan.course.simulation.disruption import VIOLATED, BudgetState
+from kplan.course.simulation.disruption import VIOLATED, loosened
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import gather
@@ -374,27 +373,10 @@ def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loo
     (state,) = simulation.disruptions.covering(pod)
     budgets = base.objects.pod_disruption_budgets
     budget = next((held for held in budgets if held.metadata.key == state.key), None)
-    fields = None if budget is None else _fields(state, budget)
-    if fields is None:
+    if budget is None or state.expected is None:
         return None
-    old, to = (msgspec.json.encode(part).decode() for part in fields)
-    return LoosenBudget(state.key, old, to)
-
-
-def _fields(state: BudgetState, budget: PodDisruptionBudget) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the changed fields of a budget, as they are and as they have to be; None where no number helps."""
-    missing, spec = max(state.desired - state.healthy, 0) + 1, budget.spec
-    if state.expected is None:
-        return None
-    if isinstance(spec.max_unavailable, int):
-        return {"maxUnavailable": spec.max_unavailable}, {"maxUnavailable": spec.max_unavailable + missing}
-    if isinstance(spec.min_available, int):
-        return {"minAvailable": spec.min_available}, {"minAvailable": max(spec.min_available - missing, 0)}
-    absent = state.expected - state.healthy + 1
-    if spec.max_unavailable is not None:
-        return {"maxUnavailable": spec.max_unavailable}, {"maxUnavailable": absent}
-    share = {"minAvailable": spec.min_available, "maxUnavailable": None}
-    return share, {"minAvailable": None, "maxUnavailable": absent}
+    missing = max(state.desired - state.healthy, 0) + 1
+    return LoosenBudget.between(state.key, budget.spec, next(loosened(budget.spec, missing, state.expected)))
 
 
 def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Scale | None:

@@ -262,11 +262,9 @@ class _Runbook:
                 change: c.Change = c.Scale(workload, numbers.to, numbers.old)
                 back: c.Change = c.Scale(workload, numbers.old, numbers.to)
             elif isinstance(remedy, r.ChangeBudget) and (after := _budget(other, *key)) is not None:
-                old, to = _fields(budget, after)
-                change, back = (
-                    c.LoosenBudget(obstacle.budgets[0].name, old, to),
-                    c.LoosenBudget(obstacle.budgets[0].name, to, old),
-                )
+                name = obstacle.budgets[0].name
+                change = c.LoosenBudget.between(name, budget.spec, after.spec)
+                back = c.LoosenBudget.between(name, after.spec, budget.spec)
             else:
                 continue
             yield (
@@ -357,22 +355,3 @@ def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None
         ),
         None,
     )
-
-
-def _fields(before: PodDisruptionBudget, after: PodDisruptionBudget) -> tuple[str, str]:
-    """Return the fields of a budget that change, as they are and as they are to be, as JSON."""
-    names = ("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")
-    sides = [
-        (spec.min_available, spec.max_unavailable, spec.unhealthy_pod_eviction_policy)
-        for spec in (before.spec, after.spec)
-    ]
-    fields = [
-        {
-            name: held if held or isinstance(held, int) else None
-            for name, held, other in zip(names, side, against, strict=True)
-            if held != other
-        }
-        for side, against in (sides, sides[::-1])
-    ]
-    old, to = (msgspec.json.encode(side).decode() for side in fields)
-    return old, to

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions
+from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions, loosened
 from kplan.course.simulation.start import start
 from tests.objects import Object, budget, deployment, head, node, running, template
 
@@ -130,3 +130,27 @@ def test_pods_that_are_not_ready_go_as_the_policy_says(policy: str | None, minim
 def test_pods_that_have_not_started_are_not_guarded() -> None:
     found, pods = disruptions(pod("a", phase="Pending", ready=False), budget("web", minAvailable=1))
     assert found.refusal(pods["a"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "ways"),
+    [
+        ({"minAvailable": "100%"}, 3, [{"minAvailable": "66%"}, {"maxUnavailable": 1}]),
+        ({"minAvailable": "100%"}, 1, [{"maxUnavailable": 1}]),
+        ({"maxUnavailable": "0%"}, 7, [{"maxUnavailable": "14%"}, {"maxUnavailable": 1}]),
+        ({"maxUnavailable": "0%"}, 150, [{"maxUnavailable": "1%"}, {"maxUnavailable": 1}]),
+        ({"maxUnavailable": 0}, 3, [{"maxUnavailable": 1}]),
+        ({"minAvailable": 3}, 3, [{"minAvailable": 2}]),
+        ({"minAvailable": 1}, 1, [{"maxUnavailable": 1}]),
+    ],
+)
+def test_a_budget_is_loosened_as_it_is_written(spec: Object, pods: int, ways: list[Object]) -> None:
+    (held,) = kplan.load_snapshot([budget("web", **spec)]).pod_disruption_budgets
+    limits = list(loosened(held.spec, 1, pods))
+
+    fields = [{"minAvailable": one.min_available, "maxUnavailable": one.max_unavailable} for one in limits]
+    assert [{name: limit for name, limit in one.items() if limit is not None} for one in fields] == ways
+    web = owner("ReplicationController", "web", replicas=pods)
+    running_pods = [pod(f"web-{number}", owner="ReplicationController/web") for number in range(pods)]
+    assert not allowed(web, *running_pods, budget("web", **spec))
+    assert all(allowed(web, *running_pods, budget("web", **one)) for one in ways)

@@ -100,8 +100,8 @@ def moves(node_name: str, *pods: str, ready: int = 1) -> list[str]:
 
 
 LOOSEN, RESTORE = (
-    f'kubectl patch pdb first -n default --type merge -p \'{{"spec":{{"minAvailable":{number}}}}}\''
-    for number in (0, 1)
+    f"kubectl patch pdb first -n default --type merge -p '{{\"spec\":{{{fields}}}}}'"
+    for fields in ('"minAvailable":null,"maxUnavailable":1', '"minAvailable":1,"maxUnavailable":null')
 )
 
 
