@@ -196,7 +196,8 @@ class _Course(c.Stage):
         lost = {
             name: None for step in self._task.steps if isinstance(step.change, c.Fail) for name in step.change.nodes
         }
-        warnings = drain_warnings(simulation, self.drains, list(lost), is_over=change.is_over)
+        silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
+        warnings = drain_warnings(simulation, self.drains, [*lost, *silent], is_over=change.is_over)
         change = dataclasses.replace(change, left_out=(*self._task.warnings, *self._left_out, *warnings))
         if change.is_over and self._is_timed:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])

@@ -21,7 +21,7 @@ from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.report import change_report
 from kplan.course.simulation.applying import Rollout
-from kplan.course.task import Task, applying
+from kplan.course.task import Task, WorkedOff, applying
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
 from kplan.errors import UsageError
@@ -96,7 +96,8 @@ def timeline(
             step = structs.replace(step, workloads=written.workloads, additions=written.additions)  # noqa: PLW2901 - the same, read
         steps.append(step)
     clock = Clock(dict(start or {}), dict(stop or {}), dict(run or {}), until=math.inf if until is None else until)
-    return plan_of(base, Task(tuple(steps), clock, namespace=namespace or "", warnings=tuple(left_out)))
+    queue = None if steps else WorkedOff()  # where no step does anything, what goes on in any case is the answer
+    return plan_of(base, Task(tuple(steps), clock, queue, namespace=namespace or "", warnings=tuple(left_out)))
 
 
 class WrittenManifests(msgspec.Struct, frozen=True):

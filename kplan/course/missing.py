@@ -69,9 +69,9 @@ def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPre
     workloads = [health for health in workloads if not health.has_what_it_wants]
     own = [pod for pod in snapshot.pods if controller_of(pod.metadata) is None]
     present = AtPresent(
-        nodes=tuple(node for node in nodes_health(snapshot).values() if node.states or node.unusable),
+        nodes=tuple(node for _, node in sorted(nodes_health(snapshot).items()) if node.states or node.unusable),
         workloads=tuple(sorted(workloads, key=lambda health: not health.is_short)),
-        pods=tuple(pod for pod in pods_health(snapshot, own).values() if not pod.is_well),
+        pods=tuple(pod for _, pod in sorted(pods_health(snapshot, own).items()) if not pod.is_well),
     )
     return present if present.nodes or present.workloads or present.pods else None
 

@@ -246,9 +246,13 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
 
 def _wanted(simulation: Simulation, workload: str) -> int:
     owner = simulation.workloads.find(workload)
-    if owner is None:
-        return 1 if workload.startswith("Pod/") else 0
-    return owner.desired
+    if owner is not None or not workload.startswith("Pod/"):
+        return 0 if owner is None else owner.desired
+    # A pod that was being deleted before is not wanted any more.
+    name = workload.removeprefix("Pod/")
+    row = simulation.session.pod_ids.get(name)
+    is_there = row in simulation.pods and not simulation.pods[row].is_terminating
+    return int(is_there or any(removal.pod.key == name for removal in simulation.removals))
 
 
 def durations_document(times: PodTimes) -> PodDurations:

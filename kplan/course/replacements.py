@@ -196,8 +196,9 @@ class Replacements:
 
     def caused_by(self, replacement: Replacement) -> CausedBy:
         """Return whether the change, or pods that were pending before it, bring a replacement about."""
+        is_swapped = replacement.action is Action.MOVED  # one that waited has the place of one that leaves
         is_waiting = (
-            (replacement.added is not None and replacement.added.key in self._elsewhere)
+            (replacement.added is not None and not is_swapped and replacement.added.key in self._elsewhere)
             or (replacement.removed is not None and replacement.removed.pod in self._waited)
             or self._makes_way(replacement, self._elsewhere)
             or (replacement.removed is not None and replacement.removed.pod in self._due)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 
 from msgspec import UNSET
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import count, listing, readable
 from kplan.facts import QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, PodHealth
@@ -75,7 +75,9 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
     on = f" on {health.node}" if health.node else ""
     match health.state:
         case "ready":
-            return f"{health.pod} is running and ready{on}{_restarts(health)}"
+            where = _of_node(health)
+            is_so = "shows as" if where and "being-deleted" not in (health.node_states or ()) else "is"
+            return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}"
         case "not-ready":
             return f"{health.pod} is{on} and not ready: {trouble_text(health)}"
         case "starting":
@@ -96,6 +98,14 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
             return f"{health.pod} is kept out of the scheduling queue"
         case "pending":
             return f"{health.pod} has no node"
+
+
+def _of_node(health: PodHealth) -> str:
+    """Return what is wrong with the node of a pod that shows as ready; empty for nothing."""
+    if health.node_states is UNSET:
+        return ", which does not exist any more"
+    graver = (state for state in health.node_states if state in ("being-deleted", "unreachable", "not-ready"))
+    return "".join(f", which {_OF_NODES[state]}" for state in graver)
 
 
 def trouble_text(health: PodHealth) -> str:
@@ -176,10 +186,17 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
     elif health.is_mirror:
         yield f"It is a static pod: the kubelet of {node} makes and ends it, and no scheduler or controller does."
-    elif health.state == "not-ready" and "unreachable" in (health.node_states or ()):
+    elif health.state in ("ready", "not-ready") and "unreachable" in (health.node_states or ()):
         yield f"Look at {node}: its kubelet does not answer."
     elif health.state == "not-ready" or health.is_late:
         yield from _of_container(health)
+
+
+def ways_on(workloads: Iterable[WorkloadHealth], pods: Iterable[PodHealth] = ()) -> list[str]:
+    """Return what helps the pods that never end, and those for which further ones wait."""
+    held = [pod for health in workloads for pod in health.troubled if pod.never_ends or pod.pod == health.waits_for]
+    held += [pod for pod in pods if pod.never_ends]
+    return list(dict.fromkeys(text for pod in held for text in pod_advice(pod)))
 
 
 _OF_REASONS: Mapping[str, str] = {
@@ -389,7 +406,7 @@ def _not_ready(health: WorkloadHealth) -> str:
         return "; ".join(f"{listing(names, most=1)} is {reason}" for reason, names in reasons.items())
     of_all = max(health.pods + health.leaving, number)
     texts = [f"{listing(names, most=1)}: {reason}" for reason, names in reasons.items()]
-    more = f"; and {len(texts) - 2} other reasons" if len(texts) > 2 else ""
+    more = f"; and {count(len(texts) - 2, 'other reason')}" if len(texts) > 2 else ""
     return f"{number} of {_pods(of_all)} {_are(number)} not ready, {'; '.join(texts[:2])}{more}"
 
 

@@ -145,7 +145,7 @@ def workloads_health(
         for target in [scaler.spec.scale_target_ref]
     }
     for name, kind in POD_MAKERS.items():
-        for obj in getattr(snapshot, kind.attribute):
+        for obj in sorted(getattr(snapshot, kind.attribute), key=lambda obj: obj.metadata.key):
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
             own = members.get(key, ())
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
@@ -188,6 +188,9 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
 
 def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps_failed: bool) -> WorkloadHealth:
     pods = [of[pod.metadata.key] for pod in own]
+    unwell = (pod for pod in own if not of[pod.metadata.key].is_well)
+    in_order = sorted(unwell, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    troubled = [of[pod.metadata.key] for pod in in_order]
     leaving = sum(pod.state == "being-deleted" for pod in pods)
     living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
     restarting = [pod for pod in living if pod.state == "ready" and _n_restarts(pod) >= _MANY_RESTARTS]
@@ -197,11 +200,9 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps
         ready=sum(pod.state == "ready" for pod in living),
         pending=sum(pod.state in ("pending", "gated") for pod in living),
         leaving=leaving,
-        restarted=max(restarting, key=_n_restarts, default=UNSET),
-        evicted=tuple(pod for pod in pods if pod.state == "evicted")[-_MOST_EVICTED:],
-        troubled=tuple(pod for pod in pods if not pod.is_well and (keeps_failed or pod.state not in _FAILED))[
-            -_MOST_TROUBLED:
-        ],
+        restarted=min(restarting, key=lambda pod: (-_n_restarts(pod), pod.pod), default=UNSET),
+        evicted=tuple(pod for pod in troubled if pod.state == "evicted")[-_MOST_EVICTED:],
+        troubled=tuple(pod for pod in troubled if keeps_failed or pod.state not in _FAILED)[-_MOST_TROUBLED:],
     )
 
 

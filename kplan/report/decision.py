@@ -380,7 +380,7 @@ def _present(placement: PodPlacement, current: Current, health: PodHealth, optio
     elif health.state == "ready" and not current.still_fits and current.node in placement.rejections:
         why = "; ".join(failure_lines(placement.rejections[current.node]))
         yield line(f"It would no longer fit there: {why}.")
-    if not options.in_full and health.state in ("ready", "not-ready", "starting"):
+    if not (options.in_full or health.is_mirror) and health.state in ("ready", "not-ready", "starting"):
         yield line(Span("--explain shows where it would go if it were scheduled again", "hint"))
 
 

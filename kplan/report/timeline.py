@@ -151,8 +151,10 @@ def _end(timeline: Timeline, *, is_whole: bool) -> str:
         return f"stuck after {seconds_text(timeline.stuck_at)}"
     if not timeline.is_over and timeline.until is not None:
         return f"still going on after {seconds_text(timeline.until)}"
+    if not timeline.end and not (is_whole and timeline.workloads):
+        return "nothing happens"
     if not is_whole:
-        return f"nothing more happens after {seconds_text(timeline.end)}" if timeline.end else "nothing happens"
+        return f"nothing more happens after {seconds_text(timeline.end)}"
     return f"done after {seconds_text(timeline.end)}"
 
 

@@ -330,7 +330,7 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
         yield Warning(
             "UnknownNode",
             object_name("Node", "", node_name),
-            f"not in the snapshot, but {listing(pods)} {verb} there; they take no room on any other node",
+            f"not in the snapshot, but {listing(sorted(pods))} {verb} there; they take no room on any other node",
         )
 
 

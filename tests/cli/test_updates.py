@@ -253,8 +253,8 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
 def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_move_beside_them() -> None:
     lines = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout.splitlines()
 
-    waiting = "pods that waited before: 3 placed, 2 moved, 1 left pending"
-    assert lines[0] == f"1 rolled out: 6 of 6 pods placed; {waiting}"
+    waiting = "pods that waited before: 3 placed, 1 moved, 1 left pending; pods of nodes that are not well: 1 moved"
+    assert " ".join(map(str.strip, lines[:2])) == f"1 rolled out: 6 of 6 pods placed; {waiting}"
 
 
 def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Drains of nodes that do not answer, and workloads that end with fewer pods than they want."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
 from kplan.course.simulation.draining import How
+from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
-from kplan.questions.drain import Drain
-from tests.objects import Object, deployment, node, running, stateful_set
+from kplan.questions import Checks, Drain, Explain, Plan
+from tests.objects import Object, daemon_set, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
 
@@ -129,6 +131,54 @@ def test_a_pod_that_leaves_by_itself_before_its_turn_comes_is_not_evicted_again(
         sorted(step.event for step in report.steps if step.node == "n0" and step.pod)
         == ["blocked"] * 2 + ["evicted"] * 2
     )
+
+
+@pytest.mark.parametrize(
+    "question", [Plan(), Plan(timeline=Clock()), Checks(), Drain(nodes=("n1",)), Explain(("sts/db", "deploy/web"))]
+)
+def test_an_answer_about_a_cluster_that_is_not_well_does_not_depend_on_the_order_of_objects(question: Any) -> None:
+    objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0", "n1", None)]
+    objects += [*running(deployment("web", 4), ["n0", "gone", "n2"]), daemon_set("agent")]
+    objects[-2]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+
+    def answer(ordered: list[Object]) -> dict[str, Any]:
+        document = with_sentence(kplan.Planner(kplan.load_snapshot(ordered)).ask(question)).to_dict()
+        return {key: value for key, value in document.items() if key != "generatedAt"}
+
+    as_given = answer(objects)
+    assert answer(objects[::-1]) == as_given
+    for seed in range(2):
+        assert answer(Random(seed).sample(objects, len(objects))) == as_given
+
+
+def test_the_order_in_which_nodes_that_fail_are_named_does_not_matter() -> None:
+    objects = [*map(_node, THREE), *running(deployment("web", 4), ["n0", "n1"]), daemon_set("agent")]
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    apply = {"at": 70, "apply": [daemon_set("late")]}
+
+    one, other = (
+        planner.timeline([{"at": 0, "fail": names}, apply], until=500).to_dict()
+        for names in (["n0", "n1"], ["n1", "n0"])
+    )
+    assert (one["steps"], one["verdict"]) == (other["steps"], other["verdict"])
+
+
+def test_what_happens_if_nobody_does_anything_is_judged_as_the_plan_is() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0", "n1")]))
+
+    assert _counted(planner.timeline([{"at": 0}]).report()) == _counted(planner.ask(Plan(timeline=Clock()))) != []
+
+
+def test_a_pod_of_a_former_workload_of_the_same_name_has_no_controller() -> None:
+    objects = [*map(_node, THREE), *running(deployment("web", 3), ["n0", "n1", "n0"])]
+    objects[-1]["metadata"]["ownerReferences"][0]["uid"] = "former"
+
+    report = _drain(objects, "n0")
+
+    assert sorted((str(change.action), change.pod) for change in report.changes if change.from_node) == [
+        ("-", "default/web-h1-002"),
+        ("~", "default/web-h1-000"),
+    ]
 
 
 def _with_status(pod: Object, phase: str, ready: str, **container: Any) -> None:

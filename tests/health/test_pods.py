@@ -64,6 +64,7 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
     ("obj", "said"),
     [
         (pod(ready="True"), "web/p is running and ready on n1"),
+        (pod(ready="True", node="gone"), "web/p shows as running and ready on gone, which does not exist any more"),
         (
             pod({"name": "app", "ready": True, "restartCount": 2, "lastState": ended(1)}, ready="True"),
             "web/p is running and ready on n1 (2 restarts, last exit code 1)",
@@ -146,6 +147,13 @@ def test_a_container_says_which_object_is_missing_and_what_others_mount(message:
     assert said in text
     assert "hunter2" not in repr(snapshot)
     assert text.endswith("container app") is not bool(said)
+
+
+@pytest.mark.parametrize(("ready", "is_so"), [("Unknown", "unreachable"), ("False", "not ready")])
+def test_a_pod_that_shows_as_ready_is_told_with_its_node(ready: str, is_so: str) -> None:
+    (health,) = pods_health(load_snapshot([nodes(ready), pod(ready="True")])).values()
+
+    assert pod_text(health) == f"web/p shows as running and ready on n1, which is {is_so}"
 
 
 def test_where_no_kubelet_answers_a_pod_never_ends() -> None:

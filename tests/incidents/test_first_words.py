@@ -116,6 +116,12 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
             id="a budget is told with the pod that it waits for",
         ),
         pytest.param(
+            [SMALL, LARGE, *running(deployment("web", 2), ["large"]), pod("web-x", cpu="1", owner="ReplicaSet/web-h1")],
+            Drain(nodes=("large",)),
+            "2 of 2 pods placed",
+            id="a pod that leaves counts although one that waited gets a place as well",
+        ),
+        pytest.param(
             [SMALL, LARGE, HELD],
             Drain(nodes=("large",)),
             "default/x never leaves large: finalizer example.com/hold holds it",

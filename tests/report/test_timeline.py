@@ -70,7 +70,7 @@ def test_an_end_at_which_replicas_are_missing_is_not_called_done() -> None:
     at_rest = Timeline(end=0.0, until=None, is_over=True, stuck_at=None, workloads={})
 
     assert _text(end_line(at_rest, [lacks])) == "Time: nothing happens; Deployment web/api lacks 3 of 8 replicas"
-    assert _text(end_line(at_rest)) == "Time: done after 0 s"
+    assert _text(end_line(at_rest)) == "Time: nothing happens"
 
 
 def test_the_end_names_the_workloads_with_too_few_ready_pods_and_what_waits_for_a_node() -> None:

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.meta import controller_of
 from kplan.api.quantity import listing
 from kplan.api.time import seconds
 from kplan.autoscaling.seam import KUBECTL, Patience
@@ -145,7 +146,8 @@ class Drain:
             return ()
         owner, volumes = self._simulation.owner(pod.row), self._pod(pod).spec.volumes
         force: tuple[str, ...] = ()
-        if not self._options.force and (owner is None or owner.ref.kind == "DaemonSet"):
+        is_bare = owner is None and controller_of(self._pod(pod).metadata) is None
+        if not self._options.force and (is_bare or (owner is not None and owner.ref.kind == "DaemonSet")):
             force = (FORCE,)
         if not self._options.delete_emptydir_data and any(volume.empty_dir is not None for volume in volumes):
             return (*force, DELETE_EMPTYDIR_DATA)

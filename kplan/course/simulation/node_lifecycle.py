@@ -238,7 +238,7 @@ class NodeLifecycle:
         ----------
         is_machine_gone : the machines do not exist any more, so that a cloud's controller deletes the nodes
         """
-        names = [name for name in names if self._is_there(name)]
+        names = sorted(name for name in names if self._is_there(name))
         self._has_begun = True
         self._kubelets.lose(names)
         for name in names:
@@ -254,7 +254,7 @@ class NodeLifecycle:
 
     def recover(self, names: Iterable[str]) -> None:
         """Have the kubelets of nodes renew their leases, post that they are ready, and go on with their pods."""
-        names = [name for name in names if self._is_there(name)]
+        names = sorted(name for name in names if self._is_there(name))
         self._hear(names)
         for name in names:
             self._motion.log.add_node(StepEvent.RECOVERED, name)
@@ -274,7 +274,7 @@ class NodeLifecycle:
         ----------
         handles_pods : they start and end pods all the same
         """
-        names = [name for name in names if self._is_there(name)]
+        names = sorted(name for name in names if self._is_there(name))
         self._hear(names)
         for name in names:
             self._motion.log.add_node(StepEvent.NOT_READY, name)
@@ -379,14 +379,14 @@ class NodeLifecycle:
     def _look(self) -> None:
         """Look at all nodes. Upstream: monitorNodeHealth."""
         now = self._motion.now
-        for name, heard in tuple(self._silent.items()):
+        for name, heard in sorted(self._silent.items()):
             if self._condition(name, READY) != _UNKNOWN and now >= heard + GRACE_SECONDS:
                 self._lose_sight_of(name)
-        for name in [name for name in self._conditions if self._is_there(name)]:
+        for name in sorted(filter(self._is_there, self._conditions)):
             self._follow_readiness(name)
         were_down, are_down = apply_states(self._zones, self._count(), now)
         if are_down and not were_down:
-            for name in [name for name in self._conditions if self._is_there(name)]:
+            for name in sorted(filter(self._is_there, self._conditions)):
                 self._retaint(name, (), {(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)})
                 self._follow_readiness(name)
         elif were_down and not are_down:

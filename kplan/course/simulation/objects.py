@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -63,6 +64,12 @@ class Workloads:
         #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
         self.orphan_sets: dict[str, list[str]] = {}
         self._original: Workloads | None = None
+        self.pods: Sequence[Pod] = ()  #: of the snapshot
+
+    @cached_property
+    def _controllers(self) -> frozenset[str]:
+        """The UIDs of whatever controls pods of the snapshot."""
+        return frozenset(owner.uid for pod in self.pods if (owner := controller_of(pod.metadata)) is not None)
 
     def fork(self) -> Workloads:
         """Return an independent copy, which copies each workload when it is first looked up."""
@@ -260,13 +267,19 @@ class Workloads:
         )
 
     def owner_of(self, pod: Pod) -> Owner | None:
-        """Return the owner that recreates a pod when it is gone; None for bare and static pods."""
+        """Return the owner that recreates a pod when it is gone; None for bare and static pods.
+
+        A pod of a former workload of the same name, such as a job that was deleted and created again, has none.
+        """
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind == _STATIC:
             return None
         key = object_name(reference.kind, pod.metadata.namespace, reference.name)
         owner = self.owner(key)
-        if owner is None or (owner.ref.uid and reference.uid and owner.ref.uid != reference.uid):
+        is_former = owner is not None and "" != owner.ref.uid != reference.uid != ""
+        if owner is not None and is_former and owner.ref.uid in self._controllers:
+            return None
+        if owner is None or is_former:
             owner = self._owners[key] = self._missing(reference, pod)
         return owner
 
@@ -345,8 +358,8 @@ def selector_of_controller(obj: ReplicationController) -> Selector | None:
 
 
 def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:
-    """Return for each node whether it should run a daemon pod of a template, and whether one there may stay."""
-    nodes = list(nodes)
+    """Return for each node, by name, whether it should run a daemon pod of a template, and whether one may stay."""
+    nodes = sorted(nodes, key=lambda node: node.metadata.name)
     answers = zip(nodes, eligibilities(template, nodes), strict=True)
     return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
 

@@ -128,6 +128,7 @@ def _now(
 
 def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:
     workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
+    workloads.pods = snapshot.pods
     for deployment in snapshot.deployments:
         workloads.add_deployment(deployment)
     for replica_set in sorted(

@@ -378,10 +378,16 @@ def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
 
 
 def beside_text(document: PlanReport) -> str:
-    """Return what happens in any case, because pods were pending before; empty for nothing."""
-    actions = Counter(change.action for change in document.changes if change.caused_by == "waiting")
-    ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
-    return f"; pods that waited before: {', '.join(ends)}" if ends else ""
+    """Return what happens in any case, to pods that waited before or whose nodes are not well; empty for nothing."""
+    waiting, leaving = Counter[Action](), Counter[Action]()
+    for change in document.changes:
+        if change.caused_by == "waiting":
+            (waiting if change.from_node is None or change.by else leaving)[change.action] += 1
+    text = ""
+    for who, actions in (("pods that waited before", waiting), ("pods of nodes that are not well", leaving)):
+        ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
+        text += f"; {who}: {', '.join(ends)}" if ends else ""
+    return text
 
 
 def _ends(

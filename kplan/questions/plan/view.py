@@ -24,10 +24,10 @@ from kplan.documents.plan import (
 from kplan.framework.results import Outcome
 from kplan.health.words import (
     node_text,
-    pod_advice,
     pod_text,
     resume_command,
     resume_words,
+    ways_on,
     workload_name,
     workload_text,
 )
@@ -201,8 +201,7 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
         yield from (line(text, is_item=True) for text in shown)
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
-    pods = (*(pod for workload in present.workloads for pod in workload.troubled), *present.pods)
-    yield from map(line, dict.fromkeys(text for pod in pods if pod.never_ends for text in pod_advice(pod)))
+    yield from map(line, ways_on(present.workloads, present.pods))
     yield from map(line, commands[:_MOST_PRESENT])
 
 

@@ -119,6 +119,8 @@ def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
         return health.workload in staying or not health.refused.raises
     if "waits-for-pod" in health.states:
         return health.waits_for in staying or (first is not None and first.state == "not-ready")
+    if "misses-nodes" in health.states:
+        return True
     return "waits-for-deletion" in health.states and first is not None and first.never_ends
 
 
