@@ -65,10 +65,10 @@ def test_a_change_that_is_no_question_about_the_queue_has_none() -> None:
 
 
 def test_a_long_line_keeps_its_highest_points() -> None:
-    points = [(float(number), number % 1000) for number in range(50_000)]
+    points = [*((float(number), number % 1000) for number in range(50_000)), (50_000.0, 7)]
 
     thinned = _thinned(points, 50_000.0)
 
-    assert len(thinned) <= MOST_POINTS
+    assert len(thinned) == MOST_POINTS
     assert max(number for _, number in thinned) == 999
     assert [at for at, _ in thinned] == sorted(at for at, _ in thinned)

@@ -32,3 +32,16 @@ def test_a_report_holds_no_map_unless_it_is_asked_for() -> None:
 
     assert "cluster" not in plan.to_dict()
     assert "cluster" in plan.report(with_map=True).to_dict()
+
+
+def test_of_many_resources_the_picture_has_those_that_most_nodes_offer() -> None:
+    nodes = [node(name) for name in ("n1", "n2")]
+    for number in range(5):
+        for one in nodes[: 1 + number % 2]:
+            one["status"]["allocatable"][f"example.com/r{number}"] = "1"
+    found = kplan.Planner(kplan.load_snapshot(nodes)).plan([]).report(with_map=True).cluster
+
+    rare = {f"example.com/r{number}" for number in (0, 2, 4)}
+    assert len(found.resources) == 5
+    assert {"example.com/r1", "example.com/r3", "pods"} <= set(found.resources)
+    assert not rare & set(found.resources)

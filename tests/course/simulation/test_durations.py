@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.course.simulation.durations import learn
 from tests.objects import head, node
@@ -36,8 +38,12 @@ def _running(name: str, ready_at: str, restarts: int = 0) -> Any:
     return _pod(name, ("StatefulSet", "db"), "Running", ("Ready", "True", ready_at), **times)
 
 
-def test_starts_are_the_median_from_binding_to_ready_without_pods_that_restarted() -> None:
+def test_starts_are_the_median_from_binding_to_ready_of_so_many_pods_that_did_not_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kplan.course.simulation.durations.MAX_SAMPLES", 2)
     pods = [_running("db-0", "00:07"), _running("db-1", "00:09"), _running("db-2", "50:00", restarts=3)]
+    pods.append(_running("db-3", "30:00"))
 
     learned = learn(kplan.load_snapshot([node("n1", "8"), *pods]))
 

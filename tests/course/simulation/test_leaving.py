@@ -3,6 +3,8 @@
 import copy
 from typing import Any
 
+import pytest
+
 import kplan
 from tests.objects import Object, deployment, head, node, running, stateful_set
 
@@ -49,3 +51,16 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
 
     assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
     assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"
+
+
+@pytest.mark.parametrize(("grace", "gone"), [(5, 0.5), (60, 4.5)])
+def test_they_are_gone_when_they_have_stopped_or_their_grace_period_is_over(grace: int, gone: float) -> None:
+    *_, pod = objects = running(deployment("web", 1), ["n0"])
+    pod["metadata"]["deletionTimestamp"] = f"2026-01-01T00:{grace // 60:02}:{grace % 60:02}Z"
+    pod["spec"]["terminationGracePeriodSeconds"] = grace
+    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), *objects]))
+
+    # In seconds from the present, which is later than when they were told to go.
+    steps = planner.timeline([{"at": 0}], stop={"*": 9}).steps
+
+    assert [step.at for step in steps if step.event == "gone"] == [pytest.approx(gone, abs=0.1)]

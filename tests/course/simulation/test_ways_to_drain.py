@@ -91,3 +91,10 @@ def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_bud
     change = doubled.drain(["n0", "n1"])
     assert [*change.blocked] == ["default/web-h1-000", "default/web-h1-001"]
     assert not_reached(change) == {}
+
+
+def test_what_helps_is_tried_for_the_pods_of_three_budgets() -> None:
+    guarded = [(running(deployment(name, 1), ["n0"]), budget(name, maxUnavailable=0)) for name in "abcd"]
+    report = planner(*(obj for workload, one in guarded for obj in (*workload, one))).drain(["n0"]).report()
+
+    assert [bool(obstacle.remedies) for obstacle in report.obstacles] == [True] * 3 + [False]

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from kplan.course.simulation.controllers import replica_set
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.controllers.ranking import in_map_order, to_delete, youngest_first
 from tests.course.simulation.controllers.builders import NOW, pod
@@ -100,3 +101,8 @@ def test_pods_of_the_same_second_are_drawn_and_others_never() -> None:
         ("c", "young"),
     }
     assert drawn(lambda draws: to_delete([*equal, young], 1, {}, NOW, draws)) == {("young",)}
+
+
+def test_a_replica_set_makes_and_deletes_five_hundred_pods_in_one_go() -> None:
+    assert len(replica_set.actions(1200, [pod()], {}, NOW)) == 500
+    assert len(replica_set.actions(0, [pod() for _ in range(507)], {}, NOW)) == 500
