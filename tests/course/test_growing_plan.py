@@ -37,29 +37,6 @@ def test_a_pod_that_fits_nowhere_goes_to_a_new_node(planner: kplan.Planner) -> N
     assert report.verdict.because == ("general-new-1: NewNode",)
 
 
-def test_a_pod_that_fits_needs_no_new_node(planner: kplan.Planner) -> None:
-    report = place_in_order(planner, [pod("small", "100m")]).report(fail_on=["new-nodes"])
-    assert report.placements[0].node in planner.objects.node_by_name
-    assert report.nodes.added == ()
-    assert not report.verdict.failed
-
-
-def test_each_pod_has_one_placement_in_the_order_of_the_question(planner: kplan.Planner) -> None:
-    names = ["first", "second", "third"]
-    sizes = ["7", "100m", "7"]
-    plan = place_in_order(planner, [pod(name, cpu) for name, cpu in zip(names, sizes, strict=True)])
-    assert [placement.pod.name for placement in plan.placements] == names
-    assert all(placement.node for placement in plan.placements)
-
-
-def test_explanations_of_both_tries_can_be_read_again(planner: kplan.Planner) -> None:
-    plan = place_in_order(planner, [pod("big", "7"), pod("small", "100m")])
-    big, small = plan.placements
-    assert big.feasible_nodes == ("general-new-1",)
-    assert len(big.rejections) == len(planner.objects.nodes)
-    assert len(small.rejections) + len(small.feasible_nodes) == len(planner.objects.nodes)
-
-
 def test_what_no_pool_helps_is_told_beside_the_words_of_the_scheduler(planner: kplan.Planner) -> None:
     report = place_in_order(planner, [pod("gpu", "1", nodeSelector={"accelerator": "a100"})]).report()
     assert report.placements[0].outcome == "Unschedulable"

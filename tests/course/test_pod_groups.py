@@ -24,15 +24,6 @@ def plan(*objects: dict[str, Any], **gates: bool) -> PlanReport:
     return planner(*objects, **gates).plan_queue().report()
 
 
-def test_a_gang_that_fits_is_one_thing_that_is_placed() -> None:
-    report = plan(node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")))
-
-    (gang,) = report.groups or ()
-    assert (gang.key, gang.state, gang.placed, gang.min_count) == ("default/gang", "Scheduled", 3, 3)
-    assert not report.verdict.failed
-    assert report.warnings == ()
-
-
 def test_no_pod_of_a_gang_that_lacks_room_is_placed_and_the_verdict_counts_the_group_once() -> None:
     report = plan(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")), pod("alone", cpu="1"))
 
@@ -127,15 +118,6 @@ def test_everybody_has_a_turn_before_the_queue_rests() -> None:
     ends = planner(node("a", cpu="4"), *large, last).run_queue().to_dict()["pods"]
 
     assert [one["pod"]["name"] for one in ends if one["outcome"] == "Scheduled"] == ["small"]
-
-
-def test_without_the_gates_there_are_no_groups() -> None:
-    objects = [node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
-
-    report = kplan.Planner(kplan.load_snapshot(objects), kubernetes="1.36").plan_queue().report()
-
-    assert not report.groups
-    assert sum(change.to_node is not None for change in report.changes) == 2
 
 
 def test_draws_count_no_pod_as_evicted_that_a_group_only_tried() -> None:

@@ -84,14 +84,6 @@ def test_pods_of_daemon_sets_are_there_before_other_pods_and_are_no_change_of_th
     assert not [entry for entry in change.report().changes if entry.workload == "DaemonSet/agent"]
 
 
-def test_an_answer_does_not_depend_on_an_earlier_one() -> None:
-    planner = planner_of()
-    first = planner.drain([DRAINED])
-    again = planner.drain([DRAINED])
-    assert again.steps == first.steps
-    assert again.report().nodes == first.report().nodes
-
-
 def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
     with_nodes = planner_of().drain([DRAINED]).report().utilisation.cluster
     without = kplan.Planner(kplan.load_snapshot(objects()), now=NOW).drain([DRAINED]).report().utilisation.cluster
@@ -99,14 +91,6 @@ def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
     assert {name: usage.percent_before for name, usage in with_nodes.resources.items()} == {
         name: usage.percent_before for name, usage in without.resources.items()
     }
-
-
-def test_with_a_clock_a_new_node_takes_its_time() -> None:
-    plan = planner_of().timeline([{"at": 0, "drain": [DRAINED]}])
-    (at,) = {step.at for step in plan.steps if step.event == "added"}
-    assert at == pytest.approx(91.0)  # a second in which no further pod comes, and the assumed start
-    cart = next(step for step in plan.steps if step.event == "bound" and step.pod.startswith("shop/cart"))
-    assert cart.at >= at
 
 
 def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -> None:
@@ -144,12 +128,6 @@ def test_a_node_left_out_takes_its_claim_along() -> None:
     }
 
 
-def test_the_question_as_a_value_follows_the_autoscaler_of_its_base() -> None:
-    report = Drain(nodes=(DRAINED,)).answer(planner_of())
-    assert report.nodes.autoscaler.name == "karpenter"
-    assert report.summary.pending == 0
-
-
 def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
     report = Plan().answer(planner_of(*agent()))
     ends = {change.pod: change.to_node for change in report.changes}
@@ -157,13 +135,6 @@ def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
     assert [node.name for node in report.nodes.added] == ["general-new-1"]
     assert ends["shop/train-6d-1"] is None
     assert report.verdict.because == ("shop/train-6d-1: Unschedulable",)
-
-
-def test_odds_are_of_new_nodes_too() -> None:
-    pods = ["shop/report-6d-1", "shop/report-6d-2", "shop/report-6d-3"]
-    odds = planner_of().odds(pods, runs=3, seed=1)
-    assert all(counts.get("pending", 0) == 0 for counts in odds.counts.values())
-    assert any(node.startswith("general-new") for counts in odds.counts.values() for node in counts)
 
 
 def test_a_pending_pod_is_explained_by_the_node_that_comes_for_it() -> None:

@@ -18,23 +18,6 @@ def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str |
     return [(change.action, change.pod, change.from_node, change.to_node) for change in plan.report().changes]
 
 
-def test_pods_are_taken_by_priority_then_by_age() -> None:
-    objects = [
-        node("a", "3"),
-        pod("young", cpu="1", created="2026-03-01T00:00:00Z"),
-        pod("old", cpu="1", created="2026-01-01T00:00:00Z"),
-        pod("urgent", cpu="2", priority=5, created="2026-04-01T00:00:00Z"),
-    ]
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
-
-    assert [entry.pod for entry in plan.report().queue] == ["default/urgent", "default/old", "default/young"]
-    assert changes(objects) == [
-        ("+", "default/urgent", None, "a"),
-        ("+", "default/old", None, "a"),
-        ("!", "default/young", None, None),
-    ]
-
-
 def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> None:
     owned = [node("a"), node("b", "2"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner")]
     lonely = [node("a"), node("b", "2"), pod("web", cpu="2", on="a")]
@@ -110,20 +93,6 @@ def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> Non
         ("~", "default/middle", "a", "b"),
         ("!", "default/low", "b", None),
     ]
-
-
-def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
-    gated = pod("gated", cpu="1", schedulingGates=[{"name": "quota"}])
-    foreign = pod("foreign", cpu="1")
-    foreign["spec"]["schedulerName"] = "other"
-    leaving = pod("leaving", cpu="1")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-    plan = kplan.Planner(kplan.load_snapshot([node("a"), gated, foreign, leaving])).plan_queue()
-
-    places = {entry.pod: (entry.place.value, entry.reason) for entry in plan.report().queue}
-    assert places["default/gated"] == ("Gated", "waiting for scheduling gates: [quota]")
-    assert places["default/foreign"] == ("Foreign", 'no profile is named "other"')
-    assert places["default/leaving"][0] == "Deleting"
 
 
 def test_utilisation_counts_before_and_after() -> None:

@@ -5,7 +5,7 @@ import pytest
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
 from tests.course.simulation.test_device_claims import DEVICES, trained
-from tests.objects import deployment, head, running
+from tests.objects import head, running
 from tests.objects import node as device_node
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 
@@ -87,22 +87,6 @@ def test_what_nobody_took_stays_the_same_object() -> None:
     assert [*after] == [*before]
     assert after["c"] is before["c"]
     assert settled.changed(settle=True).snapshot.digest == settled.snapshot.digest
-
-
-def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
-    scaler = head("HorizontalPodAutoscaler", name="web", namespace="default") | {
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "minReplicas": 3,
-            "maxReplicas": 4,
-        }
-    }
-    objects = [device_node("n0", "8"), *running(deployment("web", 1), ["n0"]), scaler]
-    settled = Planner(load_snapshot(objects)).changed(settle=True)
-
-    assert [found.spec.replicas for found in settled.snapshot.deployments] == [3]
-    assert len(settled.snapshot.pods) == 3
-    assert settled.roll_out([]).steps == []
 
 
 def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:

@@ -98,7 +98,6 @@ def test_matching_twice_leaves_the_kept_columns_alone():
     assert match_labels(nodes, selector_from_map({"disk": "ssd"})).tolist() == [True, False, False]
 
 
-ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)
 WEB = AffinityTerm(selector_from_map({"app": "web"}), frozenset({"default"}), selector_from(None), "zone")
 TERM = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Odd"}]}}
 ODD = convert(

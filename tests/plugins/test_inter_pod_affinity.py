@@ -1,17 +1,15 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.args import InterPodAffinityArgs
 from kplan.framework.interface import SKIP, StatusCode
-from kplan.framework.results import PluginError
 from kplan.plugins.inter_pod_affinity.plugin import (
     REASON_EXISTING_ANTI_AFFINITY,
     InterPodAffinity,
 )
 from tests.oracle.scheduler_counts import AffinityCounts, affinity_scores
 
-from .asking import changes, details, filtered, verdicts
+from .asking import changes, details, filtered
 from .neighbours import (
     ZONE,
     Neighbourhood,
@@ -100,16 +98,6 @@ def test_valid_terms_of_a_running_pod_hold_beside_invalid_ones():
     world = neighbourhood({"n0": [app("y", affinity={**near(BAD), **apart(term())})]})
 
     assert ask(world, app("x")) == [UNWANTED, UNWANTED, None, None]
-
-
-def test_filter_without_prefilter_and_score_without_prescore_are_errors():
-    world = neighbourhood({})
-    cycle = world.cycle(app("x"))
-
-    text = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
-    assert verdicts(plugin(world), cycle, world.view()) == [("Error", [text])] * 4
-    with pytest.raises(PluginError, match='failed to read "PreScoreInterPodAffinity" from cycleState: not found'):
-        plugin(world).score(cycle, world.view())
 
 
 # --- details ----------------------------------------------------------------------------------------------------------

@@ -66,13 +66,3 @@ def test_details_name_the_features_that_are_missing():
     cycle = world.cycle(restarting(hostNetwork=True, hostUsers=False))
 
     assert details(NodeDeclaredFeatures(None, world.handle), cycle, world.view()) == [{"feature": USERS}]
-
-
-def test_a_filter_without_its_pre_filter_is_an_error():
-    world = World([node()])
-
-    verdicts = NodeDeclaredFeatures(None, world.handle).filter(world.cycle(pod()), world.view())
-
-    assert [reason.text for reason in verdicts.reasons_at(0)] == [
-        'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
-    ]

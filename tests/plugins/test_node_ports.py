@@ -104,16 +104,6 @@ def test_details_name_the_ports_and_at_most_five_pods_in_the_way():
     ]
 
 
-def test_a_filter_without_its_pre_filter_is_an_error():
-    world = World([node()])
-
-    verdicts = make(world.handle).filter(world.cycle(pod()), world.view())
-
-    assert [reason.text for reason in verdicts.reasons_at(0)] == [
-        'reading "PreFilterNodePorts" from cycleState: not found'
-    ]
-
-
 PORTS = st.tuples(
     st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]), st.sampled_from(["TCP", "UDP"]), st.integers(1, 3)
 )

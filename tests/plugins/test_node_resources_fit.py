@@ -148,16 +148,6 @@ def test_the_shortfall_says_how_near_each_node_is():
     assert cpu.shortfall(np.asarray([2, 1, 0])).tolist() == [3000, 500, 3000]
 
 
-def test_a_filter_without_its_pre_filter_is_an_error():
-    world = World([node()])
-
-    verdicts = make(world.handle).filter(world.cycle(pod()), world.view())
-
-    assert [reason.text for reason in verdicts.reasons_at(0)] == [
-        'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
-    ]
-
-
 # --- score ------------------------------------------------------------------------------------------------------------
 
 STRATEGIES = st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])

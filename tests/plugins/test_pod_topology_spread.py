@@ -6,13 +6,12 @@ from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
-from kplan.framework.results import PluginError
 from kplan.plugins.pod_topology_spread import plugin as spread_plugin
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
 
-from .asking import changes, details, filtered, verdicts
+from .asking import changes, details, filtered
 from .neighbours import (
     ZONE,
     Neighbourhood,
@@ -84,17 +83,6 @@ def test_invalid_selector_ends_the_cycle_with_upstreams_text():
     assert soft.message.startswith(
         "calculating preScoreState: obtaining pod's soft topology spread constraints: values[0][app]: Invalid value"
     )
-
-
-def test_filter_without_prefilter_and_score_without_prescore_are_errors():
-    world = zones(0)
-    cycle = world.cycle(web(spread()))
-
-    assert verdicts(plugin(world), cycle, world.view()) == [
-        ("Error", ['reading "PreFilterPodTopologySpread" from cycleState: not found'])
-    ]
-    with pytest.raises(PluginError, match='running Score plugins: plugin "PodTopologySpread" failed with: error'):
-        plugin(world).score(cycle, world.view())
 
 
 def test_details_tell_the_numbers():

@@ -160,29 +160,33 @@ def _without(point: str, *names: str) -> dict[str, Any]:
     return {**configuration(), "profiles": [profile]}
 
 
-@pytest.mark.parametrize(
-    ("point", "name", "message"),
-    [
-        ("preFilter", "DynamicResources", 'running "DynamicResources" filter plugin: not found'),
-        ("preFilter", "VolumeBinding", 'running "VolumeBinding" filter plugin: not found'),
-        (
-            "preFilter",
-            "VolumeRestrictions",
-            'running "VolumeRestrictions" filter plugin: cannot read "PreFilterVolumeRestrictions" from cycleState',
-        ),
-        (
-            "preScore",
-            "PodTopologySpread",
-            (
-                'running Score plugins: plugin "PodTopologySpread" failed with: '
-                'error reading "PreScorePodTopologySpread" from cycleState: not found'
-            ),
-        ),
-    ],
-)
-def test_without_what_it_prepares_a_plugin_fails(point: str, name: str, message: str) -> None:
+#: Point -> plugin -> what it says where its part at that point does not run
+UNPREPARED = {
+    "preFilter": {
+        "DynamicResources": "not found",
+        "VolumeBinding": "not found",
+        "NodeResourcesFit": 'error reading "PreFilterNodeResourcesFit" from cycleState: not found',
+        "NodePorts": 'reading "PreFilterNodePorts" from cycleState: not found',
+        "NodeDeclaredFeatures": 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found',
+        "InterPodAffinity": 'error reading "PreFilterInterPodAffinity" from cycleState: not found',
+        "PodTopologySpread": 'reading "PreFilterPodTopologySpread" from cycleState: not found',
+        "VolumeRestrictions": 'cannot read "PreFilterVolumeRestrictions" from cycleState',
+    },
+    "preScore": {
+        "InterPodAffinity": 'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
+        "PodTopologySpread": 'error reading "PreScorePodTopologySpread" from cycleState: not found',
+    },
+}
+FAILED = {
+    "preFilter": 'running "{}" filter plugin: {}',
+    "preScore": 'running Score plugins: plugin "{}" failed with: {}',
+}
+
+
+@pytest.mark.parametrize(("point", "name"), [(point, name) for point, names in UNPREPARED.items() for name in names])
+def test_without_what_it_prepares_a_plugin_fails(point: str, name: str) -> None:
     placement = planner(_without(point, name)).place(pod("red"))
-    assert (placement.node, placement.message) == (None, message)
+    assert (placement.node, placement.message) == (None, FAILED[point].format(name, UNPREPARED[point][name]))
 
 
 def test_plugins_of_claims_that_prepare_nothing_look_at_them_later() -> None:

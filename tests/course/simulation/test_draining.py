@@ -12,8 +12,8 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.task import Task
-from kplan.documents.change import StepEvent, WorkloadState
-from tests.objects import budget, deployment, head, node, running, template
+from kplan.documents.change import StepEvent
+from tests.objects import budget, deployment, node, running
 
 NODES = ["n0", "n1", "n2"]
 
@@ -30,15 +30,6 @@ def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> CarriedOut:
 
 def _times(plan: CarriedOut, event: StepEvent) -> list[float]:
     return [step.at for step in plan.steps if step.event is event and isinstance(step.at, float)]
-
-
-def test_a_refused_eviction_is_tried_again_every_five_seconds() -> None:
-    plan = _drain(_planner(6, maxUnavailable=1), "n0")
-
-    first, second = _times(plan, StepEvent.EVICTED)
-    assert 10 <= second - first < 11  # after five seconds the replacement is not ready yet
-    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 5
-    assert [(workload.state, workload.blocked) for workload in plan.workloads] == [(WorkloadState.COMPLETE, 0)]
 
 
 def test_a_drain_that_is_blocked_for_ever_ends_with_what_holds_it_up() -> None:
@@ -78,28 +69,6 @@ def test_an_eviction_that_ends_with_an_error_is_not_tried_again_and_the_next_nod
     assert len(plan.blocked) == 2
     assert [step.workload for step in plan.steps if step.event is StepEvent.EVICTED] == ["Deployment/default/other"]
     assert set(_node_times(plan, StepEvent.DRAINING)) == {"n0", "n1"}
-
-
-def test_the_next_node_waits_until_one_is_empty() -> None:
-    plan = _drain(_planner(3, maxUnavailable=3), "n0", "n1")
-
-    first, second = _times(plan, StepEvent.EVICTED)
-    assert 3 <= second - first < 3.5  # gone after two seconds, and looked at each second
-
-
-def test_a_node_that_kubectl_refuses_to_empty_keeps_its_finished_pods() -> None:
-    job = head("Job", name="sum", namespace="default") | {"spec": {"template": template("sum")}}
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    alone = {**head("Pod", name="alone", namespace="default"), **template("alone")}
-    alone["metadata"]["name"] = "alone"
-    alone["spec"]["nodeName"] = "n0"
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), alone]))
-    plan = planner.timeline([{"at": 0, "apply": [job]}, {"at": 30, "drain": ["n0"]}], start={"*": 1}, run={"*": 5})
-
-    assert [obstacle.pod for obstacle in plan.obstacles] == ["default/alone"]
-    assert [step.event for step in plan.steps if step.event in (StepEvent.SUCCEEDED, StepEvent.GONE)] == [
-        StepEvent.SUCCEEDED
-    ]
 
 
 def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node() -> None:

@@ -1,7 +1,6 @@
 """Pods that are being deleted when a change begins: they were told to go, and count as gone."""
 
 import copy
-from typing import Any
 
 import pytest
 
@@ -20,10 +19,6 @@ def leaving(pod: Object, name: str) -> Object:
 def cluster(cpu: str = "8") -> list[Object]:
     web = running(deployment("web", 3), NODES)
     return [*(node(name, cpu) for name in NODES), *web, leaving(web[-1], "web-h1-old")]
-
-
-def moved(change: Any) -> list[tuple[str, str]]:
-    return [(str(step.event), step.pod) for step in change.steps if step.pod]
 
 
 def test_scaled_on_paper_they_are_still_there() -> None:

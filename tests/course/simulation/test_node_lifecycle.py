@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.objects import Object, deployment, head, node, running, stateful_set
+from tests.objects import Object, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 START, STOP = 6.0, 2.0
 
 Times = dict[str, list[float]]
@@ -19,13 +18,6 @@ def _node(name: str, *taints: Object, ready: str = "True") -> Object:
     there["spec"]["taints"] = list(taints)
     there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
     return there
-
-
-def _lease(name: str, time: str) -> Object:
-    return head("Lease", name=name, namespace="kube-node-lease") | {
-        "apiVersion": "coordination.k8s.io/v1",
-        "spec": {"renewTime": f"2026-03-01T{time}Z"},
-    }
 
 
 def _web() -> list[Object]:
@@ -53,36 +45,6 @@ def _times(report: dict[str, Any], workload: str = "web") -> Times:
 
 
 @pytest.mark.parametrize(
-    ("change", "gone"),
-    [
-        ({"at": 400, "delete": [["Node", "n0"]]}, 460.0),
-        ({"at": 400, "taint": {"n0": [OUT_OF_SERVICE]}}, 420.0),
-        ({"at": 400, "delete": [["Pod", "default/db-0"]], "options": {"gracePeriod": 0}}, 400.0),
-    ],
-)
-def test_there_are_three_ways_out_for_a_pod_of_a_stateful_set_on_a_dead_node(change: Object, gone: float) -> None:
-    times = _times(_course([*map(_node, THREE), *_db()], {"fail": ["n0"]}, change), "db")
-
-    assert times["terminating"] == [350.0]
-    assert times["gone"] == [gone]
-    assert times["created"] == [gone]
-
-
-def test_what_has_failed_in_the_snapshot_goes_on() -> None:
-    taints = [
-        {"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": "2026-03-01T12:01:00Z"}
-        for effect in ("NoSchedule", "NoExecute")
-    ]
-    nodes = [_node("n0", *taints, ready="Unknown"), _node("n1"), _node("n2")]
-    leases = [_lease("n0", "12:00:05.0"), _lease("n1", "12:01:55.6"), _lease("n2", "12:01:59.0")]
-
-    report = _course([*nodes, *_web(), *leases], {"at": 0})
-
-    # It is 12:02:02.5 by then.
-    assert _times(report)["evicted"] == [pytest.approx(238.0, abs=0.01)]
-
-
-@pytest.mark.parametrize(
     ("change", "last"),
     [
         ({"drain": ["n0"], "options": {"force": True, "timeout": 60}}, "blocked"),
@@ -104,16 +66,6 @@ def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
     report = _course([*map(_node, THREE[1:]), *_web()], {"at": 0})
 
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
-
-
-def test_the_next_turn_counts_from_the_last_taint_in_the_snapshot() -> None:
-    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2026-03-01T12:02:00Z"}
-    nodes = [_node("n0", taint, ready="Unknown"), _node("n1", ready="Unknown"), _node("n2")]
-    leases = [_lease("n1", "12:01:00.0"), _lease("n2", "12:02:02.0")]
-
-    report = _course([*nodes, *_web(), *leases], {"at": 0})
-
-    assert [round(after - before, 1) for before, after in [_times(report)["evicted"]]] == [10.0]
 
 
 def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:

@@ -20,7 +20,7 @@ from kplan.course.simulation.nodes import (
 from kplan.course.simulation.start import start
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent
-from tests.objects import Object, budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import Object, budget, daemon_set, deployment, node, running
 
 NODES = ["n0", "n1"]
 
@@ -110,45 +110,6 @@ def _web(replicas: int = 3) -> list[Object]:
     return running(deployment("web", replicas), THREE)
 
 
-def test_pods_of_a_lost_node_are_replaced_when_they_do_not_tolerate_it_any_longer() -> None:
-    plan = _lose([*map(_node, THREE), *_web()])
-
-    assert _at(plan, StepEvent.UNREACHABLE) == [50.0]
-    assert _at(plan, StepEvent.EVICTED) == [350.0]
-    timeline = plan.timeline.workloads["Deployment/default/web"]
-    assert timeline.ready_over_time == ((0.0, 2), (356.01, 3))
-    assert [warning.code for warning in plan.left_out] == ["LostNodeStays"]
-
-
-def test_a_cloud_deletes_the_node_and_its_pods_follow() -> None:
-    plan = _lose([_node("n0", machine="aws:///eu-west-1a/i-1"), *map(_node, THREE[1:]), *_web()])
-
-    assert _at(plan, StepEvent.REMOVED) == [52.5]
-    assert _at(plan, StepEvent.DELETED) == [112.5]
-    assert plan.timeline.workloads["Deployment/default/web"].ready_over_time[-1] == (118.51, 3)
-    assert not plan.left_out
-
-
-@pytest.mark.parametrize(("machine", "is_replaced"), [("aws:///eu-west-1a/i-1", True), ("", False)])
-def test_a_pod_of_a_stateful_set_is_replaced_when_its_object_is_gone(machine: str, is_replaced: bool) -> None:
-    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-    _, _, pod = running(deployment("db", 1), ["n0"])
-    pod["metadata"] |= {"name": "db-0", "ownerReferences": [own]}
-    objects = [_node("n0", machine=machine), *map(_node, THREE[1:]), stateful_set("db", 1), pod]
-
-    plan = _lose(objects)
-
-    assert any(step.event == "created" for step in plan.steps) is is_replaced
-    assert (plan.timeline.stuck_at is None) is is_replaced
-
-
-def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
-    nodes = [*map(_node, ("n0", "n1")), *(_node(f"m{number}", "b") for number in range(3))]
-    plan = _lose([*nodes, *running(deployment("web", 2), ["n0", "n1"])], "n0", "n1")
-
-    assert [*_at(plan, StepEvent.EVICTED), *_at(plan, StepEvent.EVICTED, "n1")] == [350.0, 360.0]
-
-
 def test_pods_stay_where_all_zones_are_lost() -> None:
     plan = _lose([*map(_node, THREE), *_web()], *THREE)
 
@@ -159,14 +120,6 @@ def test_pods_stay_where_all_zones_are_lost() -> None:
     ]
     assert plan.left_out[0].message.startswith("1 pod there stays bound")
     assert not _lose([*map(_node, THREE), *_web()], *THREE, until=20.0).left_out
-
-
-def test_pods_of_daemon_sets_wait_for_the_node() -> None:
-    agent = daemon_set("agent")
-    agent["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
-    plan = _lose([*map(_node, THREE), agent], until=600.0)
-
-    assert not _at(plan, StepEvent.EVICTED)
 
 
 def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> None:
@@ -181,9 +134,3 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
     assert bound
     assert not ready
-
-
-def test_a_longer_start_never_ends_earlier() -> None:
-    ends = [_lose([*map(_node, THREE), *_web()], start=seconds).timeline.end for seconds in (0.0, 1.0, 30.0, 400.0)]
-
-    assert ends == sorted(ends)

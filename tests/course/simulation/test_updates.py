@@ -56,16 +56,6 @@ def test_of_a_lean_snapshot_what_cannot_be_seen_is_rolled_only_when_asked(
     assert sum(step.event == "created" for step in found.steps) == n_made
 
 
-def test_a_lean_snapshot_shows_what_scheduling_reads(tmp_path: Path) -> None:
-    written = deployment("web", 2)
-    written["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
-
-    found = lean_snapshot(tmp_path).roll_out([written])
-
-    assert [workload.change for workload in found.workloads] == ["rollout"]
-    assert {pod.node for pod in found.after} == {"n1"}
-
-
 def test_rolling_never_still_makes_the_replicas_that_are_missing(tmp_path: Path) -> None:
     found = lean_snapshot(tmp_path).roll_out([deployment("web", 3, image="app:2")], rollout="never")
 
@@ -89,18 +79,6 @@ def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> No
     deleted = [step.pod for step in change.steps if step.event == "deleted"]
     assert deleted == ["default/db-2", "default/db-2"]
     assert change.workloads[0].state == "complete"
-
-
-@pytest.mark.parametrize(("gate", "n"), [(False, 1), (True, 2)])
-def test_behind_its_feature_gate_several_pods_of_a_stateful_set_go_at_a_time(gate: bool, n: int) -> None:
-    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
-    second["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
-    snapshot = kplan.load_snapshot([node("n1", "8")])
-
-    change = kplan.Planner(snapshot, feature_gates={"MaxUnavailableStatefulSet": gate}).roll_out([first, second])
-
-    events = [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:]
-    assert events[: n + 1] == ["deleted"] * n + ["created"]
 
 
 @pytest.mark.parametrize(
@@ -150,30 +128,6 @@ def test_a_revision_that_no_pod_has_is_told_about() -> None:
 
     assert [each.code for each in change.warnings] == ["UnknownRevision"]
     assert len(change.after) == 3
-
-
-def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
-    indexed = job(completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=0)
-    live = {**indexed, "metadata": {"name": "batch", "namespace": "default", "uid": "j"}}
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "j", "controller": True}
-    pods = [
-        head(
-            "Pod",
-            name=f"batch-{index}-x",
-            namespace="default",
-            uid=f"p{index}",
-            labels={"batch.kubernetes.io/job-completion-index": str(index)},
-            ownerReferences=[owner],
-        )
-        | {"spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"}, "status": {"phase": "Running"}}
-        for index in range(2)
-    ]
-    base = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8"), live, *pods]))
-
-    change = base.drain(["n1"])
-
-    assert [pod.name for pod in change.after] == ["batch-1-x"]
-    assert [(each.desired, each.state) for each in change.workloads] == [(1, "complete")]
 
 
 def quota(**hard: str) -> dict[str, Any]:
