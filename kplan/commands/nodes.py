@@ -16,7 +16,7 @@ from kplan.questions.nodes import Nodes
 from kplan.snapshot.model import Snapshot
 
 _NO_AUTOSCALER = (
-    "name its groups with --node-groups FILE (kplan snapshot groups prints those that it finds), or choose --autoscaler"
+    "name node groups with --node-groups FILE (kplan snapshot groups prints one), or choose an --autoscaler"
 )
 
 

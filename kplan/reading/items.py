@@ -482,7 +482,7 @@ def _no_list(value: Any) -> Problem:
 
 
 _WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
-_IF_VALUES = "of a Helm values file, give what helm template CHART -f FILE prints"
+_IF_VALUES = "of a Helm values file: helm template CHART -f FILE | kplan place -"
 
 
 def _is_list(api_version: str, kind: str) -> bool:

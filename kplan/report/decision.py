@@ -293,7 +293,8 @@ def _short_reasons(placement: PodPlacement) -> str:
         details = () if rejection is None else rejection.details
         own = tuple(detail for detail in details if detail.reason in ("", group.reason))
         out = NodesOut(group.nodes, closest, group.plugin or "", (group.reason,), own)
-        text = f"{group.nodes} {nodes_out_text(out)}"
+        nodes = group.nodes if texts or placement.nodes_count else count(group.nodes, "node")
+        text = f"{nodes} {nodes_out_text(out)}"
         if texts and sum(map(len, texts)) + len(text) > _LONGEST_REASONS:
             texts.append(f"{left} for other reasons")
             break
@@ -679,7 +680,7 @@ def preemption_line(preemption: Preemption) -> Line:
 def why_no_eviction(preemption: Preemption) -> str:
     """Return why a pod evicts no other, without a full stop."""
     if preemption.why_not == "not-tried":
-        return f"it is not tried, since another plugin ends the search first (kube-scheduler: {preemption.message})"
+        return f"another plugin ends the search before it is tried (kube-scheduler: {preemption.message})"
     if preemption.why_not is None or preemption.why_not == "failed":
         return f"kube-scheduler writes: {preemption.message.rstrip('.')}"
     return _WHY_NOT[preemption.why_not]

@@ -232,7 +232,7 @@ def _left_out(groups: Sequence[Sequence[Case]]) -> str:
         return ""
     numbers = Counter(cases[0].level for cases in groups)
     kinds = ", ".join(count(numbers[level], word) for level, word in _LEVELS.items() if numbers[level])
-    names = [f"{cases[0].about} ({cases[0].rule})" for cases in groups]
+    names = [f"{cases[0].about} ({_words(cases[0].rule)})" for cases in groups]
     return f"\nNot annotated: {kinds}: {listing(names, most=_MOST_NAMES)}"
 
 
@@ -241,9 +241,14 @@ def _annotation(cases: Sequence[Case]) -> str:
     properties = [f"file={_property(case.file)}"] if case.file else []
     if properties and case.line is not None:
         properties.append(f"line={case.line}")
-    properties.append(f"title={_property(f'kplan: {case.about} ({case.rule})')}")
+    properties.append(f"title={_property(f'kplan: {case.about} ({_words(case.rule)})')}")
     body = "\n".join(brief_lines(cases))
     return f"::{_LEVELS[case.level]} {','.join(properties)}::{_data(body)}"
+
+
+def _words(rule: str) -> str:
+    """Return the name of a rule as words: ``CheckFailed`` as ``check failed``; warnings keep their codes."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).lower() if rule in _RULES else rule
 
 
 def _data(text: str) -> str:
@@ -303,7 +308,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
         "level": case.level,
-        "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)]))},
+        "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {_words(case.rule)}", *brief_lines(cases)]))},
         "locations": [
             {
                 # Code scanning takes no result without a place in a file.
@@ -330,12 +335,16 @@ def render_code_quality(report: CaseReport) -> str:
 def _issue(cases: Sequence[Case], source: str) -> dict[str, Any]:
     case = cases[0]
     return {
-        "description": " ".join([f"{case.about}:", *brief_lines(cases)]),
+        "description": f"{case.about}: {' '.join(_sentence(words) for words in brief_lines(cases))}",
         "check_name": case.rule,
         "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
         "severity": _SEVERITIES[case.level],
         "location": {"path": case.file or source, "lines": {"begin": case.line or 1}},
     }
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _fingerprint(case: Case) -> str:

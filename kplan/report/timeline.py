@@ -191,7 +191,7 @@ def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block
     """
     waits = _longest_waits(steps)
     if waits:
-        yield line(f"It waits longest for {'; '.join(waits)}")
+        yield line(f"Longest waits: {'; '.join(waits)}")
     yield from _node_blocks(timeline)
     moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
     moving.sort(key=lambda entry: by_drop(*entry))
@@ -261,10 +261,10 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
     since: dict[tuple[str, str], tuple[float, str]] = {}
     best: dict[StepEvent, tuple[float, str]] = {}
     ends = {
-        StepEvent.BOUND: (StepEvent.CREATED, "a node for {}"),
-        StepEvent.READY: (StepEvent.BOUND, "{} to be ready"),
-        StepEvent.GONE: (StepEvent.TERMINATING, "{} to be gone"),
-        StepEvent.EVICTED: (StepEvent.BLOCKED, "a budget to let {} go"),
+        StepEvent.BOUND: (StepEvent.CREATED, "until {} has a node"),
+        StepEvent.READY: (StepEvent.BOUND, "until {} is ready"),
+        StepEvent.GONE: (StepEvent.TERMINATING, "until {} is gone"),
+        StepEvent.EVICTED: (StepEvent.BLOCKED, "until a budget lets {} go"),
     }
     for step in steps:
         if isinstance(step.at, UnsetType) or not step.pod:
@@ -278,7 +278,7 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
                     best[step.event] = (seconds, words.format(step.pod))
         since[step.pod, step.event] = (step.at, step.pod)
     longest = sorted(best.values(), reverse=True)[:_LONGEST]
-    return [f"{words}: {seconds_text(seconds)}" for seconds, words in longest]
+    return [f"{seconds_text(seconds)} {words}" for seconds, words in longest]
 
 
 def _assumptions(timeline: Timeline) -> Iterator[Block]:

@@ -170,8 +170,8 @@ class Sources(msgspec.Struct):
         if chart is None or not (is_own or chart / "templates" in file.parents):
             return None
         command = f"helm template {shlex.quote(str(chart))} | kplan place -"
-        kind = "a chart" if is_own else "a template of a chart"
-        return PassedOver(str(file), f"{kind}; render it with {command.partition(' |')[0]}", command)
+        kind = "part of a chart" if is_own else "a template of a chart"
+        return PassedOver(str(file), f"{kind}; render it with {command}", command)
 
     def _patches_of(self, folder: Path) -> frozenset[str]:
         """Return the files that the kustomization of a folder names as patches; empty where it has none."""

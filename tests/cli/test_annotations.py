@@ -50,7 +50,7 @@ def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(c
     assert len(mine) == 1, found
     opening, _, body = mine[0].removeprefix("::").partition("::")
     assert (
-        opening == f"error file={chart},line={LINE_OF_REQUEST},title=kplan%3A Deployment default/front (Unschedulable)"
+        opening == f"error file={chart},line={LINE_OF_REQUEST},title=kplan%3A Deployment default/front (unschedulable)"
     )
     lines = body.split("%0A")
     assert len(lines) <= MOST_LINES

@@ -326,4 +326,4 @@ def test_a_helm_values_file_is_called_one(tmp_path: Path) -> None:
     result = invoke("plan", str(values), "-s", "demo")
 
     assert result.exit_code == 2
-    assert "of a Helm values file, give what helm template" in " ".join(result.stderr.split())
+    assert "of a Helm values file: helm template" in " ".join(result.stderr.split())

@@ -108,8 +108,8 @@ def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path)
     cart.write_text(cart.read_text().replace("cpu: two", "cpu: 2"))
     found = invoke("plan", cart, "-o", "github")
 
-    (first,) = (each for each in found.stdout.splitlines() if "Refused" in each)
-    assert first.startswith(f"::error file={cart},line=4,title=kplan%3A Deployment shop/cart (Refused)::")
+    (first,) = (each for each in found.stdout.splitlines() if "(refused)" in each)
+    assert first.startswith(f"::error file={cart},line=4,title=kplan%3A Deployment shop/cart (refused)::")
     assert "field is immutable" in first
 
 
@@ -119,10 +119,10 @@ def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
     errors = [line.partition("::")[2] for line in found if line.startswith("::error")]
     titles = [error.removeprefix("error title=kplan%3A ").partition("::")[0] for error in errors]
     assert titles == [
-        "batch/report-hourly-tklxq (PdbViolation)",
-        "batch/archive-kkjlc (Unschedulable)",
-        "batch/archive-t7gfs (Unschedulable)",
-        "Deployment shop/search (Blocked)",
+        "batch/report-hourly-tklxq (pdb violation)",
+        "batch/archive-kkjlc (unschedulable)",
+        "batch/archive-t7gfs (unschedulable)",
+        "Deployment shop/search (blocked)",
     ]
     blocked = errors[-1]
     assert blocked.partition("::")[2].startswith("shop/search-")
@@ -168,7 +168,7 @@ def test_a_file_of_the_repository_is_named_as_the_repository_has_it(tmp_path: Pa
 def test_what_comes_through_a_pipe_is_in_no_file():
     found = invoke("place", "-", "-o", "github", stdin=TOO_LARGE)
 
-    assert found.stdout.startswith("::error title=kplan%3A Pod default/huge (Unschedulable)::")
+    assert found.stdout.startswith("::error title=kplan%3A Pod default/huge (unschedulable)::")
     assert found.stdout.splitlines()[0].endswith("More: kplan place - --explain")
 
 

@@ -93,7 +93,7 @@ def test_the_action_annotates_what_fits_nowhere_and_leaves_failing_to_its_last_s
     found = act(tmp_path, snapshot="demo", manifests=f"{FITS}\n\n./huge.yaml\n")
 
     assert found.returncode == 0, found.stderr
-    assert "::error file=huge.yaml,line=4,title=kplan%3A Pod default/huge (Unschedulable)::" in found.stdout
+    assert "::error file=huge.yaml,line=4,title=kplan%3A Pod default/huge (unschedulable)::" in found.stdout
     told = outputs(tmp_path)
     assert (told.pop("code"), told.pop("failed")) == ("1", "true")
     declared = yaml.safe_load((HERE / "action.yml").read_text())["outputs"].values()

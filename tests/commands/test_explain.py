@@ -158,4 +158,4 @@ def test_a_question_about_too_many_pods_is_refused_too(monkeypatch: pytest.Monke
 def test_one_pod_that_would_no_longer_fit_has_one_node() -> None:
     text = " ".join(invoke("explain", "job/batch/archive", "-s", "demo").stdout.split())
 
-    assert "batch/archive: 5 of 5 pods are ready 4 pods are running and ready." in text
+    assert "batch/archive: 5 of 5 pods are ready 4 other pods are running and ready." in text

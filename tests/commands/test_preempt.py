@@ -57,10 +57,10 @@ def test_nothing_to_evict() -> None:
 
 def test_pipelines_name_the_victims_of_a_pod_that_gets_in() -> None:
     lines = invoke("preempt", "-o", "github").stdout.splitlines()
-    assert any("(Preemption)::evicts ml/train-ranking-cmm2h on gpu-b-1" in line for line in lines)
+    assert any("(preemption)::evicts ml/train-ranking-cmm2h on gpu-b-1" in line for line in lines)
     assert sum(line.startswith("::error") for line in lines) == 1
     failing = invoke("preempt", "ml/fine-tune", "--fail-on", "preemption", "-o", "github").stdout
-    assert failing.startswith("::error title=kplan%3A ml/fine-tune (Preemption)::Preemption on gpu-b-1; evicts ml/")
+    assert failing.startswith("::error title=kplan%3A ml/fine-tune (preemption)::Preemption on gpu-b-1; evicts ml/")
 
 
 def test_the_page_draws_the_cluster_before_and_after_the_evictions() -> None:

@@ -45,7 +45,7 @@ def test_an_annotation_is_about_the_whole_set() -> None:
     lines = render(report(), "github", ReportOptions()).splitlines()
 
     assert lines[0].startswith(
-        "::error file=agent.yaml,line=4,title=kplan%3A DaemonSet default/agent (Unschedulable)::"
+        "::error file=agent.yaml,line=4,title=kplan%3A DaemonSet default/agent (unschedulable)::"
     )
     assert "3 of 4 nodes; small-0: requests 2 cpu, 1 of 1 free: 1 short" in lines[0]
 

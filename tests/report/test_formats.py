@@ -129,7 +129,7 @@ def test_github_annotations_are_one_line_each_on_the_manifest() -> None:
     document = placed([node("n", cpu="1"), pod("p", cpu="2")], ["default/p"])
     document = coming_from(document, Origin("a,b:c.yaml", 1, "Pod", "p"))
     lines = render(document, "github", ReportOptions()).splitlines()
-    assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A Pod default/p (Unschedulable)::No node is")
+    assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A Pod default/p (unschedulable)::No node is")
     assert len(lines) == 2
     assert all(re.match(r"::(error|warning|notice) [^:]+::", line) for line in lines)
 

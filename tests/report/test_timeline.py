@@ -48,7 +48,7 @@ def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:
     blocks = [end_line(report.timeline), *timeline_blocks(report.steps, report.timeline)]
     lines = [plain(block.spans) for block in blocks if isinstance(block, Line)]
     assert lines[0] == "Time: done after 40 s"
-    assert "to be ready: 20 s" in lines[1]
+    assert "20 s until default/web-2pj5zqbk5d-1 is ready" in lines[1]
     assert lines[-1] == "Durations of Deployment default/web: start 20 s (given), stop 5 s (given)"
     table = next(block for block in blocks if isinstance(block, Table))
     assert [plain(cell) for cell in table.rows[0]] == ["Deployment default/web", "4", "2", "0 s", "4", "4"]

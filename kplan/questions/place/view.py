@@ -224,7 +224,7 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
     shown = [one for one in placements if options.in_full or (one.current and not _is_settled(one))]
     n_ready = sum(map(_is_settled, placements))
     if 0 < n_ready < len(placements) and not options.in_full:
-        yield line(f"{count(n_ready, 'pod is', 'pods are')} running and ready.")
+        yield line(f"{count(n_ready, 'other pod is', 'other pods are')} running and ready.")
     rows: list[tuple[Cell, ...]] = []
     for placement in shown:
         current, node, health = placement.current, placement.node, placement.health

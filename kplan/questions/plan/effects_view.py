@@ -407,7 +407,7 @@ def _ends(
         ends.append(f"{count(stuck, 'workload')} stuck")
     numbers = (
         (sum(not obstacle.never_ends for obstacle in document.obstacles), "blocked"),
-        (sum(obstacle.never_ends for obstacle in document.obstacles), "never gone"),
+        (sum(obstacle.never_ends for obstacle in document.obstacles), "will not leave"),
         (counts[Action.EVICTED], "not replaced"),
         (sum(change.by is not None for change in changes), "preempted"),
     )
@@ -497,7 +497,7 @@ def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     if not obstacles:
         return
     n_hanging = sum(obstacle.never_ends for obstacle in obstacles)
-    numbers = ((len(obstacles) - n_hanging, "cannot be evicted"), (n_hanging, "never gone"))
+    numbers = ((len(obstacles) - n_hanging, "cannot be evicted"), (n_hanging, "will not leave"))
     ends = [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
     yield Heading((Span(", ".join(ends), "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.why) for obstacle in obstacles]
