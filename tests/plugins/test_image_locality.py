@@ -39,15 +39,6 @@ def test_score_equals_the_oracle(world, incoming):
     assert scored(make(world), world.cycle(incoming), world.view(rows)) == [scores[row] for row in rows]
 
 
-def test_a_pod_without_containers_scores_all_or_nothing():
-    volumes = [{"name": "v", "image": {"reference": "app:1"}}]
-    world = World([node("a", images=[(100 * MIB, "app:1")]), node("b")])
-    incoming = pod(volumes=volumes)
-    incoming["spec"]["containers"] = []
-
-    assert scored(make(world), world.cycle(incoming), world.view()) == [100, 0]
-
-
 def test_score_details_name_the_images_that_are_there():
     world = World([node("a", images=[(100 * MIB, "app:1", "app:one")]), node("b", images=[(100 * MIB, "app:1")])])
     cycle = world.cycle(pod(initContainers=[{"image": "tool"}, {"image": "app:1"}]))

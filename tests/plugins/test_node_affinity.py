@@ -14,7 +14,6 @@ from .asking import details
 from .worlds import KEYS, VALUES, World, few, node, node_selector_terms, pod, scored
 
 POD = "node(s) didn't match Pod's node affinity/selector"
-ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REJECTED = ("UnschedulableAndUnresolvable", [POD])
 
 
@@ -91,55 +90,6 @@ def test_score_equals_the_oracle(world, terms, added):
 
 
 SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})
-
-
-@pytest.mark.parametrize(
-    ("terms", "names"),
-    [
-        pytest.param([name("In", "a")], {"a"}, id="one name"),
-        pytest.param([name("In", "a"), name("In", "b")], {"a", "b"}, id="a name from every term"),
-        pytest.param([name("In", "a"), label("disk", "Exists")], None, id="a term without names leaves all nodes"),
-        pytest.param([name("NotIn", "a")], None, id="all but one is no list of names"),
-        pytest.param(
-            [{"matchFields": [*name("In", "a")["matchFields"], *name("In", "b")["matchFields"]]}, name("In", "c")],
-            {"c"},
-            id="a term that contradicts itself adds no name",
-        ),
-    ],
-)
-def test_pre_filter_names_the_nodes_where_every_term_does(terms, names):
-    world = World([SSD])
-
-    result = make(world).pre_filter(world.cycle(wants(required(*terms))))
-
-    assert (result and result.nodes) == names
-
-
-@pytest.mark.parametrize(
-    ("incoming", "added", "is_skipped"),
-    [
-        pytest.param(pod(), None, True, id="nothing is asked"),
-        pytest.param(wants(preferred((1, label("disk", "Exists")))), None, True, id="wishes do not filter"),
-        pytest.param(pod(nodeSelector={"disk": "ssd"}), None, False, id="a selector"),
-        pytest.param(wants(required(label("disk", "Exists"))), None, False, id="an affinity"),
-        pytest.param(pod(), required(label("disk", "Exists")), False, id="an affinity of the profile"),
-    ],
-)
-def test_the_filter_is_skipped_when_there_is_nothing_to_ask(incoming, added, is_skipped):
-    world = World([SSD])
-
-    result = make(world, added).pre_filter(world.cycle(incoming))
-
-    assert (result is not None and result.skip) == is_skipped
-
-
-def test_the_profile_s_affinity_is_asked_first():
-    world = World([SSD, node("plain"), node("wrong-zone", labels={"disk": "ssd"})])
-    plugin = make(world, required(label("disk", "In", "ssd")))
-
-    answers = world.ask(plugin, pod(nodeSelector={"zone": "a"}))
-
-    assert answers == [("UnschedulableAndUnresolvable", [ENFORCED]), None, REJECTED]
 
 
 def test_a_wish_that_cannot_be_read_is_an_error():

@@ -38,12 +38,6 @@ def test_nodes_must_declare_what_the_pod_needs(incoming, expected):
     assert filtered(plugin, cycle, world.view([2, 0])) == [expected[2], expected[0]]
 
 
-def test_the_filter_is_skipped_for_pods_that_need_nothing():
-    world = World([node()])
-
-    assert NodeDeclaredFeatures(None, world.handle).pre_filter(world.cycle(pod())).skip
-
-
 @pytest.mark.parametrize(
     ("declared", "found"),
     [

@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,28 +64,6 @@ def test_one_plugin_follows_pods_as_they_come_and_go(data, world, incoming):
             world.cluster.bind(world.cluster.add_pod(PodInfo(convert(data.draw(PODS), Pod))), row)
 
         assert filtered(plugin, cycle, world.view()) == filtered(make(world.handle), cycle, world.view())
-
-
-@pytest.mark.parametrize(
-    ("incoming", "is_skipped"),
-    [
-        pytest.param(pod(), True, id="no ports"),
-        pytest.param(pod(ports=[{"containerPort": 80}]), True, id="a port of the pod only"),
-        pytest.param(pod(ports=[host_port(80)]), False, id="a host port"),
-        pytest.param(
-            pod(initContainers=[{"restartPolicy": "Always", "ports": [host_port(80)]}]),
-            False,
-            id="a sidecar's host port",
-        ),
-        pytest.param(pod(initContainers=[{"ports": [host_port(80)]}]), True, id="an init container is gone by then"),
-    ],
-)
-def test_the_filter_is_skipped_without_host_ports(incoming, is_skipped):
-    world = World([node()])
-
-    result = make(world.handle).pre_filter(world.cycle(incoming))
-
-    assert (result is not None and result.skip) == is_skipped
 
 
 def test_details_name_the_ports_and_at_most_five_pods_in_the_way():

@@ -85,18 +85,6 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
         assert answer == oracle.filter_node(incoming, now, (), classes)
 
 
-@pytest.mark.parametrize("resource", ["example.com/fpga", "deviceclass.resource.kubernetes.io/fpgas"])
-def test_a_device_class_answers_for_nodes_that_do_not_list_its_resource(resource):
-    fpgas = {"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}
-    world = World(
-        [node("lists-it", **{resource: "1"}), node("lists-none", **{resource: "0"}), node("other")], {}, [fpgas]
-    )
-
-    answers = filtered(make(world.handle), world.cycle(pod(requests={resource: "2"})), world.view())
-
-    assert answers == [(UNRESOLVABLE, [f"Insufficient {resource}"]), None, None]
-
-
 def test_more_kinds_of_resources_than_a_machine_word_has_bits():
     names = [f"example.com/r{index:02}" for index in range(70)]
     world = World([node(), node("rich", **dict.fromkeys(names, "1"))])

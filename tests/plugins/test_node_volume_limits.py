@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.interface import SKIP_SHAPE
 from kplan.plugins.node_volume_limits import REASON_MAX_VOLUME_COUNT_EXCEEDED, NodeVolumeLimits
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
@@ -128,15 +127,6 @@ def owned(name, owner):
 EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 
 
-def test_the_claim_of_an_ephemeral_volume_counts_if_it_is_the_pods_own():
-    storage = Storage(volumes=VOLUMES, claims=[owned("p-volume-0", "p")], csi_nodes=[csi_node("n", ebs=0)])
-    world = VolumeWorld([node("n")], storage)
-
-    assert world.ask(NodeVolumeLimits, pod("p", volumes=[EPHEMERAL])) == [
-        ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
-    ]
-
-
 @pytest.mark.parametrize("delta", [False, True], ids=["running", "in the node's own world"])
 def test_a_running_pod_with_a_claim_of_another_makes_a_limited_node_err(delta):
     storage = Storage(
@@ -218,13 +208,6 @@ def test_details_call_a_volume_that_does_not_exist_yet_by_its_claim():
     assert detail["volumes"] == ["default/wanted"]
 
 
-@pytest.mark.parametrize("incoming", [pod(), pod(volumes=[{"emptyDir": {}}, {"csi": {"driver": EBS}}])])
-def test_pods_without_attachable_volumes_cost_nothing(incoming):
-    world = VolumeWorld([node("n")])
-
-    assert NodeVolumeLimits(None, world.handle).pre_filter(world.cycle(incoming)) is SKIP_SHAPE
-
-
 def test_a_driver_may_keep_pods_off_nodes_on_which_it_is_not_installed():
     drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": True}}]
     storage = Storage(
@@ -248,11 +231,3 @@ def test_a_driver_may_keep_pods_off_nodes_on_which_it_is_not_installed():
     assert details(plugin, world.cycle(pod("e", "ebs-0")), world.view(), 1) == [
         {"reason": missing[1][0], "driver": EBS}
     ]
-
-
-@pytest.mark.parametrize(("gates", "prevents"), [((), True), (("VolumeLimitScaling",), False)])
-def test_a_driver_keeps_pods_off_only_with_the_gate_and_where_it_asks_for_it(gates, prevents):
-    drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": prevents}}]
-    world = VolumeWorld([node("none")], Storage(volumes=VOLUMES, claims=CLAIMS, drivers=drivers), gates=gates)
-
-    assert world.ask(NodeVolumeLimits, pod("a", "ebs-0")) == [None]

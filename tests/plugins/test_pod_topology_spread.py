@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
-from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
+from kplan.framework.interface import StatusCode
 from kplan.plugins.pod_topology_spread import plugin as spread_plugin
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
@@ -58,15 +58,6 @@ def zones(*counts, more_nodes=()):
 
 def ask(world, incoming, **args):
     return filtered(plugin(world, **args), world.cycle(incoming), world.view())
-
-
-def test_pod_without_hard_constraints_skips_the_filter():
-    world = zones(1, 0)
-    asked = plugin(world)
-
-    assert asked.pre_filter(world.cycle(pod())) is SKIP_SHAPE
-    assert asked.pre_filter(world.cycle(web(spread(hard=False)))) is SKIP_SHAPE
-    assert asked.pre_score(world.cycle(web(spread())), world.view()) is PreScoreResult.SKIP_SHAPE
 
 
 def test_invalid_selector_ends_the_cycle_with_upstreams_text():

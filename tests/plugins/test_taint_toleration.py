@@ -73,13 +73,6 @@ def test_fewer_soft_taints_are_better():
     assert plugin.score_details(cycle, 1) == ["taint a=ml:PreferNoSchedule is not tolerated"]
 
 
-def test_nobody_is_repelled_where_there_is_nothing_to_repel():
-    world = World([node("a"), node("b")])
-    plugin, cycle = make(world), world.cycle(pod())
-
-    assert plugin.normalize_score(cycle, np.asarray(scored(plugin, cycle, world.view()))).tolist() == [100, 100]
-
-
 def test_a_score_is_the_caller_s_to_change():
     world = World([node("a"), node("b")])
     plugin, cycle = make(world), world.cycle(pod())

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.interface import SKIP_SHAPE, SUCCESS, PreScoreResult
+from kplan.framework.interface import SUCCESS
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
@@ -301,25 +301,6 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
         ("Error", [problem]),
         None,
     ]
-
-
-def test_pods_without_claims_cost_nothing():
-    world = VolumeWorld([node("n")])
-    plugin = VolumeBinding(None, world.handle)
-    cycle = world.cycle(pod(volumes=[{"configMap": {"name": "x"}}]))
-
-    assert plugin.pre_filter(cycle) is SKIP_SHAPE
-    assert plugin.reserve(cycle, 0) == SUCCESS
-    plugin.unreserve(cycle, 0)
-
-
-def test_nothing_is_scored():
-    world = VolumeWorld([node("m"), node("n")])
-    plugin = VolumeBinding(None, world.handle)
-    cycle = world.cycle(pod())
-
-    assert plugin.pre_score(cycle, world.view()) is PreScoreResult.SKIP_SHAPE
-    assert plugin.score(cycle, world.view()).tolist() == [0, 0]
 
 
 # --- details ----------------------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.releases import newest
-from kplan.framework.interface import SKIP_SHAPE
 from kplan.plugins.volume_restrictions import REASON_DISK_CONFLICT, VolumeRestrictions
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
@@ -83,23 +81,6 @@ def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
         ]
 
         assert world.ask(plugin, incoming) == expected
-
-
-@pytest.mark.parametrize(
-    "incoming", [pod(), pod(volumes=[{"emptyDir": {}}, {"secret": {"secretName": "s"}}, {"projected": {}}])]
-)
-def test_pods_without_claims_and_disks_cost_nothing(incoming):
-    world = VolumeWorld([node("n")])
-
-    assert VolumeRestrictions(None, world.handle).pre_filter(world.cycle(incoming)) is SKIP_SHAPE
-
-
-def test_a_missing_claim_rejects_the_pod():
-    world = VolumeWorld([node("n")], Storage(claims=CLAIMS))
-
-    assert world.ask(VolumeRestrictions, pod("p", "many", "gone", "also-gone")) == [
-        'persistentvolumeclaim "gone" not found'
-    ]
 
 
 def test_details_name_the_disk_and_the_pods_that_hold_it():

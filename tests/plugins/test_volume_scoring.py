@@ -99,12 +99,3 @@ def test_scores_equal_those_of_each_node_on_its_own(world, names, fuller_is_bett
 
 def _claims(cycle):
     return next(state.claims for state in cycle.states.values() if hasattr(state, "claims"))
-
-
-def test_a_pod_without_claims_scores_the_same_everywhere():
-    world = VolumeWorld([node("n0")], Storage(classes=TRACKED), gates=[GATE])
-    plugin, cycle = VolumeBinding(None, world.handle), world.cycle(pod("p"))
-    plugin.pre_filter(cycle)
-
-    assert plugin.constant_score(cycle) == 0
-    assert plugin.score(cycle, world.view()).tolist() == [0]

@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.interface import SKIP, SKIP_SHAPE
 from kplan.plugins.volume_zone import REASON_CONFLICT, VolumeZone
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
@@ -65,19 +64,6 @@ def test_claims_that_cannot_be_bound_reject_the_pod(name, reason):
     world = VolumeWorld([node("n")], UNBOUND)
 
     assert world.ask(VolumeZone, pod("p", name)) == [reason]
-
-
-def test_pods_without_claims_cost_nothing():
-    world = VolumeWorld([node("n")])
-    plugin = VolumeZone(None, world.handle)
-
-    assert plugin.pre_filter(world.cycle(pod(volumes=[{"emptyDir": {}}]))) is SKIP_SHAPE
-
-
-def test_claims_whose_volumes_say_nothing_skip_the_filter():
-    world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=[claim("c", volume="v")]))
-
-    assert VolumeZone(None, world.handle).pre_filter(world.cycle(pod("p", "c"))) is SKIP
 
 
 def test_details_say_what_the_volume_and_the_node_say():

@@ -15,14 +15,13 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.interface import CycleState, PreFilterResult, Scope
+from kplan.framework.interface import CycleState, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.preemption.dry_run import Trials, importance_order
 from kplan.preemption.go_sort import go_sort
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.snapshot.model import Snapshot
-from tests.framework import fakes
 from tests.objects import node, pod
 from tests.oracle import preemption as oracle
 from tests.preemption.scenes import HOSTNAME, app, budget, planner
@@ -375,17 +374,3 @@ def test_only_filters_that_look_at_pods_are_asked_at_each_step():
     assert not any(verdict.bits.any() for _, verdict in verdicts)
     assert overrides == {}
     assert (fixed.n_asked, blind.n_asked, looking.n_asked) == (1, 1, 6)
-
-
-def test_nodes_that_pre_filter_left_out_are_asked_about_by_all_filters():
-    naming = fakes.plugin("A", pre_filter=PreFilterResult(nodes=frozenset("b")), filter=fakes.rejecting())
-    fixed = fakes.plugin("B", Scope.NODE_OBJECT, filter=fakes.rejecting("a"))
-    made = fakes.session([naming, fixed], "abc", [fakes.pod("vip"), *(fakes.pod(name, on=name) for name in "abc")])
-    decided = schedule_pod(made, 0)
-    framework, cycle, _ = fakes.cycle_of(made)
-    rows = np.arange(3)
-
-    trials = Trials(framework, cycle, decided.filter, rows=rows, positions=rows, pods=rows + 1)
-    verdicts, _ = trials.statuses()
-
-    assert [(name, verdict.bits.tolist()) for name, verdict in verdicts] == [("A", [0, 0, 0]), ("B", [1, 0, 0])]

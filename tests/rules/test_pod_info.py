@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.rules.pod_info import NO_TERMS, DistinctResources, PodInfo, affinity_terms
+from kplan.rules.pod_info import DistinctResources, PodInfo, affinity_terms
 from kplan.rules.resources import (
     DEFAULT_REQUESTS,
     pod_requests,
@@ -99,21 +99,6 @@ def test_pods_with_resource_claims_are_of_a_shape_of_their_own():
     assert info({"uid": "a"}, spec).shape == info({"uid": "a"}, spec).shape
 
 
-def test_host_ports_are_those_of_containers_and_sidecars():
-    def container(*ports, **more):
-        return {"name": "c", "ports": [{"containerPort": 1, **port} for port in ports], **more}
-
-    spec = {
-        "initContainers": [container({"hostPort": 1}), container({"hostPort": 2}, restartPolicy="Always")],
-        "containers": [
-            container({"hostPort": 3, "protocol": "UDP", "hostIP": "127.0.0.1"}, {}),
-            container({"hostPort": 3}, {"hostPort": 0}),
-        ],
-    }
-
-    assert info(spec=spec).host_ports == (("0.0.0.0", "TCP", 2), ("127.0.0.1", "UDP", 3), ("0.0.0.0", "TCP", 3))
-
-
 def test_a_pod_without_a_priority_has_priority_zero():
     assert (info().priority, info(spec={"priority": -5}).priority) == (0, -5)
 
@@ -201,33 +186,6 @@ def term(**more):
     return terms.required_affinity[0]
 
 
-@pytest.mark.parametrize(
-    ("more", "meant"),
-    [
-        pytest.param({}, {"blue"}, id="its own namespace where it names none"),
-        pytest.param({"namespaces": ["red", "green"]}, {"red", "green"}, id="the namespaces that it names"),
-        pytest.param({"namespaceSelector": {}}, {"blue", "red", "green"}, id="every namespace"),
-        pytest.param({"namespaceSelector": {"matchLabels": {"team": "a"}}}, {"green"}, id="namespaces by their labels"),
-        pytest.param(
-            {"namespaces": ["red"], "namespaceSelector": {"matchLabels": {"team": "a"}}},
-            {"red", "green"},
-            id="both together",
-        ),
-    ],
-)
-def test_namespaces_of_a_term(more, meant):
-    labels = {"blue": {}, "red": {"team": "b"}, "green": {"team": "a"}}
-    found = {name for name in labels if term(**more).matches(name, {"app": "web"}, labels[name])}
-
-    assert found == meant
-    assert not any(term(**more).matches(name, {"app": "db"}, labels[name]) for name in labels)
-
-
-def test_a_term_without_a_selector_means_no_pod():
-    assert not term(labelSelector=None).matches("blue", {"app": "web"}, {})
-    assert term(labelSelector={}).matches("blue", {}, {})
-
-
 def test_equal_terms_are_equal_whoever_holds_them():
     other = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In"}]}}
     other["labelSelector"]["matchExpressions"][0]["values"] = ["web"]
@@ -235,32 +193,6 @@ def test_equal_terms_are_equal_whoever_holds_them():
     assert term() == term(**other)
     assert hash(term()) == hash(term(**other))
     assert term() != term(topologyKey="host")
-
-
-@pytest.mark.parametrize(
-    ("affinity", "kinds"),
-    [
-        ({"podAffinity": {REQUIRED: [GOOD]}}, (1, 0, 0, 0)),
-        ({"podAntiAffinity": {REQUIRED: [GOOD, GOOD]}}, (0, 2, 0, 0)),
-        ({"podAffinity": {PREFERRED: [{"weight": 3, "podAffinityTerm": GOOD}]}}, (0, 0, 1, 0)),
-        ({"podAntiAffinity": {PREFERRED: [{"weight": 3, "podAffinityTerm": GOOD}]}}, (0, 0, 0, 1)),
-        ({"nodeAffinity": {}}, (0, 0, 0, 0)),
-        ({"podAffinity": {}}, (0, 0, 0, 0)),
-    ],
-)
-def test_the_four_lists(affinity, kinds):
-    terms, error = compiled(**affinity)
-    lists = (
-        terms.required_affinity,
-        terms.required_anti_affinity,
-        terms.preferred_affinity,
-        terms.preferred_anti_affinity,
-    )
-
-    assert tuple(map(len, lists)) == kinds
-    assert bool(terms) is any(kinds)
-    assert [each.weight for each in (*lists[2], *lists[3])] == [3] * (kinds[2] + kinds[3])
-    assert (error, terms == NO_TERMS) == ("", not any(kinds))
 
 
 def test_a_list_with_an_invalid_selector_counts_as_empty_and_the_others_hold():

@@ -153,13 +153,6 @@ def test_resizing_a_whole_pod_in_place():
     assert rounded_requests(pod_requests(pod, use_status=False)) == {CPU: 2000}
 
 
-def test_small_parts_are_added_up_before_they_are_rounded():
-    containers = [{"name": f"c{i}", "resources": {"requests": {"cpu": "100u", "memory": "0.4"}}} for i in range(3)]
-    pod = decoded({"metadata": {"name": "p"}, "spec": {"containers": containers}})
-
-    assert pod_resources(pod).requests == {CPU: 1, MEMORY: 2}
-
-
 @pytest.mark.parametrize(
     ("name", "native", "extended", "scalar", "counted"),
     [

@@ -1,9 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS
-from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED as NOTHING
 from tests.oracle import devices as oracle
 
 from .device_worlds import (
@@ -37,30 +35,6 @@ def on_one_node(devices, *requests, constraints=(), others=(), classes=None, mor
 
 
 A, B, C, D = (device(name, kind="x" if name in "ab" else "y", group=name > "b") for name in "abcd")
-
-
-SHARED = {"memory": {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "1Gi"}}}
-
-
-@pytest.mark.parametrize(
-    ("amounts", "devices"),
-    [
-        pytest.param(["8Gi", "8Gi"], ["a", "b"], id="one each"),
-        pytest.param(["4Gi", "4Gi", "8Gi"], ["a", "a", "b"], id="a device is filled first"),
-        pytest.param(["7Gi", "1500Mi", "2Gi"], ["a", "b", "b"], id="rounded up to the step"),
-        pytest.param([None, "7Gi", "8Gi"], ["a", "a", "b"], id="the default when nothing is asked"),
-        pytest.param(["9Gi"], None, id="above the range"),
-        pytest.param(["8Gi", "8Gi", "1Gi"], None, id="no room left"),
-    ],
-)
-def test_shared_devices_are_filled_up(amounts, devices):
-    shared = [device(name, shared=True, capacity={"memory": "8Gi"}, policies=SHARED) for name in "ab"]
-    asked = [{} if each is None else {"capacity": {"requests": {"memory": each}}} for each in amounts]
-    requests = [request(f"r{i}", **each) for i, each in enumerate(asked)]
-
-    found = on_one_node(shared, *requests)
-
-    assert found == (NOTHING if devices is None else devices)
 
 
 def test_every_search_error_names_claim_and_request():

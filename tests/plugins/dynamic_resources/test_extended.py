@@ -3,10 +3,9 @@ import pytest
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass
-from kplan.plugins.dynamic_resources.plugin import REASON_STALE_CLAIM
 from kplan.plugins.dynamic_resources.requests import extended_claim_spec
 
-from .device_worlds import DeviceWorld, allocation, claim, device, device_class, device_slice, node, pod, request
+from .device_worlds import DeviceWorld, device, device_class, device_slice, node, pod
 
 GPU = "example.com/gpu"
 CLASSES = {GPU: convert(device_class("gpu", extended=GPU), DeviceClass)}
@@ -63,11 +62,3 @@ def world(*nodes, classes=None, claims=()):
     slices = [device_slice(name, device("a"), device("b"), on=name) for name in nodes if name.startswith("dra")]
     made = [node(name, allocatable={GPU: "4"} if name.startswith("plugin") else None) for name in nodes]
     return DeviceWorld(made, *slices, classes=classes or [device_class("gpu", extended=GPU)], claims=claims)
-
-
-def test_a_claim_from_an_earlier_attempt_has_to_go_first():
-    leftover = claim("p-extended", request(), owner="uid-p", allocation=allocation(("dra", "a"), on="dra"))
-    leftover["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    cluster = world("dra", claims=[leftover])
-
-    assert cluster.rejections(pod(containers=[{GPU: "1"}])) == {"dra": REASON_STALE_CLAIM}

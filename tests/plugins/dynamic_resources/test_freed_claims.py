@@ -32,46 +32,11 @@ def planner(*objects):
     return kplan.Planner(kplan.load_snapshot(typed))
 
 
-def test_the_next_pod_gets_the_devices_of_a_claim_that_was_freed():
-    found = planner(
-        claim("lost", request(), allocation=LOST), claim("c", request()), pod("p", "lost"), pod("q", "c")
-    ).plan(["default/p", "default/q"])
-
-    assert [each.node for each in found.placements] == [None, "n"]
-    assert "deallocation of ResourceClaim completed" in found.placements[0].message
-
-
-def test_a_claim_that_another_pod_holds_keeps_its_devices():
-    holder = [{"resource": "pods", "name": "other", "uid": "uid-other"}]
-    found = planner(
-        claim("lost", request(), allocation=LOST, reservedFor=holder),
-        claim("c", request()),
-        pod("p", "lost"),
-        pod("q", "c"),
-    ).plan(["default/p", "default/q"])
-
-    assert [each.node for each in found.placements] == [None, None]
-
-
 def test_what_one_question_frees_is_held_in_the_next():
     asked = planner(claim("lost", request(), allocation=LOST), claim("c", request()), pod("p", "lost"), pod("q", "c"))
 
     assert asked.place("default/p").node is None
     assert asked.place("default/q").node is None
-
-
-def test_a_claim_left_from_an_earlier_attempt_goes_and_its_devices_are_free():
-    leftover = claim(
-        "old", request("container-0-request-0"), allocation=allocation(("n", "gpu-0"), on="n"), owner="uid-p"
-    )
-    leftover["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    wants = {"deviceclass.resource.kubernetes.io/gpu": "1"}
-    found = planner(leftover, claim("c", request()), pod("p", containers=[wants]), pod("q", "c")).plan(
-        ["default/p", "default/q"]
-    )
-
-    assert "deletion of ResourceClaim completed" in found.placements[0].message
-    assert [each.node for each in found.placements] == [None, "n"]
 
 
 def test_the_pod_itself_comes_back_and_is_placed():

@@ -1,7 +1,5 @@
 """Searches that go on for long: what they remember changes no answer, and what they cannot finish they give up."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from kplan.api.time import Nanoseconds
 from kplan.config.args import DynamicResourcesArgs
 from kplan.plugins.dynamic_resources import allocator, cluster_devices
-from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED
 
 from .device_worlds import (
     DRIVER,
@@ -103,24 +100,6 @@ def test_remembering_changes_neither_what_is_found_nor_when_time_is_up(drawn, n_
             found.append(outcome(pool, claims, args))
 
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("n_requests", [6, 7, 8])
-@pytest.mark.parametrize("n_values", [3, 5, 7, 8])
-def test_distinct_attributes_over_a_dozen_devices_take_no_time(n_requests, n_values):
-    pool = [device_slice("s", *(device(f"d{i}", group=i % n_values, serial=f"s{i}") for i in range(12)), on="n")]
-    wanted = claim(
-        "c", *(request(f"r{i}") for i in range(n_requests)), constraints=[{"distinctAttribute": GROUP, "requests": []}]
-    )
-    started = time.process_time()
-
-    found = outcome(pool, [wanted])
-
-    assert time.process_time() - started < 2
-    if n_values >= n_requests:
-        assert found == [[f"n/d{i}" for i in range(n_requests)]]
-    else:
-        assert found in ({"n": REASON_NOT_ALLOCATED}, {"n": "node n: timed out trying to allocate devices"})
 
 
 def test_a_search_through_unlike_devices_is_given_up_after_so_many_steps(monkeypatch):

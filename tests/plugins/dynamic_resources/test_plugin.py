@@ -11,9 +11,8 @@ from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.details import MissingDevices
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.interface import SKIP, SKIP_SHAPE, StatusCode
+from kplan.framework.interface import StatusCode
 from kplan.plugins.dynamic_resources import cluster_devices
-from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED
 
 from .device_worlds import (
     DRIVER,
@@ -77,13 +76,6 @@ def test_requests_that_can_never_be_met_reject_the_pod(wanted, code, text):
     assert (status.code, status.message) == (StatusCode[code], text)
 
 
-def test_pods_without_claims_are_skipped():
-    world = DeviceWorld(["n"])
-
-    assert world.plugin.pre_filter(world.cycle(pod())) == SKIP_SHAPE
-    assert world.plugin.pre_filter(world.cycle(pod(**TEMPLATE, statuses=[{"name": "g"}]))) == SKIP
-
-
 # --- node by node -----------------------------------------------------------------------------------------------------
 
 
@@ -116,12 +108,6 @@ def test_devices_must_get_ready_within_ten_minutes(conditions, allocated_at, is_
     )
 
     assert (world.rejections(pod("p", "c")) == {}) == is_usable
-
-
-def test_the_answer_for_some_nodes_is_that_for_all():
-    world = DeviceWorld(["n1", "n2", "n3"], gpus("n2", 1), claims=[claim("c", request())])
-
-    assert world.statuses(world.cycle(pod("p", "c")), rows=[2, 1]) == {"n3": [REASON_NOT_ALLOCATED], "n2": []}
 
 
 def test_a_search_that_takes_too_long_is_an_error():
