@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.admission.decoding import FIELDS, drop_disabled, without_disabled_fields
+from kplan.admission.decoding import FIELDS, without_disabled_fields
 from kplan.config.releases import release_of
 from tests.objects import head, node, pod
 from tests.scenarios import scenarios
@@ -14,13 +14,6 @@ from tests.scenarios import scenarios
 
 def off(*gates: str) -> Any:
     return lambda gate: gate not in gates
-
-
-@pytest.mark.parametrize("area", ["mixed", "dra2", "volumes"])
-def test_with_all_gates_on_nothing_is_dropped(area: str) -> None:
-    for scenario in scenarios(area)[:10]:
-        snapshot = kplan.load_snapshot(scenario["objects"])
-        assert without_disabled_fields(snapshot, off()) is snapshot
 
 
 def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
@@ -92,22 +85,6 @@ def test_ports_of_other_containers_count_in_every_release() -> None:
     assert planner.place(wanted).node is None
 
 
-def test_what_is_rolled_out_loses_the_same_fields() -> None:
-    template = {
-        "metadata": {"labels": {"a": "b"}},
-        "spec": pod("p", cpu="1", resources={"requests": {"cpu": "100"}})["spec"],
-    }
-    manifest = head("Deployment", name="d") | {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
-    template["spec"]["containers"][0]["image"] = "x"
-    snapshot = kplan.load_snapshot([node("a")])
-
-    nodes = {
-        version: [each.node for each in kplan.Planner(snapshot, kubernetes=version).roll_out([manifest]).after]
-        for version in ("1.33", "1.36")
-    }
-    assert nodes == {"1.33": ["a"], "1.36": [None]}
-
-
 Object = dict[str, Any]
 
 _CLUSTER: list[Object] = [
@@ -154,31 +131,3 @@ def test_a_field_is_there_from_its_minor_on(manifest: Object, since: int, path: 
             assert bool(volumes) is (minor >= since)
         else:
             assert (told in seen) is (minor >= since), minor
-
-
-def test_what_an_older_minor_drops_is_not_judged() -> None:
-    wrong = _pod(hostnameOverride="H")
-
-    assert _made(wrong, "1.34").refusal == ""
-    with pytest.raises(kplan.ManifestError, match=r"hostnameOverride: Invalid value"):
-        _made(wrong, "1.35")
-
-
-def test_quotas_count_what_is_left_of_a_pod() -> None:
-    manifest = _pod(resources={"limits": {"memory": "1Gi"}})
-    manifest["spec"]["containers"][0]["resources"] = {}
-
-    assert _made(manifest, "1.34").refusal == ""
-    assert "must specify limits.memory for: c" in _made(manifest, "1.33").refusal
-
-
-def test_mounts_of_images_go_with_them() -> None:
-    mounts = [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w"}]
-    spec = {
-        "volumes": [{"name": "v", "image": {}}, {"name": "w"}],
-        "containers": [{"volumeMounts": mounts, "env": [{"name": "E", "valueFrom": {"fileKeyRef": {}}}]}],
-    }
-    assert drop_disabled(spec, 34) == {
-        "volumes": [{"name": "w"}],
-        "containers": [{"volumeMounts": mounts[1:], "env": [{"name": "E", "valueFrom": {}}]}],
-    }

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.limits import Rejection, check, check_claim
-from kplan.api.core import LimitRange, PersistentVolumeClaim, Pod
+from kplan.admission.limits import Rejection, check_claim
+from kplan.api.core import LimitRange, PersistentVolumeClaim
 from kplan.api.decode import convert
 
 
@@ -11,22 +11,6 @@ def limit_range(**item: Any) -> LimitRange:
     return convert(
         {"metadata": {"name": "l", "namespace": "d"}, "spec": {"limits": [{"type": "Container", **item}]}}, LimitRange
     )
-
-
-def pod(resources: dict[str, Any], /, **spec: Any) -> Pod:
-    containers = [{"name": "c", "resources": resources}]
-    return convert({"metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": containers, **spec}}, Pod)
-
-
-def test_a_pod_counts_as_a_whole_with_what_it_states_itself() -> None:
-    item = {"type": "Pod", "max": {"cpu": "3"}}
-    two = pod(
-        {"limits": {"cpu": "2"}},
-        initContainers=[{"name": "s", "restartPolicy": "Always", "resources": {"limits": {"cpu": "2"}}}],
-    )
-    with pytest.raises(Rejection, match="but limit is 4"):
-        check(two, [limit_range(**item)])
-    check(pod({"limits": {"cpu": "2"}}, resources={"limits": {"cpu": "3"}}), [limit_range(**item)])
 
 
 def claim(storage: str) -> PersistentVolumeClaim:

@@ -4,13 +4,6 @@ from typing import Any
 
 from kplan.admission.podsecurity import Policy, enforced, violations
 
-SAFE = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-
 
 def pod(security: dict[str, Any] | None = None, *, annotations: dict[str, str] | None = None, **spec: Any) -> Any:
     containers = [{"name": "c", **({"securityContext": security} if security is not None else {})}]
@@ -28,19 +21,6 @@ def test_the_labels_of_a_namespace_say_what_is_demanded() -> None:
     assert enforced({enforce: "baseline", f"{enforce}-version": "v1.30"})[:2] == ("baseline", "v1.30")
     assert enforced({enforce: "all", f"{enforce}-version": "1.30"})[:2] == ("restricted", "latest")
     assert not violations(Policy("privileged", "latest"), pod({"privileged": True}))
-
-
-def test_a_plain_pod_is_not_restricted_enough() -> None:
-    assert violations(Policy("restricted", "latest"), pod()) == (
-        'violates PodSecurity "restricted:latest": '
-        'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
-        'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
-        'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
-        'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or'
-        ' "Localhost")'
-    )
-    assert not told("baseline", pod())
-    assert not told("restricted", pod(SAFE))
 
 
 def test_older_versions_of_a_level_are_what_they_were() -> None:

@@ -85,25 +85,8 @@ def test_a_pod_that_is_being_resized_counts_for_what_it_runs_with_too(reason: st
     assert {name: str(usage[name]) for name in expected} == expected
 
 
-def test_what_a_quota_counts_every_container_must_state() -> None:
-    message = refusal(ledger({"requests.cpu": "9", "limits.memory": "9Gi"}, {}), pod(requests={"memory": "1"}))
-    assert message == "failed quota: q: must specify limits.memory for: c; requests.cpu for: c"
-    whole = pod({"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}})
-    assert refusal(ledger({"requests.cpu": "9"}, {"requests.cpu": "0"}), whole) is None
-
-
 def test_a_quota_that_no_controller_has_looked_at_refuses() -> None:
     assert refusal(ledger({"pods": "5"}, {}), pod()) == "status unknown for quota: q, resources: pods"
-
-
-def test_a_quota_without_status_is_measured() -> None:
-    quotas = ledger({"requests.cpu": "3"}, running=2)
-    assert refusal(quotas, pod(requests={"cpu": "1"})) is None
-    assert "used: requests.cpu=3, limited: requests.cpu=3" in (refusal(quotas, pod(requests={"cpu": "1"})) or "")
-
-
-def test_quotas_over_other_things_do_not_matter() -> None:
-    assert refusal(ledger({"services": "0", "requests.storage": "0"}, {}), pod()) is None
 
 
 NEAR = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}}}
@@ -168,17 +151,6 @@ def test_claims_count_by_number_size_and_class() -> None:
     assert "requested: requests.storage=2Gi, used: requests.storage=9Gi" in charge(claim("c", "2Gi", "iron"))
     assert not charge(claim("c", "1Gi", "iron"))
     assert "persistentvolumeclaims=1, used: persistentvolumeclaims=3" in charge(claim("d", "0", "iron"))
-
-
-def test_a_quota_without_status_measures_claims() -> None:
-    found = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "d"}}
-    found["spec"] = {"resources": {"requests": {"storage": "3Gi"}}}
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
-    quota["spec"] = {"hard": {"requests.storage": "4Gi", "persistentvolumeclaims": "9"}}
-    quotas = QuotaLedger(load_snapshot([quota, found]))
-
-    with pytest.raises(Rejection, match=r"used: requests.storage=3Gi, limited: requests.storage=4Gi"):
-        quotas.charge(claim("n", "2Gi", ""))
 
 
 def test_a_quota_without_status_measures_its_own_namespace_only() -> None:

@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from kplan.admission.validation.services import updated_service
 
 Object = dict[str, Any]
@@ -28,20 +26,6 @@ ONCE = "may not change once set"
 
 def said(before: Object, **changes: Any) -> list[str]:
     return list(map(str, updated_service(before, before | changes)[1]))
-
-
-@pytest.mark.parametrize("service", [PLAIN, HEADLESS, DUAL, BALANCED, ELSEWHERE])
-def test_a_service_may_stay_as_it_is(service: Object) -> None:
-    assert said(service) == []
-
-
-def test_an_address_stays_unless_the_service_becomes_an_external_name() -> None:
-    assert said(PLAIN, clusterIP="10.0.0.2") == [f'spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: {ONCE}']
-    assert said(PLAIN, clusterIP="None") == [f'spec.clusterIPs[0]: Invalid value: ["None"]: {ONCE}']
-    assert said(HEADLESS, clusterIP="10.0.0.2") == [f'spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: {ONCE}']
-    assert said(PLAIN, clusterIP="", clusterIPs=[]) == []  # as where a manifest names none
-    assert said(PLAIN, **ELSEWHERE) == []
-    assert said(ELSEWHERE, type="ClusterIP", clusterIP="10.0.0.9", ports=[{"port": 80}]) == []
 
 
 def test_an_external_name_has_no_address_and_needs_a_name() -> None:

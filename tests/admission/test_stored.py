@@ -25,14 +25,6 @@ def _job(labels: dict[str, str], **spec: Any) -> Object:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template, **spec}}
 
 
-def test_a_job_that_selects_its_pods_itself_gives_them_no_labels() -> None:
-    selector = {"matchLabels": {"job": "mine"}}
-    made = _made(_job({"job": "mine"}, manualSelector=True, selector=selector))
-
-    assert made.as_created["metadata"]["labels"] == {"job": "mine"}
-    assert _made(_job({"job": "mine"})).as_created["metadata"]["labels"]["job-name"] == "j"
-
-
 def test_pods_of_jobs_wait_to_be_counted_and_know_their_index() -> None:
     created = _made(_job({}, completionMode="Indexed", completions=2)).as_created
 

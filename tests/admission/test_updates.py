@@ -7,7 +7,7 @@ import kplan
 from kplan.admission.judge import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.kinds import KINDS
-from kplan.api.storage import CSIDriver, StorageClass
+from kplan.api.storage import CSIDriver
 from tests.objects import head
 
 MODES, SIZE = ["ReadWriteOnce"], {"requests": {"storage": "2Gi"}}
@@ -50,21 +50,6 @@ def test_the_scopes_of_a_quota_stay() -> None:
 
     assert said(quota("BestEffort", "Terminating"), quota("Terminating", "BestEffort")) == []
     assert said(quota(), quota("BestEffort")) == ['spec.scopes: Invalid value: ["BestEffort"]: field is immutable']
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, []),
-        ({"volumeBindingMode": "Immediate", "reclaimPolicy": "Delete"}, []),  # as if the manifest did not name them
-        ({"provisioner": "other"}, ['provisioner: Invalid value: "other": field is immutable']),
-        ({"reclaimPolicy": "Recycle"}, ['reclaimPolicy: Invalid value: "Recycle": field is immutable']),
-    ],
-)
-def test_a_storage_class_stays_as_it_is(changes: dict[str, str], words: list[str]) -> None:
-    before = {"provisioner": "p", "reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer"}
-
-    assert said(*(msgspec.convert(spec, StorageClass) for spec in (before, {**before, **changes}))) == words
 
 
 def test_a_driver_that_attaches_goes_on_to_do_so() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.api.labels import HOSTNAME, ZONE
 from kplan.capacity.additions import least_number
-from kplan.capacity.counting import Template, fill, fill_at_once, fill_from, is_local
+from kplan.capacity.counting import Template, fill, fill_from
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
@@ -51,27 +51,12 @@ def planner(*objects: dict[str, Any]) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot(list(objects)))
 
 
-def test_counts_until_the_next_replica_does_not_fit() -> None:
-    capacity = planner(node("a"), node("b", "3"), pod("busy", cpu="1", on="a")).capacity([template("1")])
-
-    assert capacity.fit.total == 6
-    assert capacity.per_node() == {"a": {"web": 3}, "b": {"web": 3}}
-    assert capacity.stop is not None
-    assert capacity.stop.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
-
-
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
     capacity = planner(node("a", pods="10")).capacity([template("0")])
 
     assert capacity.fit.total == 10
     assert capacity.stop is not None
     assert "Too many pods" in capacity.stop.message
-
-
-def test_a_limit_ends_the_count_without_a_reason() -> None:
-    capacity = planner(node("a")).capacity([template("1")], limit=2)
-
-    assert (capacity.fit.total, capacity.stop) == (2, None)
 
 
 def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
@@ -83,12 +68,6 @@ def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
     assert planner(*objects).capacity([template("700m")]).fit.total == placed
 
 
-def test_templates_take_turns_by_their_share() -> None:
-    capacity = planner(node("a", "8")).capacity([template("1", "web", share=3), template("1", "db")])
-
-    assert capacity.fit.counts == [6, 2]
-
-
 def test_says_how_many_nodes_of_which_shape_to_add() -> None:
     capacity = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
 
@@ -96,20 +75,6 @@ def test_says_how_many_nodes_of_which_shape_to_add() -> None:
     assert [
         (addition.shapes[0].like, addition.shapes[0].existing, addition.nodes) for addition in capacity.additions
     ] == [("small-1", 2, 5), ("large-1", 1, 3)]
-
-
-def test_shapes_that_cannot_help_are_not_tried() -> None:
-    capacity = planner(node("a", "2")).capacity([template("3")], wanted=1)
-
-    assert capacity.additions == ()
-    assert capacity.stop is not None
-
-
-def test_daemons_take_their_room_on_added_nodes() -> None:
-    daemon = pod("agent", cpu="1", on="a", owner="DaemonSet/owner")
-    capacity = planner(node("a"), daemon).capacity([template("1")], wanted=9)
-
-    assert [addition.nodes for addition in capacity.additions] == [2]
 
 
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
@@ -147,19 +112,6 @@ def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:
             assert least_number(lambda n: 10 + 3 * n, 10, wanted, guess) == -(-(wanted - 10) // 3)
 
 
-def test_rules_that_need_several_nodes_are_given_a_chance() -> None:
-    assert least_number(lambda n: 10 + 4 * (n // 4), 10, 12, 1) == 4
-    assert least_number(lambda n: 10, 10, 12, 1) is None
-    assert least_number(lambda n: 10, 10, 12, 9) is None
-
-
-def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
-    daemon = pod("agent", cpu="4", on="a", owner="DaemonSet/owner")
-    capacity = planner(node("a"), daemon).capacity([template("1")], wanted=1)
-
-    assert capacity.additions == ()
-
-
 def test_spreading_over_zones_needs_nodes_in_each() -> None:
     spreading = template(web("2", **spread(ZONE)))
     capacity = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
@@ -180,7 +132,6 @@ SHAPES: list[dict[str, Any]] = [
     {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": APART}}},
     spread(HOSTNAME, {}),
 ]
-LOCAL = SHAPES[:5]
 
 
 def crowded(cpus: list[int], running: list[int]) -> kplan.Planner:
@@ -210,21 +161,3 @@ def test_many_at_a_time_end_where_those_placed_one_after_the_other_do(
     if quick.stop is not None and plain.stop is not None:
         assert quick.stop.message == plain.stop.message
         assert session.cluster.pod_count.sum() == len(running) + quick.total
-
-
-def test_many_are_placed_at_once_only_where_no_filter_looks_beyond_its_node() -> None:
-    base = crowded([4, 4], [])
-
-    assert [is_local(base.fork(), info(web("1", **shape))) for shape in SHAPES] == [True] * len(LOCAL) + [False] * 2
-    assert fill_at_once(base.fork(), info(web("1", **LOCAL[0])), None) == {1: 4}
-    assert fill_at_once(base.fork(), info(web("1", **SHAPES[-1])), None) is None
-
-
-def test_many_are_not_placed_at_once_where_draws_or_a_limit_decide_who_comes_first() -> None:
-    snapshot = crowded([4, 4, 4], []).snapshot
-    drawing = kplan.Planner(snapshot, seed=1)
-
-    assert fill_at_once(drawing.fork(), info(web("1")), None) is None
-    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("1")), 7) is None
-    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("1")), 8) == {1: 4, 2: 4}
-    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("9")), None) is None

@@ -58,13 +58,6 @@ def test_groups_of_one_rack_leave_room_in_each() -> None:
     assert sorted(report.templates[0].group.domains) == ["a", "b"]
 
 
-def test_the_pods_of_several_workloads_are_one_group() -> None:
-    report = counted(racks(), group("gang", 3), job("train", 2, "3", "gang"), job("chief", 1, "1", "gang"))
-
-    (fit,) = report.templates
-    assert (report.summary.fits, fit.requests, report.summary.nodes) == (2, {"cpu": "7"}, 4)
-
-
 def test_groups_and_replicas_are_counted_in_turn() -> None:
     web = head("Deployment", name="web", namespace="default") | {
         "spec": {

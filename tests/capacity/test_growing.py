@@ -47,8 +47,3 @@ def test_no_more_nodes_come_than_the_wanted_replicas_need() -> None:
     report = planner().capacity([workload()], wanted=6).report()
     assert report.summary.fits == 6
     assert len(report.new_nodes.added) < 5
-
-
-def test_without_an_autoscaler_no_nodes_come() -> None:
-    report = kplan.Planner(CLUSTER, now=NOW).capacity([workload()]).report()
-    assert "newNodes" not in report.to_dict()

@@ -15,7 +15,6 @@ from kplan.capacity import additions as search
 from kplan.capacity.additions import _by_price
 from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
-from kplan.errors import UsageError
 from tests.capacity.test_counting import spread, template, web, zoned
 from tests.objects import head, node, pod
 
@@ -85,15 +84,6 @@ def test_a_mix_may_be_cheaper_than_any_shape_alone(tmp_path: Path) -> None:
     assert [(shape.name, shape.alone) for shape in found.shapes] == [("large", 4), ("small", 1)]
 
 
-def test_spreading_takes_nodes_in_each_zone(tmp_path: Path) -> None:
-    shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"), ("nowhere", 0, "0", "b"))
-    found = offers_of([zoned("a", "a", "2"), zoned("b", "b", "2")], spreading(), 8, shapes)
-
-    assert found is not None
-    assert found.is_cheapest
-    assert found.offers[0].mix == {"in-a": 1, "in-b": 1}
-
-
 def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_MIXES", 3)
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
@@ -148,8 +138,3 @@ def test_mixes_come_by_price_each_once() -> None:
     assert len(set(first)) == 40
     assert [order(mix) for mix in first] == sorted(order(mix) for mix in first)
     assert first[:5] == [(0, 0, 1), (1, 0, 0), (0, 0, 2), (1, 0, 1), (2, 0, 0)]
-
-
-def test_shapes_are_for_a_number_that_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="a number of replicas"):
-        kplan.Planner(kplan.load_snapshot([node("a")])).capacity([template(web())], shapes=tmp_path)

@@ -1,9 +1,6 @@
 """What recommended requests save."""
 
-from msgspec import UNSET
-
 import kplan
-from kplan.capacity.headroom import right_sizing
 from kplan.questions import Place, Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -17,14 +14,6 @@ def planner() -> kplan.Planner:
     objects = [node("a"), node("b"), *deployment("web", "2", ("a", "a", "b")), vpa("web", cpu="500m")]
     autoscaler = kplan.ClusterAutoscaler(node_groups=GROUPS)
     return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler)
-
-
-def test_the_nodes_that_are_not_needed_any_more_are_told_with_their_price() -> None:
-    saved = right_sizing(planner().changed(recommendations=["vpa"]))
-
-    assert saved is not UNSET
-    assert (saved.freed, saved.nodes) == (("b",), 2)
-    assert (saved.price.before, saved.price.after) == (4, 2)
 
 
 def test_nothing_is_said_where_nothing_is_recommended() -> None:

@@ -61,12 +61,6 @@ def test_what_is_written_becomes_nodes(tmp_path: Path) -> None:
     assert (larger.node.metadata.labels, larger.node.spec.taints) == ({"pool": "b"}, ())
 
 
-def test_json_is_read_as_well(tmp_path: Path) -> None:
-    (shape,) = read(tmp_path / "shapes.json", '[{"name": "x", "price": 1, "cpu": "4", "memory": "8Gi"}]')
-
-    assert (shape.name, shape.price) == ("x", 1)
-
-
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     path = tmp_path / "shapes.yaml"
     with pytest.raises(InputError) as error:
@@ -138,8 +132,3 @@ def test_what_is_no_list_of_shapes(tmp_path: Path, text: str, problem: str) -> N
         read(tmp_path / "shapes.yaml", text)
 
     assert problem in str(error.value)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_shapes(tmp_path / "none.yaml", {})

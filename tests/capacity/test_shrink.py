@@ -62,18 +62,6 @@ def test_the_emptiest_go_first_as_long_as_their_pods_find_places() -> None:
     assert_keeps_to_its_schema(report.to_dict())
 
 
-def test_the_smallest_share_of_requests_goes_first_however_many_pods_make_it() -> None:
-    pods = [owned("p1", "500m", "a"), owned("p2", "500m", "a"), owned("q", "2", "b"), owned("r", "3", "c")]
-
-    assert freed(shrunk(node("a"), node("b"), node("c"), *pods))[0] == ("a", 2)
-
-
-def test_of_the_pods_of_a_node_the_most_important_gets_the_room_that_is_left() -> None:
-    pods = [owned("low", "2", "a"), owned("high", "2", "a", priority=5), owned("q", "2", "b")]
-
-    assert why(shrunk(node("a"), node("b"), *pods))["a"] == ("no-place", "default/low")
-
-
 def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:
     volume = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
     objects = [node("a"), node("b"), node("c"), pod("bare", cpu="1", on="a"), owned("p", "2", "b", **volume)]
@@ -93,14 +81,6 @@ def test_budgets_are_kept() -> None:
     assert why(shrunk(*objects, budget(minAvailable=3)))["b"] == ("budget", "default/r")
     assert freed(shrunk(*objects, budget(minAvailable=2))) == [("b", 1)]
     assert freed(shrunk(*objects)) == [("b", 1)]
-
-
-def test_nobody_has_to_make_room() -> None:
-    low = owned("low", "4", "b", priority=-5)
-    report = shrunk(node("a"), node("b"), owned("high", "3", "a", priority=5), low)
-
-    assert freed(report) == []
-    assert why(report) == {"a": ("no-place", "default/high"), "b": ("no-place", "default/low")}
 
 
 def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None:

@@ -47,15 +47,6 @@ def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **option
     return planner.capacity(given.templates, **options)
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job"])
-def test_counts_a_workloads_template_whatever_its_own_number(tmp_path: Path, kind: str) -> None:
-    more = {"parallelism": 0} if kind == "Job" else {"replicas": 0}
-    found = measured(tmp_path, [node("a")], workload(kind, **more))
-
-    assert found.fit.total == 4
-    assert [template.name for template in found.templates] == ["default/web"]
-
-
 def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
     running = [pod(f"web-{i}", cpu="1", on="a", owner="StatefulSet/owner") for i in range(3)]
 
@@ -64,11 +55,6 @@ def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None
     assert found.fit.total == 1
     assert found.stop is not None
     assert found.stop.pod.name == "web-3"
-
-
-def test_a_daemon_set_has_no_replicas(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one pod per node"):
-        measured(tmp_path, [node("a")], workload("DaemonSet"))
 
 
 def test_shares_are_one_for_each_workload(tmp_path: Path) -> None:
@@ -124,12 +110,6 @@ def test_each_replica_of_a_stateful_set_takes_a_volume_of_its_own(tmp_path: Path
     assert "didn't find available persistent volumes to bind" in found.stop.message
 
 
-def test_each_replica_takes_an_ephemeral_volume_of_its_own(tmp_path: Path) -> None:
-    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
-
-    assert measured(tmp_path, DISKS, workload("Deployment", pod={"volumes": volumes})).fit.total == 3
-
-
 def test_a_claim_that_replicas_share_is_one(tmp_path: Path) -> None:
     claim = head("PersistentVolumeClaim", name="shared", namespace="default") | {"spec": CLAIM_SPEC}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
@@ -170,26 +150,6 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
 
 
 # --- what the API server would not take -------------------------------------------------------------------------------
-
-
-def quota(pods: str) -> Object:
-    return head("ResourceQuota", name="few", namespace="default") | {"spec": {"hard": {"pods": pods}}}
-
-
-def test_a_quota_stops_replicas_that_would_fit(tmp_path: Path) -> None:
-    found = measured(tmp_path, [node("a"), quota("3"), pod("busy", cpu="1", on="a")], workload("Deployment"))
-
-    assert found.fit.total == 2
-    assert found.stop is not None
-    assert found.stop.message == (
-        'pods "web-0" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3'
-    )
-
-
-def test_no_nodes_are_proposed_against_a_quota(tmp_path: Path) -> None:
-    found = measured(tmp_path, [node("a"), quota("1")], workload("Deployment"), wanted=3)
-
-    assert (found.fit.total, found.additions) == (1, ())
 
 
 def test_gated_replicas_do_not_count_and_fail_the_verdict(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -78,20 +77,3 @@ def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
     asking.plan_queue([pod("newer", cpu="1")])
 
     assert len(asking.session.cluster.pods) == len(asking.session.cluster.node_of) == known
-
-
-@pytest.mark.parametrize("way", ["plan", "plan_queue"])
-def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: str) -> None:
-    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
-    odd = pod("odd", cpu="1", **ODD)
-
-    warned = getattr(asking, way)([odd]).report().warnings
-    plain = getattr(asking, way)(["default/web"]).report().warnings
-
-    assert [(warning.code, warning.object) for warning in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
-    assert plain == ()
-
-
-def test_a_search_starts_at_a_node() -> None:
-    with pytest.raises(kplan.UsageError, match="start_index: expected an integer from 0 up, got -1"):
-        kplan.Planner(kplan.load_snapshot("demo"), start_index=-1)

@@ -113,14 +113,3 @@ def test_what_is_taken_over_is_what_would_be_built(
 
 def _turned(held_node: Node) -> Node:
     return replace(held_node, spec=replace(held_node.spec, unschedulable=not held_node.spec.unschedulable))
-
-
-def test_nodes_that_are_cordoned_share_all_else() -> None:
-    nodes = tuple(node(name, 0) for name in NAMES)
-    origin = cluster_of(Snapshot(nodes=nodes))
-    zones = origin.nodes.label("zone")
-
-    changed = cluster_of(Snapshot(nodes=(*nodes[:-1], _turned(nodes[-1]))), origin)
-
-    assert changed.nodes.label("zone") is zones
-    assert changed.nodes.unschedulable.tolist() == [False] * 4 + [True]

@@ -8,10 +8,10 @@ import yaml
 
 import kplan
 from kplan.api.scheduling import PodGroup
-from kplan.cluster.incoming import admit_manifests, with_objects
+from kplan.cluster.incoming import admit_manifests
 from kplan.workloads import load_manifests
 from tests.objects import head, node, pod
-from tests.workloads.test_manifests import job, template, workload
+from tests.workloads.test_manifests import job, workload
 
 Object = dict[str, Any]
 
@@ -81,43 +81,6 @@ def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> N
     assert "is forbidden" in found.placements[0].message
 
 
-def test_replicas_use_up_a_quota_one_after_another() -> None:
-    quota = head("ResourceQuota", name="quota", namespace="default", uid="quota") | {
-        "spec": {"hard": {"pods": "1"}},
-        "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}},
-    }
-    found, _ = plan([node("a"), quota], workload("Deployment", replicas=2))
-
-    assert [placement.outcome.value for placement in found.placements] == ["Scheduled", "Error"]
-    assert "exceeded quota" in found.placements[1].message
-
-
-def test_priority_classes_and_generated_claims_are_filled_in() -> None:
-    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}
-    volume = {
-        "name": "scratch",
-        "ephemeral": {
-            "volumeClaimTemplate": {
-                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-            }
-        },
-    }
-    found, _ = plan([node("a"), urgent], pod("x", cpu="1", priority=None, priorityClassName="urgent", volumes=[volume]))
-
-    assert found.placements[0].pod.priority == 7
-    assert "unbound immediate PersistentVolumeClaims" in found.placements[0].message
-
-
-def test_misspelt_fields_are_told_with_what_was_meant() -> None:
-    deployment = workload("Deployment", replicas=1, template={**template(), "sepc": {}})
-    with pytest.raises(kplan.ManifestError) as caught:
-        plan([node("a")], deployment)
-
-    (problem,) = caught.value.problems
-    assert (problem.json_path, problem.message) == ("$.spec.template.sepc", 'unknown field "spec.template.sepc"')
-    assert problem.hint == "did you mean spec?"
-
-
 def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place() -> None:
     bare = workload("Deployment", replicas=3)
     bare["spec"]["template"]["spec"]["containers"] = []
@@ -128,65 +91,9 @@ def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place()
     assert (problem.document, problem.json_path) == (1, "$.spec.template.spec.containers")
 
 
-def test_newer_objects_take_the_place_of_older_ones() -> None:
-    snapshot = kplan.load_snapshot([node("a", "1")])
-    (newer,) = kplan.load_snapshot([node("a", "9")]).nodes
-
-    merged = with_objects(snapshot, [newer])
-
-    assert [merged_node.status.allocatable["cpu"] for merged_node in merged.nodes] == ["9"]
-    assert [older_node.status.allocatable["cpu"] for older_node in snapshot.nodes] == ["1"]
-
-
 def _claim(name: str = "data", **more: Any) -> Object:
     claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return head("PersistentVolumeClaim", name=name, **more.pop("metadata", {})) | {"spec": {**claim_spec, **more}}
-
-
-def _class(name: str, created: str, **annotations: str) -> Object:
-    return head("StorageClass", name=name, creationTimestamp=created, annotations=annotations) | {
-        "provisioner": "disks.example.com",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-
-
-MARK = {"storageclass.kubernetes.io/is-default-class": "true"}
-CLASSES = [
-    _class("newest", "2026-01-03T00:00:00Z"),
-    _class("b", "2026-01-02T00:00:00Z", **MARK),
-    _class("a", "2026-01-02T00:00:00Z", **MARK),
-    _class("older", "2026-01-01T00:00:00Z", **MARK),
-]
-
-
-def _claims(cluster: list[Object], *manifests: Object) -> dict[str, str | None]:
-    _, planner = plan(cluster, *manifests)
-    return {claim.metadata.name: claim.spec.storage_class_name for claim in planner.objects.persistent_volume_claims}
-
-
-def test_claims_without_a_class_get_the_default_one() -> None:
-    beta = {"annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}
-    claims = [_claim(), _claim("none", storageClassName=""), _claim("beta", metadata=beta)]
-    cluster = [node("a"), *CLASSES]
-
-    assert _claims(cluster, pod("p", cpu="1"), *claims) == {"data": "a", "none": "", "beta": None}
-    assert _claims([node("a")], pod("p", cpu="1"), *claims, *CLASSES[:2])["data"] == "b"
-    assert _claims([node("a"), CLASSES[0]], pod("p", cpu="1"), _claim()) == {"data": None}
-
-
-def test_claims_that_controllers_make_get_the_default_class_too() -> None:
-    template = {"metadata": {"name": "data"}, "spec": _claim()["spec"]}
-    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": _claim()["spec"]}}}]
-    stateful = workload("StatefulSet", replicas=2, volumeClaimTemplates=[template])
-    cluster = [node("a"), *CLASSES]
-
-    assert _claims(cluster, stateful, pod("p", cpu="1", volumes=volumes)) == {
-        "data-web-0": "a",
-        "data-web-1": "a",
-        "p-scratch": "a",
-    }
-    found, _ = plan(cluster, stateful)
-    assert [placement.node for placement in found.placements] == ["a", "a"]
 
 
 def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
@@ -262,11 +169,6 @@ def applied_groups(*objects: dict[str, Any]) -> tuple[list[Any], list[str]]:
     incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream), snapshot, keeps_groups=True)
     groups = [obj for obj in incoming.objects if isinstance(obj, PodGroup)]
     return [group.spec.priority for group in groups], [warning.message for warning in incoming.warnings]
-
-
-def test_a_pod_group_gets_the_priority_of_its_class() -> None:
-    assert applied_groups(pod_group(priorityClassName="high")) == ([100], [])
-    assert applied_groups(pod_group()) == ([0], [])
 
 
 def test_a_pod_group_of_an_unknown_class_or_another_priority_is_refused() -> None:

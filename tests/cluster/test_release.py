@@ -51,14 +51,6 @@ def test_a_configuration_is_read_again_by_the_release_that_decides() -> None:
         kplan.Planner(on("v1.34.3"), config)
 
 
-def test_gates_stay_as_they_were_set() -> None:
-    gates = {"PodLevelResources": False}
-    config = kplan.load_scheduler_config(None, kubernetes="1.34", feature_gates=gates)
-
-    assert dict(kplan.Planner(on(None), config).release.switched) == gates
-    assert kplan.Planner(on(None), config).for_cluster(on("v1.35.0")).release == config.release
-
-
 def test_equal_nodes_are_taken_as_the_rule_says() -> None:
     nodes = []
     for name, zone in (("a", "z1"), ("b", "z1"), ("c", "z2")):

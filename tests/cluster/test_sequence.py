@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,15 +50,6 @@ def where(session):
     }
 
 
-def test_a_decision_takes_place_when_the_next_one_is_asked_for():
-    session, run = started(["small", "late"], settle=False)
-
-    next(run)
-    assert "small" not in where(session)
-    next(run)
-    assert where(session)["small"] == "a"
-
-
 def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
     session, run = started(["vip", "small"], settle=False)
     before = where(session)
@@ -95,23 +85,6 @@ def test_nominations_of_lower_priority_to_the_node_are_taken_back():
     assert session.nominator.row_of(waiting) is None
 
 
-def test_a_pod_whose_nomination_was_taken_back_looks_at_all_nodes_again():
-    objects = [
-        node("a", cpu="4"),
-        node("b", cpu="8"),
-        pod("low", on="a", cpu="3"),
-        pod("low-b", on="b", cpu="8", priority=5),
-        pod("waiting", cpu="1", nominated="a", priority=1),
-        pod("vip", cpu="2", priority=9, nodeSelector={"kubernetes.io/hostname": "a"}),
-    ]
-    session = planner(objects).session.fork()
-    waiting, vip = session.find("default/waiting"), session.find("default/vip")
-    results = list(run_in_order(session, [vip, waiting], settle_preemption=True))
-
-    assert [result.row for result in results] == [None, 0, 0]
-    assert results[-1].filter.not_evaluated is None
-
-
 def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():
     asking = planner([node("a"), node("b"), pod("other", cpu="1")])
     incoming = pod("new", cpu="1", nominated="b")
@@ -144,20 +117,6 @@ def test_any_decision_can_be_brought_back_in_any_order(indices, settle):
     assert len(sessions) == bool(wanted) + backwards
 
 
-def test_a_decision_asked_for_twice_is_brought_back_once():
-    starts = []
-
-    def start():
-        starts.append(started(["small", "late"], settle=False)[1])
-        return starts[-1]
-
-    replay = Replay(start)
-    first = replay.at(1)
-
-    assert replay.at(1) is first
-    assert len(starts) == 1
-
-
 def test_a_decision_is_live_while_its_run_goes_on():
     starts = []
 
@@ -170,13 +129,3 @@ def test_a_decision_is_live_while_its_run_goes_on():
     assert len(starts) == 1
     assert replay.at(1).pod == replay.at(1).pod
     assert len(starts) == 2
-
-
-def test_what_was_reserved_before_a_decision_is_there_when_it_is_brought_back():
-    objects = [node("a", cpu="2"), *(pod(name, cpu="1") for name in ("x", "y", "z"))]
-    placements = planner(objects).plan(["default/x", "default/y", "default/z"]).placements
-
-    assert [placement.node for placement in placements] == ["a", "a", None]
-    assert placements[2].message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    with pytest.raises(KeyError):
-        placements[0].rejections["a"]

@@ -45,10 +45,6 @@ def test_what_kubectl_applied_last_and_no_more_is_gone() -> None:
     assert refused([service("web", **web)], service("web", type="LoadBalancer")) == {}
 
 
-def test_ports_that_a_manifest_names_no_more_are_gone() -> None:
-    assert refused([WEB], service("web", ports=[{"port": 8080}])) == {}
-
-
 def test_no_two_services_have_one_address_or_one_node_port() -> None:
     own = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
     taken = "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated"
@@ -96,12 +92,6 @@ def test_services_have_addresses_of_the_ranges_of_the_cluster(address: str, is_o
     expected = {"api": f'spec.clusterIPs: Invalid value: ["{address}"]: {words}'} if is_outside else {}
 
     assert refused(cluster, service("api", clusterIP=address)) == expected
-
-
-def test_a_service_keeps_an_address_whose_range_is_gone() -> None:
-    assert (
-        refused([WEB, cidr("kubernetes", "10.96.0.0/24")], service("web", clusterIP="10.0.0.1", type="NodePort")) == {}
-    )
 
 
 def test_ranges_that_are_not_known_refuse_nothing() -> None:

@@ -13,17 +13,6 @@ def test_a_plain_cluster_warns_of_nothing() -> None:
     assert warnings(pod("web", cpu="1")) == []
 
 
-def test_tolerations_that_compare_and_scheduling_groups_need_gates_that_are_off() -> None:
-    compares = pod("compares", cpu="1", tolerations=[{"key": "load", "operator": "Lt", "value": "5"}])
-    grouped = pod("grouped", cpu="1", schedulingGroup={"podGroupName": "gang"})
-
-    found = warnings(compares, grouped)
-
-    assert [code for code, _ in found] == ["UnmodelledFeature", "UnmodelledFeature"]
-    assert found[0][1].startswith("Pod/default/compares: TaintTolerationComparisonOperators")
-    assert found[1][1].startswith("Pod/default/grouped: GenericWorkload, GangScheduling")
-
-
 def test_device_features_behind_gates_are_told() -> None:
     status = {"phase": "Pending", "nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "claim"}]}
     mapped = {**pod("mapped", cpu="1"), "status": status}

@@ -75,13 +75,3 @@ def test_what_counts_all_nodes_does_so_however_few_are_shown() -> None:
         assert [(count.reason, count.nodes) for count in part.rejection_summary] == [
             (count.reason, count.nodes) for count in whole.rejection_summary
         ]
-
-
-def test_score_details_are_told_when_asked_for() -> None:
-    details = [
-        explain(result, names, Shown(None, with_score_details=True)).score_details
-        for result, names in _decisions("resources")
-        if result.scores is not None
-    ]
-    assert any("NodeResourcesFit" in plugins for node_details in details for plugins in node_details.values())
-    assert not any(explain(result, names, Shown(None)).score_details for result, names in _decisions("resources"))

@@ -18,18 +18,6 @@ def starting(name: str, cpu: str, **more: str) -> dict[str, object]:
     return {"name": name, "image": "app", "resources": {"requests": {"cpu": cpu}}, **more}
 
 
-def test_the_overhead_of_the_runtime_class_is_told() -> None:
-    text = diagnosis("1800m", runtimeClassName="kata", overhead={"cpu": "500m"})
-
-    assert "it requests 2300m cpu (500m of it overhead of runtime class kata), and the largest, a, has 2" in text
-
-
-def test_the_init_container_that_requests_most_is_named() -> None:
-    assert "it requests 3 cpu for init container migrate, and" in diagnosis(
-        "1", initContainers=[starting("wait", "2"), starting("migrate", "3")]
-    )
-
-
 def test_init_containers_that_request_less_and_sidecars_are_not() -> None:
     sidecar = starting("proxy", "1", restartPolicy="Always")
 

@@ -173,12 +173,6 @@ def test_every_answer_travels_as_a_pickle(planner: kplan.Planner, method: str) -
     assert pickle.dumps(travelled)
 
 
-def test_a_plan_of_pods_that_can_be_read_once_travels_with_all_of_them(planner: kplan.Planner) -> None:
-    plan = planner.plan(pod for pod in ["default/waits"])
-
-    assert [placement.pod.name for placement in pickle.loads(pickle.dumps(plan)).placements] == ["waits"]
-
-
 def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its_arguments() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8")]))
     web = head("Pod", name="web", namespace="default") | {"spec": {"containers": [{"name": "c", "image": "app:1"}]}}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from kplan.remedies.diagnosis import MOST_WITH_REMEDIES
 from tests.objects import node, pod
 from tests.preemption.scenes import planner
 from tests.remedies.applying import applied
@@ -50,13 +49,6 @@ def test_asking_why_changes_no_later_answer(story: Story):
     assert asking.place(KEY).to_dict() == first
 
 
-def test_a_pod_that_is_placed_has_no_diagnosis():
-    placed = planner(applied(STORIES[0].objects, {"kind": "add-nodes", "change": {"nodes": 1, "like": "a"}})).place(KEY)
-
-    assert (placed.diagnosis, placed.remedies) == ("", ())
-    assert "diagnosis" not in placed.to_dict()
-
-
 def test_pods_that_end_alike_are_told_alike_in_a_plan():
     waiting = [pod(f"web-{number}", cpu="2") for number in range(3)]
     asking = planner([node("a", cpu="1"), *waiting])
@@ -64,24 +56,3 @@ def test_pods_that_end_alike_are_told_alike_in_a_plan():
 
     diagnoses = [(placement.diagnosis, placement.remedies) for placement in plan.placements]
     assert diagnoses == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3
-
-
-def test_only_so_many_different_pods_of_a_plan_are_tried_again():
-    number = MOST_WITH_REMEDIES + 1
-    waiting = [pod(f"web-{index}", cpu=f"{index + 1001}m") for index in range(number)]
-    plan = planner([node("a", cpu="1"), *waiting]).plan([f"default/web-{index}" for index in range(number)])
-
-    assert all(placement.diagnosis for placement in plan.placements)
-    have_remedies = [bool(placement.remedies) for placement in reversed(plan.placements)]
-    assert have_remedies == [False] + [True] * MOST_WITH_REMEDIES
-
-
-def test_what_is_free_is_stated_as_it_is_when_the_pod_is_looked_at():
-    waiting = [pod("first", cpu="1"), pod("web", cpu="4"), pod("second", cpu="1"), pod("web-1", cpu="4")]
-    keys = [f"default/{waiting_pod['metadata']['name']}" for waiting_pod in waiting]
-    plan = planner([node("a", cpu="4"), *waiting]).plan(keys)
-
-    assert [placement.diagnosis for placement in plan.placements if placement.node is None] == [
-        "The only node, a, lacks cpu (requests 4, 3 free).",
-        "The only node, a, lacks cpu (requests 4, 2 free).",
-    ]

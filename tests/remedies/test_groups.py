@@ -62,21 +62,6 @@ def test_only_the_member_that_is_too_big_asks_for_less() -> None:
     assert (offered.change.to, offered.members, offered.helps) == ("2", ("default/big",), r.Helped(2, 2))
 
 
-def test_a_request_is_lowered_for_all_members_alike_until_all_fit() -> None:
-    pods = [member(name, "2") for name in ("x", "y", "z")]
-    offered = remedies(node("a", cpu="4"), group("gang", 3), *pods)["lower-request"]
-
-    assert isinstance(offered, r.LowerRequest)
-    assert (offered.change.to, offered.members) == ("1330m", UNSET)
-
-
-def test_no_member_has_a_remedy_of_its_own() -> None:
-    pods = [member(name, "2") for name in ("x", "y", "z")]
-    report = planner(node("a", cpu="4"), group("gang", 3), *pods).plan_queue().report()
-
-    assert {placement.remedies for placement in report.placements} == {()}
-
-
 def test_the_nodes_that_are_needed_are_uncordoned_together() -> None:
     cordoned = [node(name, cpu="2") | {"spec": {"unschedulable": True}} for name in ("b", "c", "d")]
     pods = [member(name, "2") for name in ("x", "y", "z")]
@@ -98,19 +83,6 @@ def test_pods_in_the_way_move_only_where_they_fit_once_the_group_runs() -> None:
         UNSET,
     )
     assert "move-pod" not in remedies(*nodes[:2], group("gang", 2), owned("web-1", "1", "a"), *pods)
-
-
-def test_a_group_need_not_stay_in_one_rack() -> None:
-    nodes = [node(name, cpu="2") for name in ("a", "b")]
-    for one, rack in zip(nodes, ("r1", "r2"), strict=True):
-        one["metadata"]["labels"]["rack"] = rack
-    gang = group("gang", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
-    pods = [member(name, "2") for name in ("x", "y")]
-    offered = remedies(*nodes, gang, *pods, TopologyAwareWorkloadScheduling=True)
-
-    dropped = offered["drop-topology"]
-    assert isinstance(dropped, r.DropTopology)
-    assert (dropped.change.key, dropped.helps) == ("rack", r.Helped(2, 2))
 
 
 def test_the_pods_that_a_gang_lacks_are_created() -> None:

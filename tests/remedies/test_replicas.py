@@ -8,7 +8,7 @@ from kplan.course.answers.placement import Placement
 from kplan.report.remedies import remedy_text
 from kplan.workloads import load_manifests
 from tests.objects import node, pod
-from tests.remedies.objects import HOST, ZONE, affinity, claim, taint
+from tests.remedies.objects import ZONE, affinity, claim, taint
 from tests.remedies.objects import volume as volume_object
 
 
@@ -38,45 +38,12 @@ def of_kind(remedies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return matching
 
 
-def test_as_many_nodes_are_added_as_all_replicas_take():
-    added = of_kind(remedies_of([node("a", cpu="3")], deployment(11)), "add-nodes")
-
-    assert (added["change"], added["helps"]) == ({"nodes": 3, "like": "a"}, {"pods": 8, "of": 8})
-
-
-def test_a_node_for_each_replica_that_keeps_apart():
-    added = of_kind(
-        remedies_of([node("a"), node("b")], deployment(5, **affinity("podAntiAffinity", HOST, app="web"))), "add-nodes"
-    )
-
-    assert (added["change"]["nodes"], added["helps"]) == (3, {"pods": 3, "of": 3})
-
-
 def test_so_many_nodes_are_enough_and_one_fewer_is_not():
     def with_nodes(number: int) -> tuple[Placement, ...]:
         return placed([node("a", cpu="3"), *(node(f"n{index}", cpu="3") for index in range(number))], deployment(11))
 
     assert all(with_node.node for with_node in with_nodes(3))
     assert not all(with_node.node for with_node in with_nodes(2))
-
-
-def enough_snapshot() -> list[dict[str, Any]]:
-    return [node("a", cpu="2"), node("b", cpu="2")]
-
-
-def test_fewer_replicas_are_those_that_found_a_node():
-    lowered = of_kind(remedies_of(enough_snapshot(), deployment(6)), "lower-replicas")
-
-    assert lowered["change"] == {"workload": "Deployment default/web", "from": 6, "to": 4}
-
-
-def test_nobody_asks_a_daemon_set_or_a_job_for_fewer_replicas():
-    job = deployment(1)
-    job["spec"] = {"parallelism": 6, "completions": 6, "template": job["spec"]["template"]}
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    job |= {"apiVersion": "batch/v1", "kind": "Job"}
-
-    assert "lower-replicas" not in [remedy["kind"] for remedy in remedies_of(enough_snapshot(), job)]
 
 
 def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():

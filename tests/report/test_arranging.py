@@ -42,27 +42,7 @@ def test_a_section_that_says_the_same_of_another_pod_refers_to_it() -> None:
     assert "  three" in arranged_lines(SUM, *SECTION, *other)
 
 
-def test_a_part_of_a_section_that_says_the_same_refers_to_it() -> None:
-    part = [Heading(("why",), 2), line("one"), line("two")]
-    lines = arranged_lines(
-        SUM, Heading(("x",), about="a/x"), line("1"), *part, Heading(("y",), about="a/y"), line("2"), *part
-    )
-    assert lines.count("  why") == 2
-    assert lines.count("  one") == 1
-    assert "    same as for a/x" in lines
-
-
-def test_a_table_of_which_only_names_would_be_left_stays_whole() -> None:
-    table = Table(("NODE", "N"), (("a", "1"), ("b", "1")), "<>")
-    assert arranged_lines(table) == ["  NODE  N", "  a     1", "  b     1"]
-
-
 def test_columns_that_say_the_same_in_every_row_are_said_once() -> None:
     table = Table(("NODE", "N", "WHY", "X"), (("a", "1", "full", "-"), ("b", "1", Span("empty"), "-")), "<><<")
     assert arranged_lines(table) == ["  In every row: N 1", "", "  NODE  WHY", "  a     full", "  b     empty"]
     assert arranged_lines(table, is_wide=True)[0].split() == ["NODE", "N", "WHY", "X"]
-
-
-def test_of_a_single_row_only_what_is_empty_goes() -> None:
-    assert arranged_lines(Table(("NODE", "N", "WHY"), (("a", "1", "-"),), "<><")) == ["  NODE  N", "  a     1"]
-    assert arranged_lines(Table(("NODE",), (), "<"))[0].strip() == "NODE"

@@ -31,16 +31,6 @@ def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
     assert "agent-big" not in text
 
 
-def test_nodes_that_say_the_same_share_a_line() -> None:
-    text = " ".join(render(report(5), "table", ReportOptions(width=160)).split())
-
-    assert "small-0, small-1, small-2 and 2 more requests 2 cpu, 1 of 1 free: 1 short" in text
-
-
-def test_explain_tells_pod_by_pod() -> None:
-    assert "agent-big-0 (the first of 3)" in render(report(), "table", ReportOptions(explain=True, top=None))
-
-
 def test_an_annotation_is_about_the_whole_set() -> None:
     lines = render(report(), "github", ReportOptions()).splitlines()
 

@@ -1,10 +1,8 @@
 import msgspec
 import pytest
 
-from kplan.api.quantity import listing
-from kplan.documents.placement import Failure
-from kplan.engine.details import Detail, InsufficientResource
-from kplan.report.decision import detail_text, failure_lines
+from kplan.engine.details import Detail
+from kplan.report.decision import detail_text
 
 SENTENCES = {
     "a resource that is short": (
@@ -187,20 +185,3 @@ SENTENCES = {
 @pytest.mark.parametrize(("detail", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentences(detail: dict[str, object], sentence: str) -> None:
     assert detail_text(msgspec.convert(detail, Detail)) == sentence
-
-
-def test_a_failure_is_told_reason_by_reason() -> None:
-    short = InsufficientResource(
-        reason="Insufficient cpu", resource="cpu", requested="1", free="0", allocatable="1", short="1"
-    )
-    reasons = ("Insufficient cpu", "Too many pods")
-    failure = Failure("Unschedulable", reasons, (short,))
-
-    assert failure_lines(failure) == ["requests 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
-    assert failure_lines(failure, "Insufficient cpu") == ["requests 1 cpu, 0 of 1 free: 1 short"]
-    assert failure_lines(failure, "Too many pods") == []
-
-
-def test_long_lists_are_cut() -> None:
-    assert listing(["a", "b", "c"]) == "a, b, c"
-    assert listing(["a", "b", "c", "d"], 2) == "a, b, c and 3 more"

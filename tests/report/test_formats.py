@@ -1,5 +1,4 @@
 import html
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,13 +9,13 @@ import pytest
 from msgspec import structs
 
 import kplan
-from kplan.documents.placement import Origin, PlacementReport
+from kplan.documents.placement import PlacementReport
 from kplan.facts import InputWarning
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.snapshot import MissingKind
 from kplan.snapshot.model import missing_warning
-from tests.report.documents import coming_from, demo_document, node, placed, pod
+from tests.report.documents import demo_document, node, placed, pod
 
 KINDS = ["place", "preempt", "explain"]
 EXPLAINED = ReportOptions(top=None, explain=True)
@@ -73,17 +72,6 @@ def _with_warning() -> PlacementReport:
     return structs.replace(planner.plan(["default/p"]).report(), generated_at="2026-03-01T10:00:00Z")
 
 
-def test_every_format_for_people_and_every_document_begins_with_the_same_sentence() -> None:
-    document, options = _with_warning(), ReportOptions()
-    sentence = "default/p -> n, the only node that can take it"
-
-    assert render(document, "short", options) == f"{sentence}\n"
-    assert document.to_dict()["sentence"] == json.loads(render(document, "json", options))["sentence"] == sentence
-    assert render(document, "table", options).startswith(f"{sentence}\n")
-    assert render(document, "markdown", options).startswith("## default/p -\\> n, the only node that can take it\n")
-    assert "<h1>default/p -&gt; n, the only node that can take it</h1>" in render(document, "html", options)
-
-
 @pytest.mark.parametrize("output", [name for name in FORMATS if name not in ("name", "short")])
 def test_warnings_are_in_every_format(output: str) -> None:
     text = render(_with_warning(), output, ReportOptions())
@@ -107,15 +95,6 @@ def test_missing_kinds_that_the_snapshot_warns_of_are_told_once() -> None:
     assert kplan.Planner(bare).warnings == kplan.Planner(snapshot).warnings
 
 
-def test_junit_counts_what_it_holds() -> None:
-    suite = ET.fromstring(render(demo_document("place"), "junit", ReportOptions())).find("testsuite")
-    assert suite is not None
-    cases = suite.findall("testcase")
-    assert suite.attrib["tests"] == str(len(cases)) == "4"
-    assert suite.attrib["failures"] == str(len(suite.findall("testcase/failure"))) == "3"
-    assert {case.attrib["name"] for case in cases if case.find("failure") is None} == {"shop/voucher-api"}
-
-
 def test_junit_holds_no_character_that_xml_forbids() -> None:
     warning = InputWarning("X", "o", 'bell \x07 ]]> & "quoted"')
     document = structs.replace(placed([node("n"), pod("p")], ["default/p"]), warnings=(warning,))
@@ -123,27 +102,6 @@ def test_junit_holds_no_character_that_xml_forbids() -> None:
     errors = ET.fromstring(text).findtext("testsuite/system-err")
     assert errors is not None
     assert 'bell \\x07 ]]> & "quoted"' in errors
-
-
-def test_github_annotations_are_one_line_each_on_the_manifest() -> None:
-    document = placed([node("n", cpu="1"), pod("p", cpu="2")], ["default/p"])
-    document = coming_from(document, Origin("a,b:c.yaml", 1, "Pod", "p"))
-    lines = render(document, "github", ReportOptions()).splitlines()
-    assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A Pod default/p (unschedulable)::No node is")
-    assert len(lines) == 2
-    assert all(re.match(r"::(error|warning|notice) [^:]+::", line) for line in lines)
-
-
-def test_sarif_results_refer_to_rules() -> None:
-    log = json.loads(render(_with_warning(), "sarif", ReportOptions()))
-    run = log["runs"][0]
-    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert log["version"] == "2.1.0"
-    assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
-        ("MissingKind", "warning"),
-        ("UnmodelledFeature", "warning"),
-    ]
-    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
 
 
 def test_html_needs_nothing_from_elsewhere() -> None:

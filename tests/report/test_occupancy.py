@@ -2,7 +2,7 @@
 
 from kplan.documents.change import QueueTimeline, Timeline, UsageTimeline, WorkloadWaits
 from kplan.report.blocks import Table, plain
-from kplan.report.timeline import occupancy_blocks, queue_sentence
+from kplan.report.timeline import occupancy_blocks
 
 DAY = 86400.0
 
@@ -28,12 +28,6 @@ def _timeline() -> Timeline:
 
 def _tables() -> list[Table]:
     return [block for block in occupancy_blocks(_timeline()) if isinstance(block, Table)]
-
-
-def test_a_sentence_says_how_long_the_queue_is_and_which_pod_waits_longest() -> None:
-    assert queue_sentence(_queue()) == (
-        "At most 3 pods wait for a node at once (after 2 h); the longest wait is 1 h, of batch/a-1"
-    )
 
 
 def test_the_day_is_told_in_equal_parts_of_which_equal_ones_are_one_row() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.framework.results import Outcome
 from kplan.report.options import ReportOptions
-from kplan.report.overview import common_suffix, overview_blocks, row_of, where_text
+from kplan.report.overview import common_suffix, overview_blocks, row_of
 from kplan.report.registry import render
 from kplan.report.text import render_plain
 from tests.report.documents import node, placed, pod
@@ -51,28 +51,6 @@ def test_workloads_that_end_for_one_reason_are_told_together() -> None:
     assert lines[start + 1 : start + 3] == ["  fits", "  from chart.yaml, document 3, line 18"]
 
 
-def test_all_is_told_with_explain_and_what_repeats_once() -> None:
-    text = "\n".join(lines_of(chart(3, (1,)), explain=True))
-
-    assert all(f"Deployment default/svc-0{i}: 2 replicas" in text for i in range(3))
-    assert text.count("Why nodes reject it") == 1
-
-
-def test_of_very_many_workloads_those_that_need_attention_are_listed() -> None:
-    lines = lines_of(chart(70, (65,)))
-
-    assert sum(line.startswith("  Deployment") for line in lines) == 50
-    assert next(line for line in lines if line.startswith("  Deployment")).split()[1] == "default/svc-65"
-    assert "  and 20 more workloads, all scheduled (-o wide shows all)" in lines
-
-
-@pytest.mark.parametrize("output", ["table", "markdown", "html", "wide"])
-def test_every_format_for_people_has_the_overview(output: str) -> None:
-    text = render(chart(3, (1,)), output, ReportOptions())
-    assert "WORKLOAD" in text
-    assert "svc-01" in text
-
-
 @pytest.mark.parametrize("explain", [False, True])
 def test_long_names_of_nodes_fit_eighty_columns(explain: bool) -> None:
     lines = lines_of(chart(12, (3,), names=LONG), explain=explain)
@@ -81,26 +59,12 @@ def test_long_names_of_nodes_fit_eighty_columns(explain: bool) -> None:
     assert any(".eu-central-1.compute.internal" in line and "without" in line for line in lines)
 
 
-def test_the_domain_that_all_nodes_share_is_left_out_where_it_is_worth_it() -> None:
-    assert common_suffix([LONG.format(i) for i in range(3)]) == ".eu-central-1.compute.internal"
-    assert common_suffix(["a.b.example.internal", "c.d.example.internal"]) == ".example.internal"
-    assert common_suffix(["a.lan", "b.lan"]) == ""
-    assert common_suffix([LONG.format(1)]) == ""
-    assert common_suffix([LONG.format(1), "plain"]) == ""
-
-
 @given(st.lists(st.text("ab.", min_size=1, max_size=20), min_size=2, max_size=5, unique=True))
 def test_what_is_left_out_of_names_is_a_domain_that_all_end_with(names: list[str]) -> None:
     suffix = common_suffix(names)
 
     assert all(name.endswith(suffix) and name != suffix[1:] for name in names)
     assert not suffix or suffix.startswith(".")
-
-
-def test_nodes_are_told_in_short_the_fullest_first() -> None:
-    assert where_text({"a": 1, "b": 3, "c": 1}, "", 2) == "b (3), a and 1 more"
-    assert where_text({"a": 1, "b": 3, "c": 1}, "", None) == "b (3), a, c"
-    assert where_text({}, "", 2) == "-"
 
 
 def test_pods_that_are_not_listed_one_by_one_count() -> None:

@@ -22,10 +22,6 @@ def test_files_are_named_as_the_repository_has_them(name: str, expected: str):
     assert file_in("/repo", "/repo/apps", name) == expected
 
 
-def test_names_stay_where_no_repository_is_known():
-    assert file_in("", "", "./web.yaml") == "./web.yaml"
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

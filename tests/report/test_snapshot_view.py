@@ -1,11 +1,8 @@
-import json
 from typing import Any
 
-import jsonschema
 import pytest
 
 from kplan.documents.files import ResourceTotal
-from kplan.documents.schemas import load_schema
 from kplan.facts import MissingKind
 from kplan.report.files_view import overview_report, render_overview
 from kplan.report.files_view import render_snapshot_check as render_check
@@ -17,18 +14,6 @@ from tests.objects import head
 MISSING = Snapshot(
     missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"
 )
-
-
-def validate(document: dict[str, Any]) -> None:
-    schema = load_schema(document["kind"])
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(json.dumps(document)), schema)
-
-
-@pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
-def test_documents_follow_their_schemas(snapshot: Snapshot) -> None:
-    validate(overview_report(snapshot).to_dict())
-    validate(check_report(snapshot).to_dict())
 
 
 @pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])

@@ -10,7 +10,6 @@ from kplan.report.blocks import Span, Table, plain
 from kplan.report.text import fold, render_plain, render_terminal, table_lines
 
 NODE = "gke-prod-eu-west1-standard-pool-8-1a2b3c4d-xyz9.int"
-WIDTHS = st.integers(40, 120)
 PROSE = st.text("as -./9", max_size=60)
 
 
@@ -70,12 +69,6 @@ def test_long_node_names_fit_eighty_columns() -> None:
     assert max(map(len, lines)) <= 80
     assert "".join(pieces) == NODE
     assert all(piece.endswith(("-", ".")) for piece in pieces[:-1])
-
-
-def test_numbers_end_in_one_column() -> None:
-    table = Table(("NODE", "SCORE"), (("a", "9"), ("b", "1000")), "<>")
-
-    assert [line[-5:] for line in plain_table(table, 80)] == ["SCORE", "    9", " 1000"]
 
 
 @given(st.lists(st.tuples(PROSE, st.integers(0, 99)), min_size=1, max_size=4), st.integers(60, 100))

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.report.blocks import Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.options import ReportOptions
-from kplan.report.text import detail_of, layout, render_plain, render_terminal
+from kplan.report.text import layout, render_plain, render_terminal
 
 BLOCKS = [
     Heading(("pod ", Span("fits", "good"))),
@@ -56,13 +55,6 @@ def test_wrapping_loses_no_word(texts: list[str], width: int) -> None:
     assert "".join(written.split()) == "".join(words)
     assert all(word in written.split() for word in words if len(word) <= width - 4)
     assert all(len(text_line) <= width for text_line in written.splitlines())
-
-
-def test_details_are_not_made_for_formats_that_do_not_show_them() -> None:
-    blocks = iter([line("everything")])
-
-    assert detail_of(blocks, ReportOptions(has_details=False)) == ""
-    assert detail_of(blocks, ReportOptions()) == "  everything"
 
 
 PIECES = st.lists(

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.errors import ManifestError, SnapshotError
+from kplan.errors import SnapshotError
 
 Obj = dict[str, Any]
 
@@ -49,13 +49,6 @@ def test_times_that_are_none_are_problems_with_their_path(obj: Obj, path: str) -
 def test_times_as_api_servers_write_them_are_taken(time: str) -> None:
     snapshot = kplan.load_snapshot([an_object("Node", metadata={"creationTimestamp": time})])
     assert snapshot.nodes[0].metadata.creation_timestamp == time
-
-
-def test_a_pod_that_is_asked_about_is_held_to_the_same() -> None:
-    planner = kplan.Planner(kplan.load_snapshot("demo"))
-    pod = an_object("Pod", metadata={"creationTimestamp": "soon"}, spec={"containers": [{"name": "c", "image": "i"}]})
-    with pytest.raises(ManifestError, match="'soon' is not a time"):
-        planner.place(pod)
 
 
 # --- Karpenter's pools and overlays, which are refused as its CRDs refuse them ----------------------------------------
@@ -114,20 +107,3 @@ def test_a_mistake_is_pointed_at(obj: dict[str, Any], place: str, message: str) 
     (problem,) = refused.value.problems
     assert problem.json_path.endswith(place)
     assert message in f"{problem.message} {problem.hint}"
-
-
-@pytest.mark.parametrize(
-    "obj",
-    [
-        requirement(operator="Gte", values=["0"]),
-        template(expireAfter="Never", terminationGracePeriod="1h30m"),
-        budget(nodes="100%", reasons=["Empty"], schedule="0 9 * * mon-fri", duration="8h"),
-        budget(reasons=[]),
-        overlay(priceAdjustment="-10%", weight=10_000),
-        overlay(price="0.25", requirements=[{"key": "a", "operator": "Exists"}]),
-    ],
-)
-def test_what_a_crd_takes_is_taken(obj: dict[str, Any]) -> None:
-    snapshot = kplan.load_snapshot([obj])
-
-    assert len(snapshot.node_pools) + len(snapshot.node_overlays) == 1

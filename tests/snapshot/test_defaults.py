@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import kind_of
@@ -16,17 +14,6 @@ def completed(api_version: str, kind: str, obj: dict[str, Any]) -> Any:
     found = kind_of(api_version, kind)
     assert found is not None
     return complete(convert({"metadata": {"name": "x"}, **obj}, found.type), found)
-
-
-def test_a_bare_pod_gets_what_every_pod_has() -> None:
-    found = complete_pod(pod({"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}))
-    assert found.metadata.namespace == "default"
-    assert (found.spec.scheduler_name, found.spec.restart_policy) == ("default-scheduler", "Always")
-    assert found.spec.termination_grace_period_seconds == 30
-    assert found.spec.containers[0].ports[0].protocol == "TCP"
-    assert found.spec.containers[0].ports[0].host_port == 0
-    assert found.status.phase == "Pending"
-    assert complete_pod(pod({"nodeName": "n"})).status.phase == "Running"
 
 
 def test_completing_twice_changes_nothing_more() -> None:
@@ -59,15 +46,6 @@ def test_requests_come_from_limits_where_there_are_none() -> None:
     assert found.spec.init_containers[0].resources.requests == {"cpu": "3"}
 
 
-@pytest.mark.parametrize(
-    ("amount", "stored"),
-    [("1.5", "1.5"), ("100u", "1m"), ("0.0001", "1m"), ("1500001n", "2m"), (0.25, 0.25), (3, 3), ("1e-4", "1e-3")],
-)
-def test_nothing_finer_than_a_thousandth_is_stored(amount: str | float, stored: str | float) -> None:
-    found = complete_pod(pod({"containers": [{"name": "c", "resources": {"requests": {"cpu": amount}}}]}))
-    assert found.spec.containers[0].resources.requests == {"cpu": stored}
-
-
 def test_on_the_host_network_container_ports_are_host_ports() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 90, "hostPort": 91}]
     found = complete_pod(pod({"hostNetwork": True, "containers": [{"name": "c", "ports": ports}]}))
@@ -93,19 +71,6 @@ def test_pod_level_requests() -> None:
     assert found.spec.resources is not None
     assert found.spec.resources.requests == {"cpu": "2250m", "memory": "8Gi", "hugepages-2Mi": "4Mi"}
     assert found.spec.resources.limits == {"cpu": "8", "memory": "8Gi", "hugepages-2Mi": "4Mi"}
-
-
-def test_pod_level_requests_stay_as_they_are_without_limits() -> None:
-    found = complete_pod(
-        pod(
-            {
-                "resources": {"requests": {"cpu": "1"}},
-                "containers": [{"name": "a", "resources": {"requests": {"memory": "1"}}}],
-            }
-        )
-    )
-    assert found.spec.resources is not None
-    assert found.spec.resources.requests == {"cpu": "1"}
 
 
 def test_label_keys_are_merged_into_selectors_that_exist() -> None:
@@ -167,15 +132,3 @@ def test_other_kinds() -> None:
     assert (driver.spec.attach_required, driver.spec.storage_capacity) == (True, False)
     controller = completed("v1", "ReplicationController", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}})
     assert controller.spec.selector == {"a": "b"}
-
-
-def test_limit_ranges_fill_themselves_in() -> None:
-    item = {
-        "type": "Container",
-        "max": {"cpu": "2"},
-        "min": {"cpu": "1", "memory": "1Mi"},
-        "default": {"memory": "1Gi"},
-    }
-    (found,) = completed("v1", "LimitRange", {"spec": {"limits": [item]}}).spec.limits
-    assert found.default == {"cpu": "2", "memory": "1Gi"}
-    assert found.default_request == {"cpu": "2", "memory": "1Gi"}

@@ -7,7 +7,6 @@ import pytest
 from kplan import snapshot as snapshot_room
 from kplan.admission.judge import default_pod
 from kplan.admission.validation.pods import pod_errors
-from kplan.api.affinity import tolerates
 from kplan.api.core import Pod, requests_of
 from kplan.api.labels import selector_from
 from kplan.api.quantity import milli_value, value
@@ -49,31 +48,6 @@ def test_no_node_holds_more_than_it_has(demo: Snapshot) -> None:
     for node in demo.nodes:
         for name, nanos in used[node.metadata.name].items():
             assert nanos <= milli_value(node.status.allocatable[name]) * 10**6, (node.metadata.name, name)
-
-
-def test_no_pod_runs_where_a_hard_taint_keeps_it_out(demo: Snapshot) -> None:
-    conditions = ("node.kubernetes.io/",)
-    for pod in running(demo):
-        for taint in demo.node_by_name[pod.spec.node_name].spec.taints:
-            if taint.effect == "NoSchedule" and not taint.key.startswith(conditions):
-                assert any(tolerates(each, taint) for each in pod.spec.tolerations), pod.metadata.name
-
-
-def test_hard_anti_affinity_holds_among_running_pods(demo: Snapshot) -> None:
-    for pod in running(demo):
-        if pod.spec.affinity is None or pod.spec.affinity.pod_anti_affinity is None:
-            continue
-        for term in pod.spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
-            domain = demo.node_by_name[pod.spec.node_name].metadata.labels[term.topology_key]
-            near = [
-                other.metadata.name
-                for other in running(demo)
-                if other is not pod
-                and other.metadata.namespace == pod.metadata.namespace
-                and selector_from(term.label_selector).matches(other.metadata.labels)
-                and demo.node_by_name[other.spec.node_name].metadata.labels[term.topology_key] == domain
-            ]
-            assert near == [], pod.metadata.name
 
 
 def test_budgets_count_what_is_there(demo: Snapshot) -> None:

@@ -2,10 +2,8 @@ from typing import Any
 
 import pytest
 
-from kplan.facts import MissingKind
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.inspect import check_snapshot, overview_of_pods
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
@@ -36,10 +34,6 @@ def test_the_demo_has_nothing_dangling() -> None:
     codes = {finding.code for finding in check_snapshot(load_snapshot("demo")) if not finding.is_note}
 
     assert not {code for code in codes if code.startswith("Unknown")}
-
-
-def test_nothing_odd_is_nothing_found() -> None:
-    assert found(node(), pod(nodeName="n1")) == []
 
 
 CLAIM_VOLUME = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -105,21 +99,10 @@ def test_what_is_named_and_not_there_is_found(objects: list[dict[str, Any]], fin
     assert found(node(), *objects) == [finding]
 
 
-def test_a_pod_of_a_namespace_that_is_not_there_is_found() -> None:
-    stray = pod()
-    stray["metadata"]["namespace"] = "lost"
-
-    assert found(node(), stray) == [("UnknownNamespace", "Namespace/lost")]
-
-
 def test_without_any_namespace_one_note_says_so() -> None:
     findings = check_snapshot(load_snapshot([node(), pod()]))
 
     assert [(finding.code, finding.is_note) for finding in findings] == [("NoNamespaces", True)]
-
-
-def test_system_priority_classes_are_always_there() -> None:
-    assert found(node(), pod(priorityClassName="system-node-critical", priority=2000001000)) == []
 
 
 def test_many_that_name_the_same_are_one_finding() -> None:
@@ -128,18 +111,6 @@ def test_many_that_name_the_same_are_one_finding() -> None:
     (finding,) = check_snapshot(load_snapshot([NAMESPACE, node(), *pods]))
 
     assert "Pod/default/p0, Pod/default/p1, Pod/default/p2 and 2 more name it" in finding.message
-
-
-def test_what_could_not_be_read_is_not_said_to_dangle() -> None:
-    loaded = load_snapshot([NAMESPACE, node(), pod(priorityClassName="gold", priority=1)])
-    snapshot = Snapshot(
-        nodes=loaded.nodes,
-        pods=loaded.pods,
-        namespaces=loaded.namespaces,
-        missing=(MissingKind("priorityclasses", "forbidden"),),
-    )
-
-    assert check_snapshot(snapshot) == ()
 
 
 @pytest.mark.parametrize(
@@ -199,17 +170,6 @@ def test_a_budget_without_a_status_is_worth_knowing() -> None:
     noted = ("NoBudgetStatus", "PodDisruptionBudget/default/b")
     assert noted in found(node(), guarded, budget, notes=True)
     assert noted not in found(node(), guarded, budget | {"status": {"expectedPods": 1}}, notes=True)
-
-
-def test_nodes_are_counted_by_what_they_are() -> None:
-    away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
-    taints = [{"key": "k", "effect": "NoSchedule"}]
-    objects = [node("a"), node("b", status=away), node("c", spec={"unschedulable": True, "taints": taints})]
-
-    overview = overview_of_nodes(load_snapshot(objects))
-
-    assert (overview.total, overview.ready, overview.unschedulable, overview.tainted) == (3, 2, 1, 1)
-    assert overview.zones == {"": 3}
 
 
 def test_pods_are_counted_once_each() -> None:

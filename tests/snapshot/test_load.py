@@ -32,15 +32,6 @@ def problems_of(*objects: Obj) -> list[str]:
     return [f"{problem.json_path}: {problem.message}" for problem in caught.value.problems]
 
 
-def test_objects_go_to_their_kind_and_others_are_counted() -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    own = {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "not-a-pod"}}
-    snapshot = from_file(node(), pod(), secret, secret, own)
-    assert snapshot.counts() == {"nodes": 1, "pods": 1}
-    assert snapshot.skipped == {"Secret": 2, "Pod": 1}
-    assert snapshot.source == "standard input"
-
-
 def test_versions_of_another_shape_are_left_out_with_a_warning() -> None:
     old = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
     snapshot = from_file(node(), old)
@@ -88,12 +79,6 @@ def test_two_pods_of_one_name_are_an_error_unless_they_are_the_same() -> None:
     snapshot = from_file(node(), pod(), pod())
     assert len(snapshot.pods) == 1
     assert [w.code for w in snapshot.warnings] == ["Duplicate"]
-
-
-def test_names_are_unique_within_a_namespace_only() -> None:
-    other = pod()
-    other["metadata"]["namespace"] = "elsewhere"
-    assert len(from_file(node(), pod(), other).pods) == 2
 
 
 def test_files_need_nodes_and_memory_does_not() -> None:
@@ -154,15 +139,6 @@ def test_priority_comes_from_the_class_where_no_api_server_wrote_one() -> None:
     assert [(w.code, w.object) for w in snapshot.warnings] == [("UnknownPriorityClass", "Pod/default/d")]
 
 
-def test_served_objects_are_taken_as_they_are() -> None:
-    raw = pod(containers=[{"name": "c", "resources": {"limits": {"cpu": "1"}}}], hostNetwork=True)
-    raw["metadata"]["uid"] = "u"
-    (found,) = load_snapshot([raw]).pods
-    assert found.spec.containers[0].resources.requests == {}
-    assert (found.spec.priority, found.spec.termination_grace_period_seconds) == (None, None)
-    assert (found.metadata.namespace, found.spec.scheduler_name) == ("default", "default-scheduler")
-
-
 def test_memory_takes_odd_amounts_but_not_texts_that_are_none() -> None:
     assert load_snapshot([node(allocatable={"cpu": "-4"})]).nodes[0].status.allocatable == {"cpu": "-4"}
     with pytest.raises(SnapshotError, match=r"\$\[0\]\.status\.allocatable\.cpu: Node/n1: cpu: 'x' is not a quantity"):
@@ -186,22 +162,6 @@ def test_order_does_not_change_the_digest_and_content_does() -> None:
     assert digest.startswith("sha256:")
     assert load_snapshot(objects[::-1]).digest == digest
     assert load_snapshot(objects[1:]).digest != digest
-
-
-def test_looking_things_up() -> None:
-    snapshot = load_snapshot([node(), pod()])
-    assert snapshot.node_by_name["n1"] is snapshot.nodes[0]
-    assert snapshot.pod_by_key["default/p1"] is snapshot.pods[0]
-
-
-def test_annotations_that_decide_are_kept() -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "n1", "note": "long"}},
-    }
-    (found,) = load_snapshot([claim]).persistent_volume_claims
-    assert found.metadata.annotations == {"volume.kubernetes.io/selected-node": "n1"}
 
 
 def test_quantities_of_devices_are_checked_wherever_they_stand() -> None:

@@ -80,10 +80,6 @@ def reasons(changed: dict[str, Any], folder: Path) -> list[str]:
     return [removal.reason for removal in planner.nodes().removes]
 
 
-def test_a_pool_that_says_the_same_lets_its_nodes_be(tmp_path: Path) -> None:
-    assert reasons(pool(), tmp_path) == []
-
-
 def test_another_lifetime_in_the_template_makes_nodes_drift(tmp_path: Path) -> None:
     assert reasons(pool(expireAfter="24h"), tmp_path) == ["Drifted"]
 
@@ -99,13 +95,6 @@ def test_a_requirement_that_the_labels_do_not_meet_makes_nodes_drift(
     wanted = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]
 
     assert reasons(pool(requirements=wanted), tmp_path) == expected
-
-
-def test_a_budget_is_no_part_of_the_template(tmp_path: Path) -> None:
-    changed = pool()
-    changed["spec"]["disruption"]["budgets"] = [{"nodes": "50%"}]
-
-    assert reasons(changed, tmp_path) == []
 
 
 def test_a_new_pool_is_taken_for_ready(tmp_path: Path) -> None:

@@ -44,13 +44,6 @@ def test_templates_and_pods_take_what_is_recommended() -> None:
     assert after.plan_queue().report().changes[0].to_node == "a"
 
 
-def test_nothing_rolls_out_because_of_it() -> None:
-    planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", cpu="500m"))
-    settled = planner.changed(recommendations=["vpa"], settle=True)
-
-    assert requests(settled) == {"web-abc-0": ("500m", "a")}
-
-
 def test_a_workload_that_an_operator_made_takes_what_is_recommended_for_it() -> None:
     objects = deployment("web", "2", ("a",))
     items = objects if isinstance(objects, list) else [objects]
@@ -74,13 +67,6 @@ def test_pods_that_have_grown_leave_a_node_on_which_not_all_fit() -> None:
     assert sorted(place for _, place in requests(after).values()) == ["", "a", "a"]
     settled = planner.changed(recommendations=["vpa"], settle=True)
     assert sorted(place for _, place in requests(settled).values()) == ["a", "a", "b"]
-
-
-def test_fewer_nodes_are_needed_after_it() -> None:
-    objects = [node("a"), node("b"), deployment("web", "3", ("a", "b")), vpa("web", cpu="1")]
-
-    assert planner_of(*objects).shrink().freed == ()
-    assert len(planner_of(*objects).changed(recommendations=["vpa"]).shrink().freed) == 1
 
 
 def test_a_container_whose_policy_is_off_stays_as_it_is() -> None:

@@ -53,21 +53,6 @@ def test_errors_come_in_the_order_of_the_table_and_not_of_the_object() -> None:
     ]
 
 
-def test_of_two_kinds_the_later_is_the_error_and_of_none_the_object() -> None:
-    check = checks.choice({"exec": checks.needed("command"), "tcp": checks.needed("port")}, "handler type")
-
-    assert told(check, {"tcp": {}, "exec": {}}) == [
-        "spec.exec.command: Required value",
-        "spec.tcp: Forbidden: may not specify more than 1 handler type",
-    ]
-    assert told(check, {}) == ["spec: Required value: must specify a handler type"]
-
-
-def test_values_are_unique_within_one_list() -> None:
-    for _ in range(2):
-        assert told(checks.in_list(checks.unique()), ["a", "b", "a"]) == ['spec[2]: Duplicate value: "a"']
-
-
 def test_enumerations_bounds_and_sizes() -> None:
     assert told(checks.enum("p", "A", "B"), {}) == ["spec.p: Required value"]
     assert told(checks.enum("p", "A", "B"), {"p": "C"}) == [

@@ -46,11 +46,6 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
     assert error.startswith(start)
 
 
-def test_a_group_as_users_write_it_is_right() -> None:
-    assert errors(schedulingConstraints={"topology": [{"key": "example.com/rack"}]}, disruptionMode="PodGroup") == []
-    assert errors(schedulingPolicy={"basic": {}}) == []
-
-
 @pytest.mark.parametrize(
     ("kind", "version", "fields", "messages"),
     [

@@ -3,11 +3,6 @@
 from tests.admission.validation.makers import errors_of_spec
 
 
-def test_names_of_volumes() -> None:
-    assert errors_of_spec({"volumes": [{"name": "v"}, {"name": "v"}]}) == ['spec.volumes[1].name: Duplicate value: "v"']
-    assert errors_of_spec({"volumes": [{}]}) == ["spec.volumes[0].name: Required value"]
-
-
 def test_a_claim_that_an_ephemeral_volume_makes_is_not_mounted_by_name() -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     made = {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}

@@ -64,12 +64,6 @@ def test_new_nodes_are_told_with_their_pods_and_price() -> None:
     ]
 
 
-def test_groups_that_tie_are_options() -> None:
-    report = ask([group("a"), group("b")], node("n1", "100m"), pod("web", "1"))
-
-    assert [(new.group, new.options) for new in report.adds] == [("a", ("b",))]
-
-
 def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None:
     report = ask([group("g"), group("full", "n1", maxSize=1)], node("n1"), pod("web", "9"))
 
@@ -77,12 +71,6 @@ def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None
     assert report.events == {
         "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
     }
-
-
-def test_a_pod_for_which_a_present_node_has_room_needs_no_new_one() -> None:
-    report = ask([group("g")], node("n1"), pod("web", "1"))
-
-    assert (report.existing, report.adds) == ({"n1": ("default/web",)}, ())
 
 
 def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
@@ -94,15 +82,6 @@ def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
     ]
     assert report.stays["n1"].reason == "NoPlaceToMovePods"
     assert (report.price.before, report.price.after) == (1.0, 0.5)
-
-
-def test_moved_pods_are_told_with_their_places() -> None:
-    objects = [node("n1"), node("n2"), replica_set("web"), pod("a", "500m", on="n1"), pod("b", "1", on="n2")]
-    report = ask([group("g", "n1", "n2", minSize=1)], *objects, usual=True)
-
-    assert [(removal.nodes, removal.reason, removal.moves) for removal in report.removes] == [
-        (("n1",), "Underutilized", {"default/a": "n2"})
-    ]
 
 
 def test_every_node_that_stays_has_a_reason() -> None:
@@ -120,12 +99,6 @@ def test_every_node_that_stays_has_a_reason() -> None:
         ),
         "n3": ("NotAutoscaled", "", ""),
     }
-
-
-def test_a_node_of_a_group_at_its_least_size_stays() -> None:
-    report = ask([group("g", "n1", minSize=1)], node("n1"))
-
-    assert report.stays["n1"].reason == "NodeGroupMinSizeReached"
 
 
 def test_asking_changes_nothing() -> None:
@@ -216,9 +189,6 @@ def quota(name: str, resources: Object, selector: Object | None = None, valid: s
     }
 
 
-IN_A = {"matchLabels": {"zone": "a"}}
-
-
 @pytest.mark.parametrize(
     ("quotas", "n_added"),
     [
@@ -245,13 +215,6 @@ def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
     assert report.events == {
         "default/web": 'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/q", resources: cpu, nodes'
     }
-
-
-def test_quotas_do_not_count_where_they_are_switched_off() -> None:
-    autoscaler = kplan.ClusterAutoscaler(node_groups=[group("g")], options={"capacity-quotas-enabled": False})
-    objects = [node("n1", "100m"), pod("web", "3"), quota("q", {"nodes": 1})]
-
-    assert len(kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW).nodes().adds) == 1
 
 
 @pytest.mark.parametrize(

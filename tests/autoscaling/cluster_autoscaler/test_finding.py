@@ -106,13 +106,6 @@ def test_a_size_that_is_not_known_is_told() -> None:
     ]
 
 
-def test_a_group_without_nodes_is_told_for_nobody_knows_what_it_adds() -> None:
-    setup = found(node("n1"), status(group("gpu", 0, 4, 0)))
-
-    assert sizes(setup) == [("gpu", 0, 4, 0, ())]
-    assert "NodeGroup/gpu" in {warning.object for warning in setup.warnings if warning.code == "NodeGroupTemplate"}
-
-
 def test_backoff_and_a_scale_up_in_progress_come_from_the_status() -> None:
     nodes = [node(name, **{"kops.k8s.io/instancegroup": name}) for name in ("a", "b")]
     setup = found(
@@ -205,14 +198,6 @@ def test_a_cluster_like_eks_answers_without_any_list() -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler(), now=NOW)
 
     assert [(new.group, new.pods) for new in planner.nodes().adds] == [("eks-general-ab12", ("default/waiting",))]
-
-
-def test_a_cluster_that_shows_no_groups_is_told() -> None:
-    setup = found(node("n1"))
-
-    assert setup.groups == ()
-    assert setup.source == "the cluster, which shows none"
-    assert [warning.code for warning in setup.warnings] == ["NoNodeGroups", "AutoscalerOptions"]
 
 
 EKS = "eks-general-9ac5b1d2-6c3e-1f4a-77bd-0a1b2c3d4e5f"

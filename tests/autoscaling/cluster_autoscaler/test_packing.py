@@ -50,13 +50,3 @@ def test_pods_go_to_the_nodes_in_turn(
         assert nodes.spread(wanted, n, last) == expected
         last = expected[1]
     assert nodes.n_pods == [free["pods"] - node["pods"] for node in searched.nodes]
-
-
-def test_capacity_is_what_the_scarcest_resource_allows() -> None:
-    nodes = NewNodes({"cpu": 1000, "memory": 50, "pods": 3}, 0)
-    nodes.add_node()
-
-    assert nodes.capacity(wanted_by({"cpu": 400, "memory": 10}), 0) == 2
-    assert nodes.capacity(wanted_by({}), 0) == 3
-    nodes.put(0, wanted_by({"cpu": 900}), 1)
-    assert nodes.capacity(wanted_by({"cpu": 400}), 0) == 0

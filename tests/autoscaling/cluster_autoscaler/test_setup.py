@@ -36,30 +36,6 @@ def test_a_group_has_the_nodes_that_it_names_or_selects() -> None:
     ]
 
 
-def test_a_template_may_be_like_a_node() -> None:
-    (group,) = set_up([{"name": "g", "maxSize": 3, "template": {"like": "gpu-1"}}]).groups
-
-    assert group.template is not None
-    assert group.template.metadata.name == "gpu-1"
-
-
-def test_a_file_may_hold_flags_and_those_of_the_caller_win(tmp_path: Path) -> None:
-    file = tmp_path / "groups.yaml"
-    file.write_text("options: {expander: random, max-nodes-total: 9}\nnodeGroups:\n- {name: g, maxSize: 3}\n")
-
-    setup = set_up(str(file), options={"expander": "most-pods"})
-
-    assert (setup.options.expander, setup.options.max_nodes_total) == (("most-pods",), 9)
-    assert setup.source == str(file)
-
-
-def test_a_group_may_have_flags_of_its_own() -> None:
-    setup = set_up([{"name": "g", "maxSize": 3, "options": {"scale-down-unneeded-time": "90s"}}])
-
-    assert setup.groups[0].options.scale_down_unneeded_time == 90_000_000
-    assert setup.options.scale_down_unneeded_time == 600_000_000
-
-
 def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> None:
     file = tmp_path / "groups.yaml"
     file.write_text(
@@ -125,12 +101,6 @@ def test_prices_are_numbers(price: object) -> None:
 def config_map(priorities: str) -> dict[str, Any]:
     own = head("ConfigMap", name="cluster-autoscaler-priority-expander", namespace="kube-system")
     return own | {"data": {"priorities": priorities}}
-
-
-def test_priorities_come_from_the_config_map() -> None:
-    setup = set_up([], config_map("10:\n- .*\n50:\n- spot-.*\n"))
-
-    assert setup.priorities == {10: (".*",), 50: ("spot-.*",)}
 
 
 @pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]"])

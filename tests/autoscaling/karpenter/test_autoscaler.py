@@ -6,7 +6,6 @@ import pytest
 
 import kplan
 import kplan.documents.nodes
-from kplan.autoscaling.karpenter.catalogue import learned_catalogue, plain_entries
 from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
 from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool
@@ -78,16 +77,6 @@ def test_pods_that_fit_nowhere_get_the_cheapest_node() -> None:
     assert found.price.after == 0.08
 
 
-def test_daemons_take_room_on_new_nodes() -> None:
-    daemon_set = head("DaemonSet", name="agent", namespace="kube-system", uid="d") | {
-        "spec": {"template": pod("agent", "1")}
-    }
-
-    (added,) = report(node_pool(), daemon_set, pod("one", "3")).adds
-
-    assert added.instance_type == "m.2xlarge"
-
-
 def test_a_pool_gets_the_instance_types_of_its_node_class() -> None:
     small, *others = TYPES
     roomy = {**small, "nodeClasses": ["roomy"], "resources": {"cpu": "16", "memory": "64Gi", "pods": "58"}}
@@ -126,19 +115,6 @@ def refused(own: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 )
 def test_a_pool_that_is_not_ready_is_named_with_its_reason(conditions: list[dict[str, Any]], why: str) -> None:
     assert refused(node_pool() | {"status": {"conditions": conditions}}) == {"general": (why,)}
-
-
-def test_the_stored_readiness_of_a_pool_decides() -> None:
-    unready_class = [READY[0], {"type": "NodeClassReady", "status": "False"}, READY[2]]
-
-    assert len(report(node_pool() | {"status": {"conditions": unready_class}}, pod("one", "1")).adds) == 1
-
-
-def test_without_any_pool_that_is_said() -> None:
-    static = node_pool()
-    static["spec"]["replicas"] = 1
-
-    assert refused(static) == {"": ("the cluster has no NodePool that gets nodes for pods",)}
 
 
 def test_how_far_limits_are_used_up_is_said() -> None:
@@ -214,17 +190,6 @@ def test_a_release_may_be_named() -> None:
     assert report_of(karpenter, node_pool()).autoscaler.version == "1.13"
 
 
-def test_a_node_whose_pods_cost_nothing_is_taken_for_empty() -> None:
-    cheap = pod("web", "3", "n1")
-    cheap["metadata"]["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": "-134217728"}
-
-    found = report(node_pool(), *machine("n1"), cheap)
-
-    assert [removed.reason for removed in found.removes] == ["Empty"]
-    (warning,) = (one for one in found.warnings if one.code == "TakenForEmpty")
-    assert "default/web" in warning.message
-
-
 def test_a_move_that_saves_too_little_is_not_made_in_balance() -> None:
     busy = [pod(f"web-{number}", "500m", "n1") for number in range(7)]
     objects = [node_pool(consolidationPolicy="Balanced"), *machine("n1"), *machine("n2"), pod("other", "3800m", "n2")]
@@ -281,22 +246,6 @@ def test_a_release_without_buffers_refuses_their_gate() -> None:
         )
 
 
-def test_empty_nodes_go() -> None:
-    found = report(node_pool(), *machine("n1"), *machine("n2"), pod("web", "3", "n2"))
-
-    (removed,) = found.removes
-    assert (removed.nodes, removed.reason, removed.saves) == (("n1",), "Empty", 0.2)
-    assert (found.price.before, found.price.after) == (0.4, 0.2)
-
-
-def test_a_node_that_is_too_large_is_replaced() -> None:
-    (removed,) = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "1", "n1")).removes
-
-    (replacement,) = removed.replacements
-    assert (removed.reason, replacement.instance_type, removed.saves) == ("Underutilized", "m.large", 0.36)
-    assert removed.moves == {"default/web": replacement.name}
-
-
 BUDGET = head("PodDisruptionBudget", name="web", namespace="default") | {
     "spec": {"selector": {"matchLabels": {"a": "b"}}},
     "status": {"disruptionsAllowed": 0},
@@ -338,13 +287,6 @@ def test_a_replacement_that_cannot_be_launched_is_warned_of() -> None:
     assert ("LaunchFails", "general-new-1") in {(warning.code, warning.object) for warning in found.warnings}
 
 
-def test_an_annotated_node_stays() -> None:
-    annotated = machine("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    stay = report(node_pool(), *annotated).stays["n1"]
-
-    assert stay.message == 'Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation'
-
-
 def test_nodes_of_others_are_not_karpenters() -> None:
     _, node = machine("n1")
     node["metadata"]["labels"] = {"kubernetes.io/hostname": "n1"}
@@ -359,15 +301,6 @@ def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are
     assert (added.instance_type, added.price, found.price.before) == ("m.2xlarge", None, None)
     assert "NoPrices" in {warning.code for warning in found.warnings}
     assert found.autoscaler.source == "the nodes and node claims of the cluster"
-
-
-def test_what_is_learned_of_a_machine() -> None:
-    (entry,) = plain_entries(learned_catalogue(kplan.load_snapshot([node_pool(), *machine("n1")])))
-
-    assert entry["name"] == "m.xlarge"
-    assert entry["resources"] == {"cpu": "4", "memory": "16Gi", "pods": "58"}
-    assert entry["overhead"] == {"kubeReserved": {"cpu": "100m"}}
-    assert [offering["Requirements"][1]["values"] for offering in entry["offerings"]] == [["a"]]
 
 
 def test_a_node_of_a_type_that_the_catalogue_lacks_is_warned_of() -> None:

@@ -22,21 +22,6 @@ TYPE: dict[str, Any] = {
 TWO_ZONES = {"zone": "b", "Requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]}
 
 
-def test_offerings_may_be_written_in_short() -> None:
-    (entry,) = read_catalogue([TYPE])
-
-    assert plain_entries([entry])[0]["offerings"] == [
-        {
-            "Requirements": [
-                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]},
-                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
-            ],
-            "Price": 0.1,
-            "Available": True,
-        }
-    ]
-
-
 @pytest.mark.parametrize(
     ("change", "place", "message"),
     [
@@ -140,14 +125,6 @@ def test_a_price_that_is_unknown_is_guessed_in_the_open() -> None:
         ("spot", "eu-west-1a"): 0.0613,
     }
     assert "some on-demand prices are unknown: twice the dearest spot price is written" in catalogue.guesses
-
-
-def test_a_type_without_spot_capacity_has_none() -> None:
-    gpu = entry(converted("instance-types", "spot-prices"), "g5.xlarge")
-
-    assert {capacity_type for capacity_type, _ in prices(gpu)} == {"on-demand"}
-    assert gpu.resources["nvidia.com/gpu"] == "1"
-    assert gpu.labels["karpenter.k8s.aws/instance-gpu-name"] == "a10g"
 
 
 def test_labels_are_those_of_the_provider() -> None:

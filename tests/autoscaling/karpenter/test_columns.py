@@ -82,24 +82,3 @@ def test_types_that_meet_requirements_amounts_and_offerings(
 def _is_usable(known: Vocabulary, node: Requirements, offering: Any) -> bool:
     own = known.of_expressions(offering.requirements)
     return offering.available and not known.misfits(node, own, allows_well_known=True)
-
-
-def test_the_cheapest_type_comes_first_and_one_that_is_not_offered_last() -> None:
-    catalogue = [
-        entry(0, 1, "amd64", [("a", "spot", 3.0, True)]),
-        entry(1, 1, "amd64", [("a", "spot", 1.0, True), ("b", "spot", 0.1, False)]),
-        entry(2, 1, "amd64", [("b", "spot", 0.5, True)]),
-    ]
-    columns, known = columns_of(catalogue)
-
-    assert columns.by_price([0, 1, 2], known.nothing) == [2, 1, 0]
-    assert columns.by_price([0, 1, 2], known.of_labels({ZONE: "a"})) == [1, 0, 2]
-
-
-def test_values_that_must_stay_possible_are_counted_over_types() -> None:
-    columns, known = columns_of([entry(n, 1, arch, [("a", "spot", 1.0, True)]) for n, arch in enumerate(KEYS[ARCH])])
-    two = known.of([known.requirement(ARCH, "Exists", min_values=2)])
-
-    assert columns.needed_for_min_values([0, 1], two) == (2, {})
-    assert columns.needed_for_min_values([0], two) == (1, {ARCH: 1})
-    assert columns.needed_for_min_values([0], known.nothing) == (0, {})

@@ -45,16 +45,6 @@ def pods_by_node(report: NodesReport) -> list[tuple[str, ...]]:
     return [added.pods for added in report.adds]
 
 
-def test_a_type_has_so_many_devices() -> None:
-    claims = [claim(f"c{number}") for number in range(3)]
-    users = [user(f"p{number}", f"c{number}") for number in range(3)]
-
-    report = decided(types([gpu("one"), gpu("two")]), *claims, *users)
-
-    assert sorted(map(len, pods_by_node(report))) == [1, 2]
-    assert {added.instance_type for added in report.adds} == {"m.2xlarge"}
-
-
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [

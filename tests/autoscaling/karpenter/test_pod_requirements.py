@@ -5,7 +5,6 @@ from typing import Any
 from kplan.api.core import PodSpec
 from kplan.api.decode import convert
 from kplan.autoscaling.karpenter.pod_requirements import PodRequirements, pod_requirements_of
-from kplan.autoscaling.karpenter.requirements import Vocabulary
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -71,22 +70,3 @@ def test_the_order_in_which_wishes_are_given_up() -> None:
         (1, 0, 0, 0, 1, 0),
         (1, 0, 0, 0, 1, 1),
     ]
-
-
-def test_the_last_spread_moves_to_where_one_was_given_up() -> None:
-    spec = {"containers": [{"name": "c"}], "topologySpreadConstraints": SPEC["topologySpreadConstraints"]}
-    relaxed = pod_requirements_of(convert(spec, PodSpec)).relaxed(tolerates_preferences=False)
-
-    assert relaxed is not None
-    assert [constraint.topology_key for constraint in relaxed.spreads] == ["three", "two"]
-
-
-def test_the_heaviest_preference_counts_as_required_together_with_the_first_alternative() -> None:
-    known = Vocabulary([])
-    pod = pod_requirements_of(convert(SPEC, PodSpec))
-
-    assert [term.weight for term in pod.preferred] == [9, 1]
-    (strict,) = pod.requirements(known, strict=True).items.values()
-    (wanted,) = pod.requirements(known, strict=False).items.values()
-    assert known.texts(ZONE, strict.values) == ["a"]
-    assert wanted.operator == "DoesNotExist"

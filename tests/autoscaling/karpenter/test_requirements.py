@@ -81,26 +81,3 @@ def test_what_may_be_absent_agrees_with_what_may_be_absent() -> None:
     assert known.agree(known.requirement(KEY, "NotIn", ["1"]), absent)
     assert not known.agree(known.requirement(KEY, "Exists"), absent)
     assert not known.agree(known.requirement(KEY, "In", ["1"]), absent)
-
-
-def test_a_label_that_a_node_lacks_is_excused_where_it_is_well_known() -> None:
-    known = Vocabulary([KEY])
-    wanted = known.of([known.requirement(KEY, "In", ["1"])])
-
-    assert known.misfits(known.nothing, wanted, allows_well_known=True) == ()
-    ((key, _, existing),) = known.misfits(known.nothing, wanted, allows_well_known=False)
-    assert (key, existing) == (KEY, None)
-
-
-def test_the_same_requirements_are_the_same_object() -> None:
-    known = vocabulary()
-    one = known.of([known.requirement("a", "In", ["1"]), known.requirement(KEY, "Exists")])
-
-    assert one is known.of([known.requirement(KEY, "Exists"), known.requirement("a", "In", ["1"])])
-    assert known.join(one, known.of_labels({"a": "1"})) is one
-
-
-def test_old_labels_count_as_the_new_ones() -> None:
-    known = vocabulary()
-
-    assert known.requirement("failure-domain.beta.kubernetes.io/zone", "In", ["a"]).key == "topology.kubernetes.io/zone"

@@ -3,7 +3,7 @@
 import pytest
 
 from kplan.api.affinity import Toleration
-from kplan.api.labels import HOSTNAME, ZONE
+from kplan.api.labels import ZONE
 from kplan.api.meta import LabelSelector
 from kplan.autoscaling.karpenter.requirements import Vocabulary
 from kplan.autoscaling.karpenter.topology import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
@@ -25,10 +25,6 @@ def next_domains(constraint: TopologyGroup, *allowed: str, is_own: bool = True) 
     return constraint.next_domains(pod, pod, known, selects_itself=is_own)
 
 
-def test_a_spread_takes_the_emptiest_domain_and_of_equal_ones_the_first_by_name() -> None:
-    assert next_domains(group(Type.SPREAD, {"c": 1, "b": 1, "a": 2}, max_skew=1)) == ["b"]
-
-
 @pytest.mark.parametrize(("max_skew", "expected"), [(1, []), (2, ["a"])])
 def test_a_spread_keeps_its_skew_over_the_domains_that_the_pod_allows(max_skew: int, expected: list[str]) -> None:
     constraint = group(Type.SPREAD, {"a": 1, "b": 0}, max_skew=max_skew, min_domains=3)
@@ -42,20 +38,6 @@ def test_an_affinity_follows_pods_that_run_or_begins_where_none_do() -> None:
     assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 0})) == ["a"]
     assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 2}), "a") == ["a"]
     assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 0}), is_own=False) == []
-
-
-def test_an_anti_affinity_leaves_the_empty_domains() -> None:
-    assert next_domains(group(Type.ANTI_AFFINITY, {"a": 0, "b": 2, "c": 0})) == ["a", "c"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "count", "expected"),
-    [(Type.SPREAD, 0, True), (Type.SPREAD, 1, False), (Type.ANTI_AFFINITY, 1, False), (Type.AFFINITY, 1, True)],
-)
-def test_on_a_host_its_own_pods_alone_count(kind: Type, count: int, *, expected: bool) -> None:
-    constraint = group(kind, {"n1": count, "n2": 9}, key=HOSTNAME, max_skew=1)
-
-    assert constraint.on_host("n1", None, Vocabulary([]), selects_itself=True) is expected
 
 
 def test_constraints_are_one_where_upstreams_hash_sees_no_difference() -> None:
@@ -73,11 +55,3 @@ def test_constraints_are_one_where_upstreams_hash_sees_no_difference() -> None:
     once = Toleration(key="a", operator="Exists")
     assert identity(tolerations=(once, once)) == identity()
     assert identity(tolerations=(once,)) != identity()
-
-
-def test_without_a_selector_no_pod_is_selected() -> None:
-    constraint = TopologyGroup(Type.SPREAD, ZONE, SHOP, None)
-
-    assert not constraint.selects("shop", {"app": "web"})
-    assert not group(Type.SPREAD, {}).selects("other", {"app": "web"})
-    assert group(Type.SPREAD, {}).selects("shop", {"app": "web"})

@@ -2,11 +2,9 @@
 
 import re
 
-import pytest
-
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
-from kplan.report.html.picture import MAX_CARDS, Moment, fullest, picture, share
+from kplan.report.html.picture import MAX_CARDS, Moment, picture
 
 AFTER: dict[Moment, str] = {"after": "The cluster with the new pods"}
 BOTH: dict[Moment, str] = {"before": "Before", "after": "After"}
@@ -18,14 +16,6 @@ def load(name: str, before: int, after: int, **more: object) -> NodeLoad:
 
 def cluster(*nodes: NodeLoad) -> ClusterMap:
     return ClusterMap(resources=("cpu",), group_label="pool", nodes=nodes)
-
-
-def test_a_new_pod_is_striped_after_what_was_there() -> None:
-    drawn = picture(cluster(load("n", 250, 750, arriving=("a/b",))), AFTER, {})
-
-    assert '<rect class="kept" width="25" height="8"/><rect class="arriving" x="25" width="50" height="8"/>' in drawn
-    assert "<span>75%</span>" in drawn
-    assert "+1" in drawn
 
 
 def test_what_leaves_is_outlined_before_and_gone_after() -> None:
@@ -61,12 +51,6 @@ def test_many_nodes_are_cells_of_which_only_those_with_changes_are_links() -> No
     assert "g0: " in drawn
 
 
-def test_what_a_report_says_about_a_node_stands_on_its_card() -> None:
-    drawn = picture(cluster(load("n", 1, 1), load("m", 1, 1)), AFTER, {"n": Span("may <go>", "good")})
-
-    assert drawn.count('<span class="mark good">may &lt;go&gt;</span>') == 1
-
-
 def test_a_cell_of_a_node_that_may_not_go_is_ringed_and_says_so() -> None:
     nodes = [load(f"n{index}", index, index) for index in range(MAX_CARDS + 1)]
     marks = {"n7": Span("may not go", "bad"), "n8": Span("may go", "good")}
@@ -74,15 +58,6 @@ def test_a_cell_of_a_node_that_may_not_go_is_ringed_and_says_so() -> None:
 
     assert re.findall(r"<title>(.+?)</title>", drawn) == ["n7: may not go"]
     assert "a ring: a node that leaves or cannot be drained" in drawn
-
-
-@pytest.mark.parametrize(("allocatable", "used", "expected"), [(0, 0, 0.0), (0, 5, 1.0), (10, 5, 0.5), (10, 20, 2.0)])
-def test_a_share_is_what_is_requested_of_what_is_offered(allocatable: int, used: int, expected: float) -> None:
-    node = NodeLoad(name="n", allocatable=(allocatable, 100), before=(used, 0), after=(0, 0))
-
-    assert share(node, 0, "before") == expected
-    assert fullest(node, "before") == expected
-    assert fullest(node, "after") == 0.0
 
 
 def test_names_cannot_leave_their_place() -> None:
@@ -115,16 +90,3 @@ def test_cells_have_the_letter_of_their_group_and_say_its_name() -> None:
 
     assert re.findall(r'<text class="gang"[^>]*>(.)</text>', drawn) == ["A", "+"]
     assert "<title>n4: 1 pod of ml/train, 1 pod of ml/eval</title>" in drawn
-
-
-def test_a_picture_without_groups_has_no_letters() -> None:
-    assert "gang" not in picture(cluster(load("n", 0, 500)), AFTER, {})
-
-
-def test_more_groups_than_letters_leave_the_smallest_without() -> None:
-    groups = {f"g{index:02}": ({}, {"n": 1 + index}) for index in range(30)}
-    drawn = picture(grouped(load("n", 0, 500), **groups), AFTER, {})
-
-    assert "and 4 smaller groups without a letter" in drawn
-    assert "ml/g03:" not in drawn
-    assert "ml/g04:" in drawn
