@@ -48,6 +48,7 @@ def test_victims_are_told_with_what_their_eviction_frees() -> None:
     }
     assert candidates["gpu-b-1"]["reprieve"][-1]["kept"] is False
     assert sum(group["nodes"] for group in preemption["notHelpful"]) >= 11
+    assert "2 nvidia.com/gpu (50%)" in invoke("preempt", "ml/fine-tune", "--explain").stdout
 
 
 def test_nothing_to_evict() -> None:

@@ -136,9 +136,9 @@ def test_the_surge_of_a_deployment_needs_room() -> None:
 def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
     objects = [*TWO, *workload("a", ["n1"]), *workload("b", ["n2"]), scaler("a", 5), scaler("b", 4)]
     assert outcome(standard("maximum alone"), *objects) == ("passed", [])
-    state, names = outcome(standard("maximum together"), *objects)
-    assert state == "failed"
-    assert len(names) == 1  # eight cpu, and nine pods of one
+    together = outcome_of(standard("maximum together"), kplan.Planner(kplan.load_snapshot(objects)))
+    [finding] = together.findings  # eight cpu, and nine pods of one
+    assert (together.state, finding.message) == ("failed", "Both nodes lack cpu (requests 1, none free)")
     assert outcome(standard("maximum alone"), *objects, *workload("c", ["n1"]), scaler("c", 9))[0] == "failed"
     assert outcome(standard("maximum alone"), *TWO, *workload("a", ["n1"]), scaler("a", 1))[0] == "unasked"
 
@@ -249,11 +249,10 @@ def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
 ) -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects))
 
-    def state(most: int) -> str:
-        return outcome_of(Check("a", question, Expect(**{field: most})), planner).state
-
-    assert state(number) == "passed"
-    assert state(number - 1) == "failed"
+    assert outcome_of(Check("a", question, Expect(**{field: number})), planner).state == "passed"
+    failed = outcome_of(Check("a", question, Expect(**{field: number - 1})), planner)
+    assert failed.state == "failed"
+    assert all(finding.name for finding in failed.findings)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("0.5h", 1800)])

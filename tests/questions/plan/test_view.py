@@ -12,6 +12,7 @@ from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
+from tests.objects import deployment
 from tests.report.documents import node, pod
 
 
@@ -47,6 +48,8 @@ def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
 
     assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in shown
     assert "default/web-2: fits nowhere" in shown
+    stuck = Plan(manifests=(deployment("web", 9),)).answer(kplan.Planner(kplan.load_snapshot([node("n", cpu="4")])))
+    assert '<span class="bad">stuck</span>' in render(stuck, "html", ReportOptions())
 
 
 def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> None:
