@@ -105,9 +105,10 @@ def template(name: str, image: str = "app:1", cpu: str = "500m") -> Object:
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
 
 
-def deployment(name: str, replicas: int, image: str = "app:1", **strategy: Any) -> Object:
+def deployment(name: str, replicas: int, image: str = "app:1", cpu: str = "500m", **strategy: Any) -> Object:
     """Write a deployment; `strategy` is that of a rolling update."""
-    spec: Object = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name, image)}
+    selector, pods = {"matchLabels": {"app": name}}, template(name, image, cpu)
+    spec: Object = {"replicas": replicas, "selector": selector, "template": pods}
     if strategy:
         spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": strategy}
     return head("Deployment", name=name, namespace="default", uid=f"d-{name}") | {"spec": spec}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.changes.remedy import LowerRequest
+from kplan.changes.remedy import AddNodes
 from kplan.documents.checks import CheckOutcome
 from kplan.errors import UsageError
 from kplan.questions.base import Question
@@ -27,8 +27,9 @@ from kplan.questions.check.judging import Expect, Least, seconds_of
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
+from tests import objects
 from tests.cli.commands import invoke, refused, written
-from tests.objects import head
+from tests.objects import budget, deployment, head, running, template
 from tests.objects import pod as waiting
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -37,14 +38,7 @@ POOL = "cloud.google.com/gke-nodepool"
 
 
 def node(name: str, cpu: str = "4", zone: str = "z1", pool: str = "main") -> Object:
-    labels = {"topology.kubernetes.io/zone": zone, POOL: pool, "kubernetes.io/hostname": name}
-    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "20"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
-
-
-def template(name: str, cpu: str) -> Object:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    return objects.node(name, cpu, pods="20", labels={"topology.kubernetes.io/zone": zone, POOL: pool})
 
 
 def outcome_of(check: Check, planner: kplan.Planner) -> CheckOutcome:
@@ -53,36 +47,7 @@ def outcome_of(check: Check, planner: kplan.Planner) -> CheckOutcome:
 
 def workload(name: str, nodes: list[str], cpu: str = "1", surge: int | str = 1) -> list[Object]:
     """Return a Deployment with its ReplicaSet and a pod on each of these nodes."""
-    selector = {"matchLabels": {"app": name}}
-    spec = {"replicas": len(nodes), "selector": selector, "template": template(name, cpu)}
-    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 1}}
-    hashed = {"app": name, "pod-template-hash": "h"}
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
-    meta = {"namespace": "default"}
-    made = template(name, cpu)
-    made["metadata"]["labels"] = hashed
-    objects: list[Object] = [
-        head("Deployment", **meta, name=name, uid=f"d-{name}") | {"spec": {**spec, "strategy": rolling}},
-        head("ReplicaSet", **meta, name=f"{name}-h", uid=f"r-{name}", ownerReferences=[owner], labels=hashed)
-        | {"spec": {"replicas": len(nodes), "selector": {"matchLabels": hashed}, "template": made}},
-    ]
-    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-h", "uid": f"r-{name}", "controller": True}
-    for index, host in enumerate(nodes):
-        objects.append(
-            head(
-                "Pod", **meta, name=f"{name}-h-{index}", uid=f"p-{name}-{index}", labels=hashed, ownerReferences=[maker]
-            )
-            | {
-                "spec": {**template(name, cpu)["spec"], "nodeName": host},
-                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-            }
-        )
-    return objects
-
-
-def budget(name: str, least: int | str) -> Object:
-    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
-    return head("PodDisruptionBudget", namespace="default", name=name) | {"spec": spec}
+    return running(deployment(name, len(nodes), cpu=cpu, maxSurge=surge, maxUnavailable=1), nodes)
 
 
 def scaler(name: str, most: int) -> Object:
@@ -108,7 +73,7 @@ TWO = [node("n1"), node("n2", zone="z2")]
 def test_nodes_that_a_budget_holds_do_not_drain() -> None:
     web = workload("web", ["n1", "n2"])
     assert outcome(standard("node drains"), *TWO, *web) == ("passed", [])
-    assert outcome(standard("node drains"), *TWO, *web, budget("web", 2)) == ("failed", ["n1", "n2"])
+    assert outcome(standard("node drains"), *TWO, *web, budget("web", minAvailable=2)) == ("failed", ["n1", "n2"])
 
 
 def test_a_zone_may_be_lost_where_the_others_have_room() -> None:
@@ -177,20 +142,20 @@ def test_a_cluster_without_autoscalers_is_not_asked_about_their_maximum() -> Non
 
 def test_a_budget_that_asks_for_every_pod_never_allows_an_eviction() -> None:
     web = workload("web", ["n1", "n2"])
-    assert outcome(standard("budget"), *TWO, *web, budget("web", 1)) == ("passed", [])
-    assert outcome(standard("budget"), *TWO, *web, budget("web", "100%")) == ("failed", ["default/web"])
+    assert outcome(standard("budget"), *TWO, *web, budget("web", minAvailable=1)) == ("passed", [])
+    assert outcome(standard("budget"), *TWO, *web, budget("web", minAvailable="100%")) == ("failed", ["default/web"])
 
 
 def test_a_pending_pod_that_one_change_would_place_is_found() -> None:
     pod = head("Pod", namespace="default", name="p") | {
-        "spec": {**template("p", "6")["spec"]},
+        "spec": {**template("p", cpu="6")["spec"]},
         "status": {"phase": "Pending"},
     }
     assert outcome(standard("one change"), *TWO) == ("passed", [])
     assert outcome(standard("one change"), *TWO, pod) == ("failed", ["default/p"])
     planner = kplan.Planner(kplan.load_snapshot([*TWO, pod]))
     [finding] = outcome_of(standard("one change"), planner).findings
-    assert isinstance(finding.remedy, LowerRequest)
+    assert isinstance(finding.remedy, AddNodes)
 
 
 def test_a_pool_keeps_room_for_its_largest_pod_whatever_else_binds_that_pod() -> None:
@@ -205,7 +170,7 @@ def test_a_pool_keeps_room_for_its_largest_pod_whatever_else_binds_that_pod() ->
 
 
 def test_the_questions_of_promises_have_documents_that_match_their_schemas() -> None:
-    objects = [*TWO, *workload("web", ["n1", "n2"]), budget("web", 1), scaler("web", 4)]
+    objects = [*TWO, *workload("web", ["n1", "n2"]), budget("web", minAvailable=1), scaler("web", 4)]
     planner = kplan.Planner(kplan.load_snapshot(objects))
     for question in (Surge(), AtMaximum(), AtMaximum(how="together"), Budgets(), PoolRoom(), Checks()):
         document = planner.ask(question).to_dict()
@@ -229,7 +194,7 @@ def test_expectations_bound_what_an_answer_may_say() -> None:
 
 
 BIG = head("Pod", namespace="default", name="big") | {
-    "spec": template("p", "6")["spec"],
+    "spec": template("p", cpu="6")["spec"],
     "status": {"phase": "Pending"},
 }
 
@@ -238,8 +203,13 @@ BIG = head("Pod", namespace="default", name="big") | {
     ("question", "objects", "field", "number"),
     [
         (Plan(manifests=tuple(workload("new", [""] * 5, cpu="4")[:1])), TWO, "pending", 3),
-        (Drain(("n1", "n2")), [*TWO, *workload("web", ["n1", "n2"]), budget("web", 2)], "blocked", 1),
-        (InTurn(question=Drain(())), [*TWO, *workload("web", ["n1", "n1"]), budget("web", 2)], "blocked", 2),
+        (Drain(("n1", "n2")), [*TWO, *workload("web", ["n1", "n2"]), budget("web", minAvailable=2)], "blocked", 1),
+        (
+            InTurn(question=Drain(())),
+            [*TWO, *workload("web", ["n1", "n1"]), budget("web", minAvailable=2)],
+            "blocked",
+            2,
+        ),
         (Plan(), [*TWO, waiting("big", cpu="6")], "remediable", 1),
     ],
     ids=lambda part: part if isinstance(part, str) else "",

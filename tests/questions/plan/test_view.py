@@ -64,7 +64,7 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     report = document(node("n"), *(pod(f"p{i}", containers=selector) for i, selector in enumerate(asks)))
     assert len(attempts_in_full(report.changes)) == 5
     assert text(report, explain=True).count("Why nodes reject it") == 5
-    assert text(report).count("What would help") == 0
+    assert text(report).count("What would help") == 5
     assert text(report).count("kube-scheduler writes") == 2
 
 
