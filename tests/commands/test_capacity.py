@@ -47,17 +47,6 @@ def test_says_which_nodes_to_add(web: Path) -> None:
     assert [each["nodes"] for each in by_hand] == [4]
 
 
-def test_says_that_no_node_helps(tmp_path: Path) -> None:
-    path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
-    found = printed("capacity", path, "--replicas", "1", code=1)
-    assert "do not help with the 1 that are missing" in found
-
-
-def test_a_limit_ends_the_count(web: Path) -> None:
-    found = printed("capacity", web, "--max", "3")
-    assert found.startswith("default/web: 3 or more replicas fit on 3 of 13 nodes\n")
-
-
 def test_nodes_can_be_left_out(web: Path) -> None:
     everywhere = report(web)
     without = report(web, "--exclude-nodes", "spot-a-1,general-a-1", "--exclude-nodes", "general-a-2")
@@ -122,13 +111,6 @@ def test_without_any_node_nothing_fits(web: Path) -> None:
     assert "The cluster has no node." in found
 
 
-def test_one_number_for_two_workloads_is_refused_and_not_told_to_do_nothing(web: Path, tmp_path: Path) -> None:
-    other = written(tmp_path / "other.yaml", POD)
-    said = refused("capacity", web, other, "--mix", "1")
-    assert "--mix 1 is for 1 template, and the manifests hold 2" in said
-    assert "no effect" not in said
-
-
 def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
     hello = written(tmp_path / "pod.yaml", POD)
     found = report(web, hello, "--mix", "3:1", "--max", "6")
@@ -148,14 +130,6 @@ SHAPES = """
 @pytest.fixture
 def shapes(tmp_path: Path) -> Path:
     return written(tmp_path / "shapes.yaml", SHAPES)
-
-
-def test_what_to_add_in_every_format_for_people(web: Path, shapes: Path) -> None:
-    for output in ("table", "wide", "markdown", "html"):
-        assert "1 small + 3 large" in printed(
-            "capacity", web, "--replicas", "30", "--shapes", shapes, "-o", output, code=1
-        )
-    assert invoke("capacity", web, "--replicas", "2", "--shapes", shapes).exit_code == 0
 
 
 def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:

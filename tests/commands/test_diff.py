@@ -23,22 +23,6 @@ def report(*args: str | Path) -> Any:
     return json.loads(result.stdout)
 
 
-def saved(directory: Path, name: str, *args: str) -> Path:
-    path = directory / name
-    path.write_text(invoke("place", "shop/voucher-api", *args, "--exit-zero", "-o", "json").stdout, encoding="utf-8")
-    return path
-
-
-def test_saved_reports_are_compared(tmp_path: Path) -> None:
-    before, after = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", *CHANGE)
-
-    assert report(before, before)["pods"] == []
-    [found] = report(before, after)["pods"]
-
-    assert (found["pod"], found["difference"]) == ("shop/voucher-api", "moved")
-    assert found["before"]["node"] == "general-a-2"
-
-
 @pytest.mark.parametrize(
     "question",
     [

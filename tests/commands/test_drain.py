@@ -7,7 +7,7 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, refused
 from tests.objects import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
@@ -46,12 +46,6 @@ def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> No
 
 def test_steps_are_told_when_asked_for() -> None:
     assert "evicted" in invoke("drain", "general-b-2", "--explain").stdout
-
-
-def test_a_drain_is_shown_again(tmp_path: Path) -> None:
-    path = written(tmp_path / "drain.json", invoke("drain", "--each", "-o", "json").stdout)
-
-    assert invoke("show", path).stdout.startswith("13 of 13 nodes do not drain alone (7 cannot be")
 
 
 @pytest.mark.parametrize(
@@ -106,15 +100,6 @@ def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
 
     assert document["verdict"]["failed"]
     assert {counted["rule"] for counted in document["drains"][0]["counted"]} == {"Unavailable"}
-
-
-def test_lost_nodes_have_no_time_until_they_are_empty() -> None:
-    (outcome,) = json.loads(invoke("drain", "spot-a-1", "--each", "--lost", "--timeline", "-o", "json").stdout)[
-        "drains"
-    ]
-
-    assert "emptied" not in outcome
-    assert outcome["restored"] > 350
 
 
 def test_many_runs_tell_when_they_end() -> None:

@@ -4,20 +4,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-import kplan
-from kplan.questions.explain import Explain
-from tests.cli.commands import invoke, printed, refused
+from tests.cli.commands import invoke, refused
 from tests.report.documents import node, pod
 
 
 def _cluster(path: Path, *objects: dict[str, object]) -> Path:
     path.write_text(yaml.safe_dump_all(objects))
     return path
-
-
-def test_a_running_pod_that_would_go_there_again() -> None:
-    found = printed("explain", "batch/report-daily-knqdn")
-    assert found.startswith("batch/report-daily-knqdn is running and ready on general-a-2\n  --explain shows where")
 
 
 def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
@@ -100,12 +93,6 @@ def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
     assert said.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
 
 
-def test_a_pending_pod() -> None:
-    found = printed("explain", "ml/llm-eval")
-    assert found.startswith("ml/llm-eval fits nowhere: none of 13 nodes is large enough, even empty: ")
-    assert invoke("explain", "ml/llm-eval", "--fail-on", "unschedulable").exit_code == 1
-
-
 def test_a_pod_that_has_ended(tmp_path: Path) -> None:
     ended = pod("page", node="a")
     ended["status"]["phase"] = "Succeeded"
@@ -146,13 +133,6 @@ def test_the_more_nodes_the_fewer_pods_are_explained_at_once(monkeypatch: pytest
     monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 30)
 
     assert "more than the 2 that can be explained on 13 nodes" in refused("explain", "-A")
-
-
-def test_a_question_about_too_many_pods_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 1)
-
-    with pytest.raises(kplan.UsageError, match="more than the 1 that can be explained on 13 nodes"):
-        Explain(names=("Deployment/shop/storefront",)).answer(kplan.Planner(kplan.load_snapshot("demo")))
 
 
 def test_one_pod_that_would_no_longer_fit_has_one_node() -> None:

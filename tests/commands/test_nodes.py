@@ -72,10 +72,6 @@ def test_new_nodes_and_pods_without_help_fail_where_they_should() -> None:
     assert counted == [("gpu-b-new-1", "NewNode"), ("ml/llm-eval", "Unschedulable")]
 
 
-def test_names_are_what_is_done() -> None:
-    assert invoke("nodes", "--node-groups", GROUPS, "-o", "name").stdout == "add gpu-b-new-1\n"
-
-
 def test_the_whole_decision_is_there_for_those_who_want_it() -> None:
     report = json.loads(invoke("nodes", "--node-groups", GROUPS, "--full", "--loops", "0,10", "-o", "json").stdout)
 
@@ -168,14 +164,6 @@ def test_a_cluster_of_node_pools_may_begin_without_any_node(tmp_path: Path) -> N
         result = invoke(command, *arguments, "-o", "name")
         assert result.exit_code == 0
         assert "general-new-1" in result.stdout
-
-
-def test_types_that_the_cloud_may_choose_are_named_without_the_one_that_is_shown() -> None:
-    report = json.loads(invoke("nodes", *KARPENTER, *TYPES, "-o", "json").stdout)
-    shown = invoke("nodes", *KARPENTER, *TYPES).stdout
-
-    assert [new["options"] for new in report["adds"]] == [["m7i.2xlarge"]]
-    assert "may choose" not in shown
 
 
 def test_a_changed_node_pool_shows_which_nodes_drift(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
-from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
 
@@ -49,12 +47,6 @@ def test_standard_input(manifest: Path) -> None:
     assert found.stdout == kplan("place", "-f", manifest, "-s", "demo", "-o", "name").stdout
 
 
-def test_exit_zero_only_reports() -> None:
-    found = printed("place", "ml/llm-eval", "--exit-zero", "-o", "json")
-    verdict = json.loads(found)["verdict"]
-    assert (verdict["failed"], verdict["exitCode"]) == (True, 0)
-
-
 def test_replicas_and_namespace(web: Path) -> None:
     found = invoke("place", web, "-n", "shop", "--replicas", "3", "-o", "name")
     lines = found.stdout.splitlines()
@@ -77,16 +69,6 @@ def test_documents_are_complete_when_explained_only() -> None:
     assert brief["scoreDetails"] == {}
     assert whole["scoreDetails"].keys() == whole["scores"].keys()
     assert brief["rejectionSummary"][0]["nodes"] == whole["rejectionSummary"][0]["nodes"]
-
-
-def test_reports_are_written_beside_the_answer(tmp_path: Path) -> None:
-    reports = [f"--report={name}={tmp_path / name}" for name in FORMATS]
-    found = invoke("place", "shop/flash-sale", "-o", "name", *reports)
-    assert (found.exit_code, found.stdout) == (1, "shop/flash-sale -\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FORMATS)
-    document = json.loads((tmp_path / "json").read_text())
-    assert yaml.safe_load((tmp_path / "yaml").read_text())["placements"] == document["placements"]
-    assert "such as general-a-2: requests 3 cpu" in (tmp_path / "table").read_text()
 
 
 def test_the_same_question_gives_the_same_bytes(web: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
-from tests.commands.test_place import POD, WEB
+from tests.commands.test_place import WEB
 
 QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]
 CHANGES = [
@@ -35,11 +35,6 @@ def test_the_whole_queue_through_a_real_process() -> None:
     assert "Utilisation, before -> after: cpu 58% -> 62%" in found.stdout
     assert "Largest request that still fits: 1450m cpu" in found.stdout
     assert found.stdout.splitlines()[-1].startswith("Verdict: failed (exit code 1): unschedulable: ")
-
-
-def test_the_exit_code_says_what_is_asked_of_it() -> None:
-    assert invoke("plan", "--fail-on", "none").exit_code == 0
-    assert invoke("plan", "--exit-zero").exit_code == 0
 
 
 def failing(*args: str | Path) -> list[str]:
@@ -77,10 +72,6 @@ def test_pods_that_stay_pending_count_for_every_command_that_is_asked_to() -> No
         assert invoke(command, "ml/fine-tune", "--fail-on", "pending").exit_code == (0 if command == "preempt" else 1)
 
 
-def test_names_say_what_becomes_of_each_pod() -> None:
-    assert invoke("plan", "-o", "name").stdout.splitlines() == CHANGES
-
-
 def test_the_queue_in_order_with_those_that_are_kept_out() -> None:
     assert invoke("plan", "--queue", "-o", "name").stdout.splitlines() == QUEUE
     found = printed("plan", "--queue")
@@ -97,11 +88,6 @@ def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
     assert len(together) == len(CHANGES) + 2
     assert alone.exit_code == 0
     assert [line[:14] for line in alone.stdout.splitlines()] == ["+ default/web-"] * 2
-
-
-def test_a_pending_pod_that_is_named_is_one_pod() -> None:
-    assert invoke("plan", "ml/llm-eval", "--only-given", "-o", "name").stdout == "! ml/llm-eval -\n"
-    assert invoke("plan", "ml/llm-eval", "-o", "name").stdout.splitlines() == CHANGES
 
 
 def test_nothing_given_and_nothing_else_wanted_is_an_error() -> None:
@@ -128,18 +114,6 @@ def test_rounds_can_be_limited() -> None:
     report = json.loads(invoke("plan", "--max-rounds", "1", "-o", "json").stdout)
 
     assert report["summary"]["rounds"] == 1
-
-
-@pytest.mark.parametrize("output", ["table", "wide", "json", "junit"])
-def test_a_saved_report_is_shown_as_it_was(tmp_path: Path, output: str) -> None:
-    saved = tmp_path / "plan.json"
-    first = invoke("plan", "-o", output, "--save", saved)
-    again = invoke("show", saved, "-o", output)
-
-    document = json.loads(saved.read_text())
-    assert (first.exit_code, again.exit_code) == (1, 0)
-    assert document["kind"] == "PlanReport"
-    assert again.stdout == first.stdout
 
 
 def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
@@ -180,10 +154,3 @@ def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
 
     assert shown.splitlines() == CHANGES
     assert kplan("show", "-", "-o", "name", stdin=path.read_bytes()).stdout == shown
-
-
-def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None:
-    path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
-    found = printed("plan", path, "--only-given", code=1)
-    assert "unschedulable: default/hello" in " ".join(found.split())
-    assert "requests 900 cpu" in found

@@ -19,11 +19,6 @@ def test_names_are_the_commands_alone() -> None:
     ]
 
 
-def test_a_pod_that_stays_pending_fails() -> None:
-    result = printed("remedy", "--only", "uncordon", "--snapshot", FRAGMENTED, code=1)
-    assert "ml/train" in result
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from tests.cli.commands import invoke, printed, refused, written
+from tests.cli.commands import invoke, refused, written
 from tests.commands.test_place import WEB
 from tests.objects import head
 
@@ -25,13 +25,6 @@ def test_place_tells_how_often_each_outcome_comes(web: Path) -> None:
     assert (document["kind"], document["command"], document["summary"]["runs"]) == ("OddsReport", "place", 20)
     assert document["scheduler"]["seed"] == 3
     assert invoke("place", web, "--runs", "20", "--seed", "3", "-o", "name").stdout
-
-
-def test_plan_tells_how_often_each_outcome_comes() -> None:
-    found = printed("plan", "--runs", "20", code=1)
-    assert found.startswith("ml/llm-eval stays pending in all 20 runs, 1 other pod as well; 3 of 5")
-    assert "unschedulable in 20 of 20 runs: ml/llm-eval" in " ".join(found.split())
-    assert invoke("plan", "--runs", "20", "--exit-zero").exit_code == 0
 
 
 def test_a_saved_report_of_runs_is_shown_again(tmp_path: Path) -> None:

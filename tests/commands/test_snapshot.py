@@ -127,13 +127,6 @@ def test_the_environment_names_the_snapshot_and_an_argument_wins(
     assert json.loads(run("show", path, "-o", "json").stdout)["snapshot"]["source"] == path
 
 
-def test_check_is_content_with_a_sound_cluster(tmp_path: Path) -> None:
-    result = run("check", cluster(tmp_path, NAMESPACE, NODE, POD))
-
-    assert result.exit_code == 0
-    assert "ok (1 node, 1 pod)" in result.stdout
-
-
 def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
     stray = POD | {"metadata": {"name": "q", "namespace": "default"}, "spec": POD["spec"] | {"nodeName": "gone"}}
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, stray))
@@ -156,15 +149,6 @@ def test_check_tells_what_is_only_worth_knowing_without_failing(tmp_path: Path) 
 def test_rbac_prints_the_role(tmp_path: Path) -> None:
     assert yaml.safe_load(run("rbac").stdout) == cluster_role()
     assert json.loads(run("rbac", "--name", "reader", "-o", "json").stdout) == cluster_role("reader")
-
-
-@pytest.mark.parametrize("command", ["show", "check"])
-def test_documents_are_the_same_in_yaml(tmp_path: Path, command: str) -> None:
-    path = cluster(tmp_path, NAMESPACE, NODE, POD)
-
-    assert yaml.safe_load(run(command, path, "-o", "yaml").stdout) == json.loads(
-        run(command, path, "-o", "json").stdout
-    )
 
 
 def test_a_timeout_that_is_none_is_refused() -> None:

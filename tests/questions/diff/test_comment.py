@@ -60,13 +60,6 @@ def test_workloads_are_links_to_their_lines(comment: Any, environment: dict[str,
         assert 1 <= int(line) <= len(Path(path).read_text().splitlines())
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {**GITHUB, "GITHUB_SERVER_URL": "javascript:alert(1)"}, {**GITHUB, "GITHUB_SHA": "a)b"}]
-)
-def test_without_a_known_address_there_is_no_link(comment: Any, environment: dict[str, str]) -> None:
-    assert "](" not in comment(environment)
-
-
 def test_what_is_worse_and_whether_it_fails_comes_first(comment: Any) -> None:
     heading, _, verdict, *_ = comment({}, "--fail-on", "regression").splitlines()
 

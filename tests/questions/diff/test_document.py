@@ -84,14 +84,6 @@ def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
     assert cause.reasons == ("node(s) were unschedulable",)
 
 
-def test_a_pod_moves_to_a_node_that_is_new() -> None:
-    planner = Planner(load_snapshot([node("n1"), pod("other", "n1", cpu="2")]))
-
-    [found] = compared(planner, planner.changed(add_nodes=["1=n1"]), [pod("x")]).pods
-
-    assert [(cause.kind, cause.node) for cause in found.why] == [("node-new", "n1-more-1")]
-
-
 def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
     planner = Planner(load_snapshot([node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b")]))
     fuller = [pod(f"more-{index}", "n1", cpu="1", app="b") for index in range(3)]

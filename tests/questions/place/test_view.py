@@ -111,13 +111,6 @@ def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
     assert all(word in " ".join(text.split()) for word in words)
 
 
-def test_preemption_is_one_line() -> None:
-    objects = [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=10)]
-    text = " ".join(_table(objects, ["default/p"]).split())
-    assert text.startswith("default/p fits only by evicting other pods: default/low on a")
-    assert "Preemption would make room on a by evicting 1 pod: default/low." in text
-
-
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
@@ -141,14 +134,6 @@ def test_what_is_odd_about_many_objects_in_the_same_way_is_told_once() -> None:
     text = render(document, "table", ReportOptions())
     assert text.count("is odd ") == 1
     assert "  - Pod/0 and 2 more: is odd [Odd]\n  - Pod/x: is odder [Odd]\n" in text
-
-
-def test_a_victim_of_several_pods_counts_once() -> None:
-    low = pod("low", cpu="3", node="a", priority=0)
-    high = [pod(f"high-{n}", cpu="2", priority=10) for n in range(2)]
-    document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
-    assert [len(placement.preemption.victims) for placement in document.placements if placement.preemption] == [1, 1]
-    assert document.summary.victims == 1
 
 
 def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:

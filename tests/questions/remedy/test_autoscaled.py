@@ -72,15 +72,6 @@ def test_explain_names_the_same_change_of_a_pool_and_no_node_by_hand() -> None:
     assert not any(isinstance(other, AddNodesRemedy) for other in others)
 
 
-def test_nothing_is_to_be_done_where_the_autoscaler_does_all() -> None:
-    report = remedy(with_karpenter(node_pool(), waiting_pod("one", "1500m")))
-
-    assert (report.remedy.actions, report.remedy.runs, report.remedy.of) == ((), 1, 1)
-    assert [new.instance_type for new in report.nodes.added] == ["m.large"]
-    assert report.verdict.exit_code == 0
-    assert "the autoscaler does all by itself" in render(report, "table", ReportOptions())
-
-
 def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
     planner = with_karpenter(limited(cpu="5"), machine("n1"), waiting_pod("big", "7"), waiting_pod("old", "3", "n1"))
     report = remedy(planner)
@@ -189,13 +180,3 @@ def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> Non
     assert (action.name, action.size) == ("small", GroupSize(1, 3))
     assert report.remedy.price == 2
     assert not any(isinstance(act, AddNodes) for other in report.alternatives for act in other.actions)
-
-
-def test_nodes_are_added_by_hand_where_nobody_asks_for_the_autoscaler() -> None:
-    groups: list[Object] = [{"name": "small", "maxSize": 1, "nodes": ["small-1"], "price": 1}]
-    planner = with_groups(groups, node("small-1", "4"), deployment("web", "3", ("small-1", "")))
-    report = planner.ask(Remedy(only=("nodes",)))
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, AddNodes)
-    assert report.remedy.price == 1

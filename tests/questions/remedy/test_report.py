@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 import kplan
 from kplan.changes.sets import KINDS, allowed_kinds, disturbance
-from kplan.changes.values import AddNodes, Move, Patch, Place, Scale, Uncordon
+from kplan.changes.values import AddNodes, Move, Patch, Place, Uncordon
 from kplan.course.watching import begin
 from kplan.documents import remedies as d
 from kplan.errors import UsageError
@@ -229,13 +228,6 @@ def test_a_misspelt_selector_is_corrected_in_the_template() -> None:
     assert report.remedy.runs == 2
 
 
-def test_pods_with_gates_are_left_alone() -> None:
-    report = planner_of(node("a"), deployment("web", "1", ("",), schedulingGates=[{"name": "hold"}])).ask(Remedy())
-
-    assert (report.remedy.actions, report.remedy.of) == ((), 0)
-    assert report.verdict.failed
-
-
 def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
     gated = deployment("held", "1", ("",), schedulingGates=[{"name": "hold"}])
     report = planner_of(node("a"), gated, deployment("web", "9", ("",))).ask(Remedy(only=("moves",)))
@@ -244,12 +236,6 @@ def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
     assert (report.remedy.of, report.remedy.left) == (1, ("default/web-abc-0",))
     assert text.startswith("default/web-abc-0 stays pending: no node is large enough")
     assert "Stays pending: default/held-abc-0. The scheduler ignores it" in text
-
-
-def test_nothing_needs_to_be_done_where_nothing_waits() -> None:
-    report = remedy(node("a"), deployment("web", "1", ("a",)))
-
-    assert (report.pods, report.remedy.actions, report.verdict.exit_code) == ((), (), 0)
 
 
 def test_kinds_are_words_of_the_contract() -> None:
@@ -326,13 +312,6 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
     assert followed.remedy == alone.remedy
 
 
-def test_giving_pods_up_never_comes_before_nodes_for_them() -> None:
-    fewer = disturbance([Scale("Deployment/default/web", 4, 9)])
-    nodes = disturbance([AddNodes(5, "n1")])
-
-    assert fewer > nodes
-
-
 def test_pods_on_nodes_that_the_snapshot_lacks_make_no_room() -> None:
     report = remedy(node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",)))
 
@@ -350,20 +329,6 @@ def test_a_pod_that_nothing_helps_is_told_with_the_reason() -> None:
     }
     alone = invoke("remedy", "ml/llm-eval", "--snapshot", "demo").stdout
     assert alone.startswith("ml/llm-eval stays pending: none of 13 nodes is large enough, even empty")
-
-
-def test_where_all_pods_run_there_is_no_reason() -> None:
-    report = kplan.Planner("demo").ask(Remedy(pods=("ml/fine-tune",)))
-
-    assert report.because is UNSET
-
-
-def test_a_misspelt_key_is_taken_out_of_the_template_of_a_live_deployment() -> None:
-    report = remedy(
-        node("a", pool="web"), deployment("web", "1", ("", ""), nodeSelector={"pol": "web"}), only=("selectors",)
-    )
-    assert (report.remedy.runs, report.remedy.of) == (2, 2)
-    assert '"nodeSelector":{"pol":null,"pool":"web"}' in report.remedy.actions[0].commands[0]
 
 
 def test_an_autoscaler_lets_fewer_run_once_both_its_bounds_say_so() -> None:
@@ -424,22 +389,6 @@ def test_where_very_many_pods_wait_fewer_sets_are_tried() -> None:
     assert sets_to_try(playing, Goal(start, start, ())) == MOST_DECIDED // 3001 < LEAST_TRIED
 
 
-def test_a_misspelt_claim_is_corrected_in_the_template() -> None:
-    claims = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "data", "namespace": "default"}}
-    fast = head("StorageClass", name="fast") | {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "dta"}}]
-    report = remedy(
-        node("a"),
-        claims | {"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}},
-        fast,
-        deployment("web", "1", ("",), volumes=volumes),
-    )
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, Patch)
-    assert action.patch == '{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}]}'
-
-
 def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_one() -> None:
     claim = head("PersistentVolumeClaim", name="data", namespace="default")
     fast = head("StorageClass", name="fast") | {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
@@ -454,15 +403,6 @@ def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_o
 
     assert action.words == "in PersistentVolumeClaim default/data, set storage class to fast instead of premium"
     assert action.steps[0].endswith("| kubectl replace --force -f -")
-
-
-def test_a_node_that_is_being_set_up_is_waited_for_before_anything_else() -> None:
-    fresh = node("fresh")
-    fresh["spec"] = {"taints": [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]}
-    report = planner_of(node("a", "1"), fresh, deployment("web", "2", ("",))).ask(Remedy())
-
-    assert [action.words for action in report.remedy.actions] == ["wait until fresh is set up"]
-    assert (report.remedy.runs, report.remedy.disturbance) == (1, 0)
 
 
 def test_what_helps_pods_that_no_action_helps_is_said() -> None:
