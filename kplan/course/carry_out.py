@@ -84,11 +84,14 @@ class Opening:
             check_nodes(base, step.change.needs)
         self.additions = [obj for step in task.steps for obj in step.additions]
         self.snapshot = with_objects(base.objects, self.additions)
-        self.autoscalers = Autoscalers(self.snapshot.horizontal_pod_autoscalers)
         if pods is None and task.queue is not None and task.clock is None:
             pods = task.queue.pods_of(base)
         self.pods = pods
         self._compared: dict[int, Update | InputWarning] = {}
+
+    @cached_property
+    def autoscalers(self) -> Autoscalers:
+        return Autoscalers(self.snapshot.horizontal_pod_autoscalers)
 
     def carry_out(
         self,
@@ -122,7 +125,8 @@ class Opening:
             session = session if draws is None else session.fork(random=draws)
             simulation = start(session, self.snapshot, self._durations)
         simulation = watched(simulation, self.base, self.snapshot)
-        add_bounds(simulation, self.autoscalers, self.additions)
+        if self.additions:
+            add_bounds(simulation, self.autoscalers, self.additions)
         if draws is not None and draws_turns:
             simulation.draw_turns(draws)
             if self.base.options.sample and len(simulation.session.cluster):

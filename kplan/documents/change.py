@@ -90,7 +90,7 @@ class WorkloadState(enum.StrEnum):
     UNCHANGED = "unchanged"
 
 
-class Step(Document, frozen=True, kw_only=True):
+class Step(Document, frozen=True, kw_only=True, gc=False):
     """A step of a change.
 
     Attributes

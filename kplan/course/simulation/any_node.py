@@ -192,7 +192,10 @@ class AnyNodeTaker:
             raise Uncertain
         usage, requests = self._usage, pod.resources.requests
         row, known = self._certain.get(room, (None, {}))
-        if row is None or any(usage.get(name, 0) > known.get(name, 0) for name in room.spare):
+        for name in room.spare:
+            if usage.get(name, 0) > known.get(name, 0):
+                row = None
+        if row is None:
             ahead = {name: 2 * usage.get(name, 0) + AHEAD * requests.get(name, 1) for name in room.spare}
             row = room.certain_row(ahead, self._allowed)
             known = usage.copy() if row is None else ahead

@@ -17,6 +17,7 @@ from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner
+from kplan.engine.mappings import Overlay
 from kplan.rules.pod_info import PodInfo
 
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -83,18 +84,24 @@ class BudgetState(msgspec.Struct):
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         if self.max_unavailable is None and not isinstance(self.min_available, str):
             return 0 if self.min_available is None else len(self.pods)
-        owners = [self.find(key) for key in self.n_owned if key is not None]
-        if any(isinstance(owner, JobState | DaemonSetState) for owner in owners):
-            return None  # neither has a scale subresource, which the controller needs
-        if any(isinstance(owner, ForeignState) for owner in owners):
-            return self.recorded
-        # Replica sets of one deployment share its scale.
-        return sum({owner.workload.key: owner.scale for owner in owners if owner is not None}.values())
+        scales: dict[str, int] = {}  # replica sets of one deployment share its scale
+        is_foreign = False
+        for key in self.n_owned:
+            owner = None if key is None else self.find(key)
+            if isinstance(owner, JobState | DaemonSetState):
+                return None  # neither has a scale subresource, which the controller needs
+            if isinstance(owner, ForeignState):
+                is_foreign = True
+            elif owner is not None:
+                scales[owner.workload.key] = owner.scale
+        return self.recorded if is_foreign else sum(scales.values())
 
     @property
     def desired(self) -> int:
         """How many must stay healthy."""
-        total = self.expected or 0
+        return self._desired_of(self.expected or 0)
+
+    def _desired_of(self, total: int) -> int:
         if self.max_unavailable is not None:
             return max(total - scaled(self.max_unavailable, total, round_up=True), 0)
         return 0 if self.min_available is None else scaled(self.min_available, total, round_up=True)
@@ -102,7 +109,7 @@ class BudgetState(msgspec.Struct):
     @property
     def allowed(self) -> int:
         expected = self.expected
-        return max(self.healthy - self.desired, 0) if expected else 0
+        return max(self.healthy - self._desired_of(expected), 0) if expected else 0
 
     def unready(self) -> Iterator[str]:
         """Yield NAMESPACE/NAME of the covered pods that are not ready."""
@@ -141,7 +148,7 @@ class Disruptions:
         self._states = [state for budget in budgets if (state := _state(budget, find)) is not None]
         self._find = find
         self._shared: set[int] = set()  # indexes of the states that a copy has, too
-        self._of: dict[int, tuple[int, ...]] = {}
+        self._of: Overlay[int, tuple[int, ...]] = Overlay()
         self._in: dict[str, list[int]] = {}
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
         self._changed: set[int] = set()
@@ -153,7 +160,8 @@ class Disruptions:
         """Return a copy, whose pods come and go without a change to this one."""
         forked = Disruptions((), find)
         forked._states = self._states.copy()
-        self._shared, forked._shared = set(range(len(self._states))), set(range(len(self._states)))
+        self._shared = set(range(len(self._states)))
+        forked._shared = self._shared.copy()
         forked._of, forked._in, forked._selecting = self._of.copy(), self._in, self._selecting
         forked._moved = self._moved.copy()
         return forked
@@ -191,14 +199,14 @@ class Disruptions:
 
     def settle(self, pod: ObservedPod) -> None:
         """Update a pod: it has a node now, is ready, or is terminating."""
-        covering = self._of.get(pod.row, ())
+        covering = self._of.get(pod.row) or ()
         self._note(covering)
         for index in covering:
             self._own(index).update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
         """Discount a pod that is gone."""
-        covering = self._of.pop(pod.row, ())
+        covering = self._of.pop(pod.row) or ()
         self._note(covering)
         for index in covering:
             self._own(index).drop(pod.row)
@@ -209,7 +217,7 @@ class Disruptions:
         self._moved.update(covering)
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
-        return [self._own(index) for index in self._of.get(pod.row, ())]
+        return [self._own(index) for index in self._of.get(pod.row) or ()]
 
     def trust_status(self) -> None:
         """Take it that the budgets' own status is up to date with all that has happened so far."""
@@ -241,7 +249,7 @@ class Disruptions:
         left: dict[int, int] = {}
         broken: list[ObservedPod] = []
         for pod in pods:
-            covering = self._of.get(pod.row, ())
+            covering = self._of.get(pod.row) or ()
             left = {index: self._own(index).allowed for index in covering} | left
             if any(left[index] <= 0 for index in covering):
                 broken.append(pod)

@@ -75,7 +75,7 @@ Slot = tuple[int | None, str]
 """Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
 
 
-class Removal(msgspec.Struct, frozen=True):
+class Removal(msgspec.Struct, frozen=True, gc=False):
     """A pod that was told to go."""
 
     pod: ObservedPod  #: as it was then

@@ -113,7 +113,10 @@ def _describe(
         pods = [pod for theirs in owners for pod in theirs.pods.values()]
         current = sum(theirs.n_current for theirs in owners)
     down = simulation.node_lifecycle.down
-    ready = sum(pod.is_ready and pod.row not in down for pod in pods) if down else sum(pod.is_ready for pod in pods)
+    if down or owner is None:
+        ready = sum(pod.is_ready and pod.row not in down for pod in pods)
+    else:
+        ready = sum(theirs.n_ready for theirs in owners)
     pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""

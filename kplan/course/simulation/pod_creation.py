@@ -437,6 +437,8 @@ def with_status(info: PodInfo, **fields: str) -> PodInfo:
 def share(model: PodInfo, info: PodInfo) -> None:
     """Copy the cached properties of a pod to another pod of the same template."""
     info.shared_resources = model.resources
+    known, own = model.__dict__, info.__dict__
     for name in _SHARED:
-        getattr(model, name)
-        info.__dict__[name] = model.__dict__[name]
+        if name not in known:
+            getattr(model, name)
+        own[name] = known[name]

@@ -12,7 +12,7 @@ from kplan.rules.pod_info import PodInfo
 _ALL = 100
 
 
-class ObservedPod(msgspec.Struct, frozen=True, eq=False):
+class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A pod as its controller sees it; a bound pod is a new value."""
 
     row: int  #: its row in the pod table
@@ -58,7 +58,7 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
         return self.ready_since is not None and not self.is_fresh
 
 
-class Create(msgspec.Struct, frozen=True):
+class Create(msgspec.Struct, frozen=True, gc=False):
     """Create a pod."""
 
     because: str  #: why, in a few words
@@ -67,7 +67,7 @@ class Create(msgspec.Struct, frozen=True):
     node: str = ""  #: the node that a daemon pod is meant for
 
 
-class Delete(msgspec.Struct, frozen=True):
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """Delete a pod."""
 
     pod: ObservedPod
