@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,28 @@ def on_one_node(devices, *requests, constraints=(), others=(), classes=None, mor
 
 
 A, B, C, D = (device(name, kind="x" if name in "ab" else "y", group=name > "b") for name in "abcd")
+
+
+BY_STEP = {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "1Gi"}}
+LISTED = {"default": "1Gi", "validValues": ["1Gi", "4Gi", "8Gi"]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "amounts", "devices"),
+    [
+        pytest.param(BY_STEP, ["7Gi", "1500Mi", "2Gi"], ["a", "b", "b"], id="rounded up to the step"),
+        pytest.param(BY_STEP, ["9Gi"], None, id="above the range"),
+        pytest.param(LISTED, ["4Gi", "3Gi", "8Gi"], ["a", "a", "b"], id="the least valid value that is enough"),
+        pytest.param(LISTED, [None, "7Gi"], ["a", "b"], id="the default when nothing is asked"),
+    ],
+)
+def test_shared_devices_are_filled_up(policy, amounts, devices):
+    shared = [device(name, shared=True, capacity={"memory": "8Gi"}, policies={"memory": policy}) for name in "ab"]
+    asked = [{} if each is None else {"capacity": {"requests": {"memory": each}}} for each in amounts]
+
+    found = on_one_node(shared, *(request(f"r{i}", **each) for i, each in enumerate(asked)))
+
+    assert found == (devices or "cannot allocate all claims")
 
 
 def test_every_search_error_names_claim_and_request():
