@@ -45,6 +45,11 @@ def scaler(*conditions: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def classed(name: str) -> dict[str, Any]:
+    spec = {**TEMPLATE["spec"], "priorityClassName": name}
+    return workload("ReplicaSet", {"replicas": 2, "template": {**TEMPLATE, "spec": spec}})
+
+
 ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
 QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     "spec": {"hard": {"pods": "1"}},
@@ -70,19 +75,14 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
             """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'""",
         ),
         (
-            [
-                workload(
-                    "ReplicaSet",
-                    {
-                        "replicas": 2,
-                        "template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "priorityClassName": "hihg"}},
-                    },
-                ),
-                pod("x-1", "ReplicaSet"),
-                head("PriorityClass", name="high") | {"value": 100},
-            ],
+            [classed("hihg"), pod("x-1", "ReplicaSet"), head("PriorityClass", name="high") | {"value": 100}],
             "web/x: 1 of 2 replicas is missing: there is no PriorityClass hihg (did you mean high?)",
             """kubectl patch replicaset x -n web -p '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'""",
+        ),
+        (
+            [classed("system-node-critical"), pod("x-1", "ReplicaSet")],
+            "web/x: 1 of 2 replicas is missing: nothing refuses it, so its controller makes more",
+            "",
         ),
         (
             [workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],
