@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -96,12 +97,18 @@ class Schedule(msgspec.Struct, frozen=True):
             in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
             if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
                 continue
-            earliest = 0 if offset else 60 * local.hour + local.minute + 1
-            for hour in sorted(hours):
-                for minute in sorted(minutes) if 60 * hour + 59 >= earliest else ():
-                    if 60 * hour + minute >= earliest:
-                        return day.replace(hour=hour, minute=minute).astimezone(UTC)
+            times = _times_of_day(hours, minutes)
+            later = bisect_left(times, 0 if offset else 60 * local.hour + local.minute + 1)
+            if later < len(times):
+                hour, minute = divmod(times[later], 60)
+                return day.replace(hour=hour, minute=minute).astimezone(UTC)
         return None
+
+
+@lru_cache(maxsize=1 << 10)
+def _times_of_day(hours: frozenset[int], minutes: frozenset[int]) -> list[int]:
+    """Return when a schedule runs on a day on which it does, in minutes since midnight."""
+    return sorted(60 * hour + minute for hour in hours for minute in minutes)
 
 
 def parse_schedule(schedule: str) -> Schedule | None:

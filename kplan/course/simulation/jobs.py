@@ -101,6 +101,8 @@ class JobState(Owner):
     deadline: int | None = None  #: ``activeDeadlineSeconds``
     started_at: float | None = None  #: ``status.startTime``, seconds since 1970
     reported: tuple[object, ...] = ()  #: what its status shows
+    #: what it wants and how many pods of it run, are ready and terminate, where its controller has nothing left to do
+    at_rest: tuple[object, ...] = ()
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
 
     def copy(self) -> Self:
@@ -171,22 +173,15 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     ----------
     has_deadline : its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it
     """
-    if state.wanted.is_over:
+    present = state.wanted, len(state.pods), state.n_ready, len(state.terminating)
+    if state.wanted.is_over or (present == state.at_rest and not state.uncounted):
         return JobSync([])
     if state.started_at is None and not state.wanted.is_suspended:
         state.started_at = math.floor(now)
-    counted = {
-        row: ended
-        for row, ended in state.uncounted.items()
-        if ended.is_success or not ended.is_terminating or state.counts_leaving
-    }
-    index_failures, out = _index_failures(state, counted)
-    delayed = _delayed(state, counted, out)
-    counted = {row: ended for row, ended in counted.items() if row not in delayed}
-    succeeded = [ended for ended in counted.values() if ended.is_success]
-    failed = [ended for ended in counted.values() if not ended.is_success]
-    record = state.record.with_ended(succeeded, failed)
-    wanted = _wanted(state, succeeded, failed, out)
+    counted: Collection[int] = ()
+    wanted, record, index_failures = state.wanted, state.record, state.index_failures
+    if state.uncounted or wanted.is_indexed:
+        counted, wanted, record, index_failures = _counted(state)
     ends_at = None
     if has_deadline and state.deadline is not None and state.started_at is not None:
         ends_at = state.started_at + state.deadline
@@ -198,8 +193,9 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
         # ones: nothing is recorded until the wait is over, or the ready pods have ended.
         return JobSync([], again_at=again_at, holds_on=True)
-    n_left = len(state.pods) + sum(1 if isinstance(action, Create) else -1 for action in actions)
-    n_leaving = len(state.terminating) + sum(isinstance(action, Delete) and bool(action.pod.node) for action in actions)
+    gone = [action.pod for action in actions if isinstance(action, Delete)]
+    n_left = len(state.pods) + len(actions) - 2 * len(gone)
+    n_leaving = len(state.terminating) + sum(bool(pod.node) for pod in gone)
     is_ended = bool(wanted.why_ended)
     is_done = is_ended or (n_left == 0 and _is_complete(wanted))
     if is_ended:
@@ -216,7 +212,25 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     state.reported = reported
     if again_at is None and not is_done:
         again_at = ends_at
+    is_settled = again_at is None and not gone and len(actions) < job.MAX_AT_A_TIME
+    state.at_rest = (state.wanted, n_left, state.n_ready, n_leaving) if is_settled else ()
     return JobSync(actions, released, again_at, has_changed)
+
+
+def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord, IndexFailures]:
+    """Return the rows of the pods that a sync counts, and what the job wants, and how it has failed, once it has."""
+    counted = {
+        row: ended
+        for row, ended in state.uncounted.items()
+        if ended.is_success or not ended.is_terminating or state.counts_leaving
+    }
+    index_failures, out = _index_failures(state, counted)
+    delayed = _delayed(state, counted, out)
+    counted = {row: ended for row, ended in counted.items() if row not in delayed}
+    succeeded = [ended for ended in counted.values() if ended.is_success]
+    failed = [ended for ended in counted.values() if not ended.is_success]
+    record = state.record.with_ended(succeeded, failed)
+    return counted, _wanted(state, succeeded, failed, out), record, index_failures
 
 
 def _wanted(state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int]) -> WantedJob:
@@ -237,9 +251,11 @@ def _wanted(state: JobState, succeeded: list[Ended], failed: list[Ended], failed
 
 def _index_failures(state: JobState, ended: Mapping[int, Ended]) -> tuple[IndexFailures, frozenset[int]]:
     """Return how often each index has failed once these pods are noted, and which have failed for good."""
-    failures, limit = state.index_failures.copy(), state.wanted.backoff_limit_per_index
-    out = set(state.wanted.failed_indexes)
-    for row, pod in ended.items() if limit is not None else ():
+    limit = state.wanted.backoff_limit_per_index
+    if limit is None or not ended:
+        return state.index_failures, state.wanted.failed_indexes
+    failures, out = state.index_failures.copy(), set(state.wanted.failed_indexes)
+    for row, pod in ended.items():
         if pod.index is None or pod.is_success:
             continue
         if row not in state.noted:

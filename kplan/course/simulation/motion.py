@@ -201,8 +201,8 @@ class Motion:
         """
         if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
-        elif not self.timers.has(f"pods of {owner.ref.key}"):
-            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
+        elif not self.timers.has(key := f"pods of {owner.ref.key}"):
+            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), key)
 
     @property
     def has_pending_sync(self) -> bool:

@@ -84,13 +84,15 @@ class RetryQueue:
         return (lambda _: (0,)) if sorter is None else sorter.sort_key
 
     def __bool__(self) -> bool:
-        self._drop_stale()
+        if self._active or self._backoff:
+            self._drop_stale()
         return bool(self._active or self._backoff)
 
     @property
     def has_active(self) -> bool:
         """Whether there is an active pod, one that does not back off."""
-        self._drop_stale()
+        if self._active:
+            self._drop_stale()
         return bool(self._active)
 
     def add(self, pod: int) -> None:

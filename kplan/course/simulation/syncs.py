@@ -48,6 +48,8 @@ def claim_pods(life: LifeCycle, owner: Owner) -> None:
 def _matching(life: LifeCycle, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
     """Yield the orphans that a workload has not looked at yet and that it may have."""
     rows = life.motion.orphans.get(owner.ref.namespace, ())
+    if owner.n_looked_at == len(rows):
+        return
     selector = owner.selector
     fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
     for row in fresh if selector is not None else ():
@@ -148,13 +150,15 @@ class Controllers:
 
     def advance(self, end: float) -> bool:
         """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""
-        due = self._motion.timers.pop(end, self.draws, only_named=not self._motion.durations.is_timed)
+        motion = self._motion
+        due = motion.timers.pop(end, self.draws, only_named=not motion.durations.is_timed)
         if due is None:
             return False
         at, act = due
-        if self.on_pause is not None and at > self._motion.now:
-            self.on_pause()
-        self._motion.queue.now = max(self._motion.now, at)
+        if at > motion.now:
+            if self.on_pause is not None:
+                self.on_pause()
+            motion.queue.now = at
         act()
         return True
 

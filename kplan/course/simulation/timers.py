@@ -39,7 +39,8 @@ class Timers:
         is_awaited : it happens even if the simulation is to end before
         is_idle : it only tries again what something else has to make possible
         """
-        self.cancel(key)
+        if key:
+            self.cancel(key)
         self._n_posted += 1
         number = self._n_posted
         self._timers[number] = _Timer(at, act, key, is_awaited, is_idle)
@@ -76,13 +77,13 @@ class Timers:
         while heap and heap[0][1] not in timers:
             heapq.heappop(heap)
         if heap and heap[0][0] <= end:
-            number = heap[0][1]
+            number = heapq.heappop(heap)[1] if draws is None else heap[0][1]
         elif self._awaited:
             number = min(self._awaited, key=lambda number: (timers[number].at, number))
         else:
             return None
-        at = timers[number].at
         if draws is not None:
+            at = timers[number].at
             due = [other for time, other in heap if time == at and other in timers]
             due = [other for other in sorted(due) if at <= end or timers[other].is_awaited]
             if only_named:
@@ -90,7 +91,8 @@ class Timers:
             number = due[draws.randrange(len(due))] if len(due) > 1 else number
         timer = timers.pop(number)
         self._n_idle -= timer.is_idle
-        self._awaited.discard(number)
+        if timer.is_awaited:
+            self._awaited.discard(number)
         if timer.key:
             del self._number_of[timer.key]
         return timer.at, timer.act
