@@ -168,23 +168,24 @@ class Simulation(Motion):
         patience : seconds of virtual time to wait for jobs that back off between two failures
         """
         end = self.now + patience
-        self.scheduler.failures.forget()
+        scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
+        scheduler.failures.forget()
         while not self.circle and not self.hit_limit:
-            if len(self.log.steps) > MAX_STEPS:
+            if len(steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
                 break
-            if self.queue.has_active or (self.queue and not self.scheduler.leaving):
-                row = self.queue.pop()
+            if queue.has_active or (queue and not scheduler.leaving):
+                row = queue.pop()
                 if not self._notice_round(row):
                     break
                 yield from self._take_turn(row)
                 continue
-            self.scheduler.failures.forget()  # what happens now may matter to them
-            if self.scheduler.leaving:
-                self.scheduler.let_victims_go(*self.scheduler.leaving.pop(0))
+            scheduler.failures.forget()  # what happens now may matter to them
+            if scheduler.leaving:
+                scheduler.let_victims_go(*scheduler.leaving.pop(0))
             elif (turn := self.groups.next_turn()) is not None:
                 yield from self.groups.run(*turn)
-            elif self.has_pending_sync:
+            elif self.dirty or self.dirty_deployments:
                 self.controllers.sync_next()
             elif not self._goes_on(end):
                 break

@@ -25,7 +25,7 @@ from kplan.course.simulation.templates import REVISION_LABEL
 from kplan.engine.mappings import Recent
 from kplan.facts import InputWarning, RefusedPods
 from kplan.framework.listers import Listers
-from kplan.rules.pod_info import PodInfo, is_unique
+from kplan.rules.pod_info import DistinctResources, PodInfo, is_unique
 from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
@@ -176,6 +176,7 @@ class PodMaker:
         self._numbers: dict[str, int] = {}
         self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
+        self._resources = DistinctResources()  # those of the models: runs of a cron job ask for the same
         self._admitted: Recent[_Model] = Recent(MAX_MODELS)
         self._first_free: dict[str, int] = {}  # NAMESPACE/PREFIX -> the first number that no pod of the snapshot has
         self.warnings: dict[InputWarning, None] = {}
@@ -325,6 +326,7 @@ class PodMaker:
                 like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
                 admitted = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
             self._note(admitted.warnings)
+            self._resources.share((admitted.info,))
             model = admitted.info, admitted.refusal
             if not admitted.refusal or not isinstance(owner, StatefulSetState):
                 self._models[key] = model  # words about a pod of a stateful set have its own name

@@ -31,11 +31,12 @@ class Failures:
 
     def __init__(self) -> None:
         self._results: Recent[CycleResult] = Recent(MAX_SHAPES)
+        self._has_results = False
 
     def forget(self) -> None:
         """Have all pods tried again, because something happens that may matter to them."""
-        if len(self._results):
-            self._results = Recent(MAX_SHAPES)
+        if self._has_results:
+            self._results, self._has_results = Recent(MAX_SHAPES), False
 
     def decide(self, session: Session, pod: int) -> CycleResult:
         """Run a pod's scheduling cycle, or repeat that of a like pod which has failed and left everything as it was."""
@@ -49,6 +50,7 @@ class Failures:
         result = schedule_pod(session, pod)
         if _changes_nothing(result) and session.sampling.start_index == start:
             self._results.get(info.shape, lambda: result)
+            self._has_results = True
         return result
 
 
