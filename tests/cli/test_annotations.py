@@ -56,7 +56,10 @@ def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(c
     assert len(lines) <= MOST_LINES
     assert re.fullmatch(r"3 pods: default/front-(\w+-)?\d\.\.default/front-(\w+-)?\d", lines[0])
     assert "it requests 60 cpu" in lines[1]
-    assert lines[2] == f"More: kplan place '{chart}' --explain"
+    assert lines[2].startswith(
+        "What would help: add 3 nodes like general-a-1 with 60150m cpu (all 3 pods, the first on "
+    )
+    assert lines[-1] == f"More: kplan place '{chart}' --explain"
     assert not [line for line in found if "small" in line]
 
 

@@ -71,33 +71,40 @@ def check_harmless(text: str, *, is_github: bool = False) -> None:
     assert not any(line.lstrip().startswith(("error: forged", "forged")) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("output", FORMATS)
 @pytest.mark.parametrize(
     "question",
-    [["plan"], ["preempt"], ["place", "default/waiting", "default/gated"], ["explain", "default/waiting"]],
-    ids=lambda question: str(question[0]),
+    [
+        ["plan", "--explain"],
+        ["preempt", "--explain"],
+        ["place", "default/waiting", "default/gated", "--explain"],
+        ["explain", "default/waiting", "--explain"],
+        ["place", "MANIFEST"],
+        ["capacity", "MANIFEST"],
+    ],
+    ids=" ".join,
 )
-def test_no_answer_says_more_than_kplan_means(question: list[str], output: str, cluster: Path) -> None:
-    found = invoke(*question, "-s", cluster, "-o", output, "--explain", "--all-nodes", "-v")
+def test_no_answer_says_more_than_kplan_means(
+    question: list[str], cluster: Path, manifest: Path, tmp_path: Path
+) -> None:
+    words = [manifest if word == "MANIFEST" else word for word in question]
+    reports = [word for output in FORMATS for word in ("--report", f"{output}={tmp_path / output}")]
+    found = invoke(*words, "-s", cluster, *reports, "--all-nodes", "-v")
+    texts = {output: (tmp_path / output).read_text("utf-8") for output in FORMATS}
 
     assert found.exit_code in (0, 1), found.stderr
-    check_harmless(found.stdout, is_github=output == "github")
     check_harmless(found.stderr)
-    if output == "json":
-        assert json.loads(found.stdout)
-    if output == "yaml":
-        assert yaml.safe_load(found.stdout)
-    if output == "junit":
-        ET.fromstring(found.stdout)
+    for output, text in texts.items():
+        check_harmless(text, is_github=output == "github")
+    assert json.loads(texts["json"]) == yaml.safe_load(texts["yaml"])
+    ET.fromstring(texts["junit"])
 
 
-@pytest.mark.parametrize("output", ["table", "json", "yaml"])
 @pytest.mark.parametrize("command", ["show", "check"])
-def test_what_is_said_of_a_snapshot_is_harmless(command: str, output: str, cluster: Path) -> None:
-    found = invoke("snapshot", command, cluster, "-o", output)
-
-    assert found.exit_code in (0, 1), found.stderr
-    check_harmless(found.stdout)
+def test_what_is_said_of_a_snapshot_is_harmless(command: str, cluster: Path) -> None:
+    for output in ("table", "json"):
+        found = invoke("snapshot", command, cluster, "-o", output)
+        assert found.exit_code in (0, 1), found.stderr
+        check_harmless(found.stdout)
 
 
 @pytest.mark.parametrize("name", ["saved.json", "saved.yaml"])
@@ -109,16 +116,6 @@ def test_a_saved_snapshot_is_harmless_text_that_says_the_same(name: str, cluster
     again = invoke("snapshot", "save", "-", "-s", saved)
     names = [each["metadata"]["name"] for each in json.loads(again.stdout)["objects"]["nodes"]]
     assert f"b{ODD}" in names
-
-
-@pytest.mark.parametrize("output", FORMATS)
-def test_a_manifest_with_an_odd_name_and_odd_words_is_told_harmlessly(
-    output: str, cluster: Path, manifest: Path
-) -> None:
-    for command in ("place", "capacity"):
-        found = invoke(command, manifest, "-s", cluster, "-o", output)
-        check_harmless(found.stdout, is_github=output == "github")
-        check_harmless(found.stderr)
 
 
 @pytest.mark.parametrize(

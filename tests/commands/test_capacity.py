@@ -208,7 +208,7 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
 
 
 def test_nodes_that_stay_are_annotated_once_a_reason() -> None:
-    stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(Stays)" in line]
+    stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(stays)" in line]
 
     assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["6 nodes", "2 nodes", "4 nodes"]
 

@@ -28,6 +28,7 @@ from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
 from tests.course.test_what_if import SET, node, pod, replica_set, some_cluster
+from tests.objects import deployment
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:
@@ -166,7 +167,7 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "PlanReport": lambda planner: change_report(planner.drain(["general-b-2"])),
     "QueueReport": queue,
     "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
-    "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),
+    "HeadroomReport": lambda planner: planner.headroom([deployment("web", 1)], limit=3),
     "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
     "DrainsReport": lambda planner: planner.drain_in_turn(["general-b-2", "spot-b-1"]),
     "OddsReport": odds,
