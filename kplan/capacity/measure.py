@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -22,7 +22,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
-from kplan.course.answers.plan import Answer, PickledAsQuestion, before_growth
+from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import (
     DEFAULT_FAIL_ON,
@@ -63,8 +63,11 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Capacity(PickledAsQuestion, Answer):
-    """How many replicas fit, where, what stops the next one, and what to add for more."""
+class Capacity(Answer):
+    """How many replicas fit, where, what stops the next one, and what to add for more.
+
+    Its pickle is its question: the copy counts anew, with the same result.
+    """
 
     templates: tuple[Template, ...]
     fit: Fit = field(repr=False)
@@ -78,6 +81,11 @@ class Capacity(PickledAsQuestion, Answer):
     growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
     offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
     stopped_group: GroupPlan | None = None  #: what becomes of the first group that is not whole
+
+    question: Callable[[], Capacity] = field(repr=False, compare=False, kw_only=True)  #: counts the same anew
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.question, ()
 
     @property
     def is_enough(self) -> bool:
@@ -268,6 +276,7 @@ def measure(
         session,
         growth=growth,
         stopped_group=group,
+        question=partial(measure, base, tuple(templates), wanted=wanted, limit=limit, preempt=preempt, shapes=shapes),
         make_context=partial(in_whole_groups, base.context) if has_groups else base.context,
     )
     is_short = not answer.is_enough and stop is not None and stop.outcome is Outcome.UNSCHEDULABLE

@@ -21,7 +21,7 @@ from kplan.course.asking import Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.pod_groups import pending_placement
-from kplan.course.provisioning import Growing, NodesInTime
+from kplan.course.provisioning import Growing
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Drain
@@ -147,7 +147,7 @@ class CarriedOut:
     def growth(self) -> Growth | None:
         """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
         provisioner = self.simulation.provisioner
-        return provisioner.growth if isinstance(provisioner, Growing | NodesInTime) else None
+        return provisioner.growth if isinstance(provisioner, Growing) else None
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:

@@ -29,7 +29,7 @@ from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
 from kplan.course.drains import check_nodes, drain_warnings
 from kplan.course.occupancy import Occupancy
-from kplan.course.provisioning import NodesInTime
+from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.applying import Applied, Applying
@@ -238,7 +238,7 @@ class _Course(c.Stage):
                 simulation.timers.post(simulation.now + step.at, partial(self._begin, step))
         if clock.runs_for:
             self._run_cron_jobs(clock.runs_for)
-        if task.removes_nodes and isinstance(simulation.provisioner, NodesInTime):
+        if task.removes_nodes and isinstance(simulation.provisioner, Growing):
             simulation.provisioner.remove_too(simulation)
         occupancy = Occupancy(simulation) if self._is_watched and task.queue is not None else None
         queue, subject_pods = tuple[str, ...](), frozenset[str]()

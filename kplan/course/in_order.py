@@ -204,22 +204,26 @@ _EAGER_CELLS = 2_000
 up to a decision when somebody reads its explanation."""
 
 
-def decide(
-    base: Base, question: QuestionPods, begin: Callable[[], tuple[Session, Run]], *, shown: NodesShown = None
+def decide_in_order(
+    base: Base, question: QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
 ) -> Plan:
-    """Run a plan in a fork and return its decisions.
+    """Place pods in their order in a fork; with an autoscaler, those that fit nowhere once more when it has made nodes.
+
+    A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
+    the cluster that are pending do not take part, as they do not without an autoscaler.
 
     Parameters
     ----------
-    begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
     shown : the nodes for which all decisions will be explained, so that this is done at once; None if that is not known
     """
-    session, run = begin()
-    replay = Replay(lambda: begin()[1], run)
+    growth = growth_of(base)
+    course = _Course(base, question, growth, settle_preemption=settle_preemption)
+    session = base.fork(question)
+    replay = Replay(lambda: course.run(base.fork(question)), course.run(session))
     is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
     # An extender may answer differently when it is called again, so remedies are not tried.
     diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
-    placements = []
+    decisions: list[Placement] = []
     fewest: list[int] = []
     for index, result in enumerate(replay):
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
@@ -229,19 +233,27 @@ def decide(
         if shown is not None:
             explain_nodes = _noted(shown, explain_nodes)
         diagnose = diagnosing.diagnosis_of(session, index, result)
-        placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+        decisions.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
         if shown is not None:
-            placements[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
+            decisions[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
         if base.on_progress is not None:
-            base.on_progress(len(placements), len(question.rows))
-    more = {base.info_of(question, row).key: n for row, n in question.more.items()}
+            base.on_progress(len(decisions), len(question.rows))
+    placements, context, nodes = tuple(decisions), partial(base.context, question), None
+    if growth is not None:
+        placements = tuple(course.last_tries(decisions))
+        context = partial(_with_warnings, context, tuple(growth.all_warnings))
+        nodes = node_changes(growth, {placement.pod.key: placement.node or "" for placement in placements})
     return Plan(
-        tuple(placements),
+        placements,
         base.session.cluster,
         session,
-        more,
+        {base.info_of(question, row).key: n for row, n in question.more.items()},
+        () if growth is None else tuple(growth.adds),
+        nodes,
+        partial(plans_in_order, session, course.tries, placements),
         fewest_nodes=min(fewest, default=0),
-        make_context=partial(base.context, question),
+        question=partial(decide_in_order, base, question, settle_preemption=settle_preemption),
+        make_context=partial(in_whole_groups, context),
     )
 
 
@@ -265,35 +277,6 @@ def _explainer(base: Base, index: int, explanation: Explanation | None, replay: 
 _ENDED = ("Succeeded", "Failed")
 
 
-def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool) -> Plan:
-    """Place pods in their order; those that fit nowhere once more when the autoscaler has made nodes for them.
-
-    A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
-    the cluster that are pending do not take part, as they do not without an autoscaler.
-    """
-    growth = growth_of(base)
-    if growth is None:
-        raise RuntimeError("the cluster has no autoscaler")
-    course = _Course(base, question, growth, settle_preemption=settle_preemption)
-
-    def begin() -> tuple[Session, Run]:
-        session = base.fork(question)
-        return session, course.run(session)
-
-    plan = decide(base, question, begin)
-    placements = tuple(course.last_tries(plan.placements))
-    context = partial(_with_warnings, plan.make_context, tuple(growth.all_warnings))
-    node_of = {placement.pod.key: placement.node or "" for placement in placements}
-    return dataclasses.replace(
-        plan,
-        placements=placements,
-        adds=tuple(growth.adds),
-        nodes=node_changes(growth, node_of),
-        make_groups=partial(plans_in_order, plan.session, course.tries, placements),
-        make_context=partial(in_whole_groups, context),
-    )
-
-
 def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[InputWarning]) -> Context:
     context = make_context()
     return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
@@ -301,10 +284,7 @@ def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[Input
 
 def run_of(base: Base, question: QuestionPods, session: Session, *, settle_preemption: bool) -> Run:
     """Return the run that places pods in their order in a session, with the nodes that an autoscaler makes for them."""
-    growth = growth_of(base)
-    if growth is None:
-        return run_in_order(session, question.rows, settle_preemption=settle_preemption)
-    return _Course(base, question, growth, settle_preemption=settle_preemption).run(session)
+    return _Course(base, question, growth_of(base), settle_preemption=settle_preemption).run(session)
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -317,7 +297,7 @@ class _Round(msgspec.Struct, frozen=True):
 class _Course:
     """The tries of all pods; the first run asks the autoscaler, and runs after it repeat what it said."""
 
-    def __init__(self, base: Base, question: QuestionPods, growth: Growth, *, settle_preemption: bool) -> None:
+    def __init__(self, base: Base, question: QuestionPods, growth: Growth | None, *, settle_preemption: bool) -> None:
         self._base, self._question, self._growth = base, question, growth
         self._settles = settle_preemption
         self._rounds: list[_Round] = []
@@ -339,25 +319,25 @@ class _Course:
                 yield result
             if is_first:
                 self.tries |= tries
-            if is_first and not self._growth.is_stopped:
-                self._look(session, results, preempts=any(tried.waits for tried in tries.values()))
+            if is_first and self._growth is not None and not self._growth.is_stopped:
+                self._look(session, self._growth, results, preempts=any(tried.waits for tried in tries.values()))
             if number >= len(self._rounds):
                 return
             join_nodes(session, self._rounds[number].adds)
             rows = self._rounds[number].rows
 
-    def _look(self, session: Session, results: dict[int, CycleResult], *, preempts: bool) -> None:
+    def _look(self, session: Session, growth: Growth, results: dict[int, CycleResult], *, preempts: bool) -> None:
         """Have the autoscaler look, once the scheduler has evicted what it can for these pods, or for their groups."""
         if not self._settles and (preempts or any(map(nominates, results.values()))):
             session, results = self._settled()
         rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
         if not rows:
             return
-        self._growth.note_groups(session, rows)
+        growth.note_groups(session, rows)
         snapshot = _snapshot_after(self._base.objects, session, self._question, results)
         there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
         snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
-        adds = self._growth.look(snapshot, session, self._base.now)
+        adds = growth.look(snapshot, session, self._base.now)
         if adds:
             self._rounds.append(_Round(adds, rows))
 
@@ -438,28 +418,6 @@ def place_in_order(
 
     Parameters
     ----------
-    shown : as for `decide`
+    shown : as for `decide_in_order`
     """
-    question = base.resolve(pods)
-    if base.autoscaler is not None:
-        return growing_plan(base, question, settle_preemption=settle_preemption)
-    return decide_in_order(base, question, settle_preemption=settle_preemption, shown=shown)
-
-
-def decide_in_order(
-    base: Base, question: QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
-) -> Plan:
-    """Return the decisions about the pods of a question, in their order and without an autoscaler."""
-    runs: list[dict[Key, GroupTry]] = []
-
-    def begin() -> tuple[Session, Run]:
-        session = base.fork(question)
-        runs.append({})
-        return session, run_in_order(session, question.rows, settle_preemption=settle_preemption, tries=runs[-1])
-
-    plan = decide(base, question, begin, shown=shown)
-    return dataclasses.replace(
-        plan,
-        make_groups=partial(plans_in_order, plan.session, runs[0], plan.placements),
-        make_context=partial(in_whole_groups, plan.make_context),
-    )
+    return decide_in_order(base, base.resolve(pods), settle_preemption=settle_preemption, shown=shown)

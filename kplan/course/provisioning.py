@@ -44,12 +44,13 @@ def joining(new: NewNode) -> Joining:
     return Joining(new.node, new.daemons, home_of(new), new.objects)
 
 
-class NodesInTime:
-    """The nodes that an autoscaler makes and removes in the course of a simulation with a clock.
+class Growing:
+    """The nodes that an autoscaler makes in the course of a simulation.
 
-    Nodes are asked for, come, are found unneeded, are emptied and leave. The autoscaler looks some time after a pod was
-    found to fit nowhere. Where it removes nodes, too, it looks again and again, as long as something happens or one of
-    its own waits may be over.
+    Without a clock it looks when all is at rest, and they are there at once. With a clock nodes are asked for, come,
+    are found unneeded, are emptied and leave. The autoscaler looks some time after a pod was found to fit nowhere.
+    Where it removes nodes, too, it looks again and again, as long as something happens or one of its own waits may be
+    over.
 
     Parameters
     ----------
@@ -75,9 +76,27 @@ class NodesInTime:
         self._n_read = 0  # how many steps were read for the events of pods
         self._pod_event: dict[str, float] = {}
 
-    def look(self, simulation: Simulation) -> bool:  # noqa: ARG002 - of the interface
-        """Do nothing at rest: with a clock, nodes come in time."""
-        return False
+    def look(self, simulation: Simulation) -> bool:
+        """Have nodes join a cluster at rest, at once; tell whether any do."""
+        state = self._state(simulation)
+        pending = [row for row, pod in simulation.pods.items() if not pod.node]
+        if self.growth.is_stopped or not pending or state == self._seen:
+            return False
+        self._seen = state
+        cluster = self.sight(simulation)
+        self.growth.note_groups(simulation.session, pending)
+        adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
+        self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
+        if adds:
+            join(simulation, [*map(joining, adds)])
+        return bool(adds)
+
+    def sight(self, simulation: Simulation) -> PreparedCluster:
+        """Return the cluster as the autoscaler sees it now."""
+        snapshot = _as_waiting(simulation, self._snapshot)
+        # The simulation's time goes on while pods back off; a pod of this very moment, or later, is not looked at.
+        now = max(self._now, int((simulation.now + LAG) * 1_000_000))
+        return PreparedCluster(snapshot, simulation.session, now)
 
     def remove_too(self, simulation: Simulation) -> None:
         self._removes = True
@@ -108,7 +127,8 @@ class NodesInTime:
         self._go_on(simulation)
 
     def _state(self, simulation: Simulation) -> object:
-        return len(simulation.log.steps), _pending(simulation), len(self._coming)
+        waiting = ((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)
+        return len(simulation.log.steps), frozenset(waiting), len(self._coming)
 
     def _go_on(self, simulation: Simulation) -> None:
         """Look again for nodes to remove, as long as that may change anything."""
@@ -246,51 +266,6 @@ class NodesInTime:
         self._again_at = min(self._again_at, simulation.now)
 
 
-class Growing:
-    """The nodes that an autoscaler makes in the course of a simulation.
-
-    Parameters
-    ----------
-    growth : receives what is added
-    snapshot : the cluster of the simulation at the start, with all applied objects other than workloads
-    now : its moment, in microseconds since 1970
-    """
-
-    def __init__(self, growth: Growth, snapshot: Snapshot, now: int) -> None:
-        self.growth = growth
-        self._snapshot, self._now = snapshot, now
-        self._seen: object = None
-
-    def look(self, simulation: Simulation) -> bool:
-        """Have nodes join a cluster at rest, at once; tell whether any do."""
-        adds = self._adds(simulation)
-        if adds:
-            join(simulation, [*map(joining, adds)])
-        return bool(adds)
-
-    def note_pending(self, simulation: Simulation) -> None:
-        """Do nothing: without a clock it looks when all is at rest."""
-
-    def _adds(self, simulation: Simulation) -> Sequence[NewNode]:
-        pending = _pending(simulation)
-        state = (len(simulation.log.steps), pending)
-        if self.growth.is_stopped or not pending or state == self._seen:
-            return ()
-        self._seen = state
-        cluster = self.sight(simulation)
-        self.growth.note_groups(simulation.session, [row for row in simulation.pods if not simulation.pods[row].node])
-        adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
-        self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
-        return adds
-
-    def sight(self, simulation: Simulation) -> PreparedCluster:
-        """Return the cluster as the autoscaler sees it now."""
-        snapshot = _as_waiting(simulation, self._snapshot)
-        # The simulation's time goes on while pods back off; a pod of this very moment, or later, is not looked at.
-        now = max(self._now, int((simulation.now + LAG) * 1_000_000))
-        return PreparedCluster(snapshot, simulation.session, now)
-
-
 def _as_waiting(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
     """Return the cluster of a simulation as an autoscaler sees it now, without nodes that are gone."""
     table, current = simulation.session.cluster.nodes, snapshot_of(simulation, snapshot)
@@ -299,8 +274,3 @@ def _as_waiting(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
     gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]
     present = [table.nodes[row] for row in np.flatnonzero(~table.absent)]
     return as_waiting(without_published(current, gone), present)
-
-
-def _pending(simulation: Simulation) -> frozenset[tuple[int, str | None]]:
-    """Return the rows of pods without a node, with the scheduler's last messages."""
-    return frozenset((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)

@@ -11,7 +11,7 @@ from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
 from kplan.course.in_order import growth_of
-from kplan.course.provisioning import Growing, NodesInTime
+from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.desired import bounds_of
 from kplan.course.simulation.loop import Simulation
@@ -30,8 +30,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     """
     growth = growth_of(base)
     if growth is not None:
-        followed = NodesInTime if simulation.durations.is_timed else Growing
-        simulation.provisioner = followed(growth, base.objects if snapshot is None else snapshot, base.now)
+        simulation.provisioner = Growing(growth, base.objects if snapshot is None else snapshot, base.now)
     report = base.on_progress
     if report is not None:
         simulation.log.on_step = lambda done: report(done, None)

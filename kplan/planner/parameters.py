@@ -5,15 +5,12 @@ What is not here has a reader of its own: pods, manifests and templates.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
 from kplan.changes.values import DrainOptions
-from kplan.course.answers.plan import PickledAsQuestion
 from kplan.course.clock import Seconds, SecondsOf
 from kplan.documents.base import Condition
 from kplan.questions.base import RolloutMode
@@ -73,34 +70,5 @@ R = TypeVar("R")
 
 
 def checked(method: Callable[P, R]) -> Callable[P, R]:
-    """Return a method that reads its arguments by their types, and raises UsageError with all problems.
-
-    An answer that cannot travel itself travels as its question.
-    """
-    return noting_question(checked_by(Parameters)(method))
-
-
-def noting_question(method: Callable[P, R]) -> Callable[P, R]:
-    """Return a method whose answers know by which call they came about."""
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        arguments = signature.bind(*args, **kwargs).arguments
-        # What can be read once only is needed again.
-        arguments |= {name: list(value) for name, value in arguments.items() if isinstance(value, Iterator)}
-        planner = arguments.pop("self")
-        answer = method(planner, **arguments)
-        if isinstance(answer, PickledAsQuestion):
-            needed = {name: _copied(value) for name, value in arguments.items() if not callable(value)}
-            answer.note_question(planner, method.__name__, needed)
-        return answer
-
-    return call
-
-
-def _copied(value: Any) -> Any:
-    """Return a value that stays as it is when its owner goes on to change lists and objects."""
-    if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+    """Return a method that reads its arguments by their types, and raises UsageError with all problems."""
+    return checked_by(Parameters)(method)

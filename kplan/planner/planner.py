@@ -6,6 +6,7 @@ Modules that only one question needs are imported when it is called, so that the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -234,7 +235,9 @@ class Planner(Base):
         from kplan.course.change import plan_of
         from kplan.course.task import Task, WorkedOff
 
-        queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
+        # The answer is asked again with these pods, whatever becomes of the objects.
+        own = None if pods is None else deepcopy(tuple(listed(pods)))
+        queue = WorkedOff(own, with_pending, recreate, max_rounds)
         return plan_of(self, Task(queue=queue, tells_luck=True))
 
     @checked

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -24,26 +24,6 @@ from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import NewNode
-
-
-class PickledAsQuestion:
-    """An answer whose pickle is its question: the planner, the method and the arguments.
-
-    No answer depends on what was asked before, so that the copy's is the same; it takes as long as the first.
-    """
-
-    _call: tuple[object, str, Mapping[str, Any]] | None = None
-
-    def note_question(self, planner: object, method: str, arguments: Mapping[str, Any]) -> None:
-        """Note by which call the answer came about."""
-        self.__dict__["_call"] = planner, method, arguments  # answers are frozen
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        return super().__reduce_ex__(protocol) if self._call is None else (_ask, self._call)
-
-
-def _ask(planner: object, method: str, arguments: Mapping[str, Any]) -> Any:
-    return getattr(planner, method)(**arguments)
 
 
 class Reported(ABC):
@@ -121,8 +101,8 @@ def before_growth(before: Cluster, after: Cluster) -> Cluster:
 
 
 @dataclass(frozen=True)
-class Plan(PickledAsQuestion, Answer):
-    """Decisions in order.
+class Plan(Answer):
+    """Decisions in order. Its pickle is its question: the copy decides anew, with the same result.
 
     Attributes
     ----------
@@ -146,6 +126,12 @@ class Plan(PickledAsQuestion, Answer):
     fewest_nodes: int = field(default=0, repr=False)
     #: tells what differs between draws of the same decisions; None if nobody asks
     luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
+
+    #: decides the same anew
+    question: Callable[[], Plan] = field(repr=False, compare=False, kw_only=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.question, ()
 
     @property
     def is_roomy(self) -> bool:

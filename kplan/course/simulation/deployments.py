@@ -39,42 +39,34 @@ class ReplicaSetState(Owner):
     related: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Self:
-        """See `Owner`."""
         copied = super().copy()
         copied.related = self.related.copy()
         return copied
 
     @property
     def workload(self) -> WorkloadRef:
-        """See `Owner`."""
         return self.ref if self.parent is None else self.parent.ref
 
     @property
     def scale(self) -> int:
-        """See `Owner`."""
         return self.desired if self.parent is None else self.parent.wanted.replicas
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
-        """See `Owner`."""
         related = self.related if self.is_controlled else {}
         return replica_set.actions(self.replicas, self.pods.values(), related, now, because=self.because, draws=draws)
 
     @property
     def desired(self) -> int:
-        """See `Owner`."""
         return self.replicas
 
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - all its pods are
-        """See `Owner`."""
         return self.parent is None or self.template == self.parent.template
 
     @property
     def n_current(self) -> int:
-        """See `Owner`."""
         return len(self.pods) if self.parent is None or self.template == self.parent.template else 0
 
     def _count(self, pod: ObservedPod, sign: int) -> None:
-        """See `Owner`."""
         super()._count(pod, sign)
         if pod.node:
             self.related[pod.node] = self.related.get(pod.node, 0) + sign

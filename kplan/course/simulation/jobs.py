@@ -106,7 +106,6 @@ class JobState(Owner):
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
 
     def copy(self) -> Self:
-        """See `Owner`."""
         copied = super().copy()
         copied.waits, copied.uncounted = self.waits.copy(), self.uncounted.copy()
         copied.index_failures, copied.noted = self.index_failures.copy(), self.noted.copy()
@@ -114,7 +113,6 @@ class JobState(Owner):
 
     @property
     def workload(self) -> WorkloadRef:
-        """See `Owner`."""
         return self.ref if self.parent is None else self.parent
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
@@ -132,7 +130,6 @@ class JobState(Owner):
 
     @property
     def desired(self) -> int:
-        """See `Owner`."""
         wanted = self.wanted
         if wanted.is_over or wanted.is_suspended or wanted.why_ended:
             return 0
@@ -148,7 +145,6 @@ class JobState(Owner):
         return failure_of(self.policy, pod, (*(container.name for container in spec.containers), *sidecars))
 
     def failed(self, pod: ObservedPod) -> str:
-        """See `Owner`."""
         return _ASSUMED if self.failure_of(pod).is_assumed else ""
 
 

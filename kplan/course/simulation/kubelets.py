@@ -190,7 +190,6 @@ class Kubelets:
         return self._motion.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        """See `Kubelet`."""
         failing = self._failing(pod, owner)
         if owner is not None and failing:
             message = f"its new pods count as not ready, as no pod of their template is ready and {failing} fails"
@@ -290,7 +289,6 @@ class Kubelets:
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
-        """See `Kubelet`."""
         row = pod.row
         if not pod.node:
             self._motion.log.add(StepEvent.GONE, pod=pod.key, owner=owner, of_time=True)
@@ -328,7 +326,6 @@ class Kubelets:
         return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
 
     def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
-        """See `Kubelet`."""
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if seconds <= 0 and not waits_for_kubelet:
             self.end(pod.row)
@@ -377,7 +374,6 @@ class Kubelets:
             self.bury(row, of_time=True)
 
     def forget(self, row: int) -> None:
-        """See `Kubelet`."""
         self._held.pop(row, None)
         self._motion.marked.pop(row, None)
 

@@ -158,7 +158,6 @@ class StatefulSetState(Owner):
     deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
-        """See `Owner`."""
         return stateful_set.actions(self.wanted, (*self.pods.values(), *self.terminating.values()))
 
     def template_of(self, revision: str) -> PodTemplateSpec:
@@ -167,11 +166,9 @@ class StatefulSetState(Owner):
 
     @property
     def desired(self) -> int:
-        """See `Owner`."""
         return self.wanted.replicas
 
     def is_current(self, pod: ObservedPod) -> bool:
-        """See `Owner`."""
         return pod.revision == self.wanted.update
 
     def gives_up_claims_of(self, index: int | None) -> bool:
@@ -202,7 +199,6 @@ class DaemonSetState(Owner):
     )  #: what its controller does next on each node, where it is known
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - age does not matter
-        """See `Owner`."""
         if not self._has_ledger:
             self.ledger = DaemonLedger(self.wanted, self.nodes, self.by_node)
         assert self.ledger is not None  # noqa: S101 - assigned above
@@ -214,29 +210,24 @@ class DaemonSetState(Owner):
 
     @property
     def desired(self) -> int:
-        """See `Owner`."""
         if self._has_ledger and self.ledger is not None:
             return self.ledger.desired
         return sum(node.should_run for node in self.nodes.values())
 
     def is_current(self, pod: ObservedPod) -> bool:
-        """See `Owner`."""
         return pod.revision == self.wanted.revision
 
     def join(self, pod: ObservedPod) -> None:
-        """See `Owner`."""
         self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
         super().join(pod)
 
     def settle(self, pod: ObservedPod) -> None:
-        """See `Owner`."""
         super().settle(pod)
         self._put(
             pod.target, [pod if existing.row == pod.row else existing for existing in self.by_node.get(pod.target, ())]
         )
 
     def leave(self, pod: ObservedPod) -> None:
-        """See `Owner`."""
         super().leave(pod)
         self._drop(pod)
 
@@ -246,7 +237,6 @@ class DaemonSetState(Owner):
         self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
 
     def bury(self, pod: ObservedPod) -> None:
-        """See `Owner`."""
         super().bury(pod)
         self._drop(pod)
 
@@ -262,7 +252,6 @@ class DaemonSetState(Owner):
             self.ledger.note(node, pods)
 
     def copy(self) -> Self:
-        """See `Owner`."""
         copied = super().copy()
         copied.by_node = self.by_node.copy()
         copied.ledger = None
@@ -277,7 +266,6 @@ class ForeignState(Owner):
     size: int = 0
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
-        """See `Owner`."""
         return [Create("its controller recreates it", revision) for revision in self.lost]
 
     def lose(self, pod: ObservedPod, *, is_node_there: bool) -> None:
@@ -288,12 +276,10 @@ class ForeignState(Owner):
             self.lost.append(pod.revision)
 
     def copy(self) -> Self:
-        """See `Owner`."""
         copied = super().copy()
         copied.lost = self.lost.copy()
         return copied
 
     @property
     def desired(self) -> int:
-        """See `Owner`."""
         return self.size

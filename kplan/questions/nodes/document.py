@@ -157,7 +157,7 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
     An autoscaler looks only at pods that kube-scheduler found no node for, and passes over those of the future: it is
     asked when all pods have been made. Pods that the API server refuses are left out, with a warning.
     """
-    from kplan.course.settle import settled
+    from kplan.course.what_if import settled
 
     pods = list(pods)
     new = [

@@ -9,9 +9,8 @@ import kplan
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.changes import values as c
 from kplan.course.change import roll_out
-from kplan.course.settle import settled
 from kplan.course.snapshots import snapshot_of
-from kplan.course.what_if import changed
+from kplan.course.what_if import changed, settled
 from kplan.documents import remedies as d
 from tests.objects import head
 
