@@ -16,6 +16,7 @@ import numpy as np
 
 from kplan.admission.decoding import GatedField, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
+from kplan.api.pod import ENDED
 from kplan.api.time import from_micros, to_micros
 from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
     from kplan.changes.limits import Pool
-_TERMINATED = ("Succeeded", "Failed")
 
 _BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
 """Among equal victims the order on the node decides, and the order in a file must not."""
@@ -68,7 +68,7 @@ def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
         rows, infos = _reused(snapshot.pods, origin.pods.infos)
         if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
             return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
-    infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in _TERMINATED]
+    infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in ENDED]
     # Two stable sorts by a text each: one by pairs of texts takes twice as long. Most files are in order by namespace.
     infos.sort(key=attrgetter("pod.metadata.name"))
     infos.sort(key=attrgetter("pod.metadata.namespace"))
@@ -80,7 +80,7 @@ def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, li
     held, own = set(map(id, pods)), {id(info.pod) for info in known}
     rows = [row for row, info in enumerate(known) if id(info.pod) in held]
     infos = [known[row] for row in rows]
-    new = [PodInfo(pod) for pod in pods if id(pod) not in own and pod.status.phase not in _TERMINATED]
+    new = [PodInfo(pod) for pod in pods if id(pod) not in own and pod.status.phase not in ENDED]
     new.sort(key=_BY_NAME)
     positions = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
     for place, info in zip(reversed(positions), reversed(new), strict=True):

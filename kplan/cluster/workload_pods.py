@@ -20,6 +20,7 @@ from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
+from kplan.api.pod import ENDED
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
@@ -100,7 +101,6 @@ def _nearest(namespace: str, name: str, candidates: Sequence[str]) -> list[str]:
 _POD = "Pod"
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
-_ENDED = frozenset({"Succeeded", "Failed"})
 _NEAR = 0.8
 """How alike a name must be that was probably meant, from 0 to 1."""
 
@@ -151,7 +151,7 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
     """
     wanted = (kind, namespace, name)
     owners = controllers_of_workloads(snapshot)
-    pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
+    pods = [pod for pod in snapshot.pods if pod.status.phase not in ENDED and wanted in _above(pod, owners)]
     if not pods:
         key = f"{namespace}/{name}"
         held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
 from typing import Any
@@ -24,17 +24,16 @@ from kplan.changes import values as c
 from kplan.changes.timed import Timed, taint_of
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.workload_pods import QuestionPods
+from kplan.cluster.workload_pods import QuestionPods, no_node
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
-from kplan.course.drains import check_nodes, drain_warnings
 from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.applying import Applied, Applying
 from kplan.course.simulation.cron import CronJobs
-from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import NodeUpgrade
@@ -57,6 +56,13 @@ from kplan.workloads.merging import whole_object
 
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
+
+
+def check_nodes(base: Base, nodes: Iterable[str]) -> None:
+    """Raise NotFoundError for the first name that no node has."""
+    for name in nodes:
+        if name not in base.objects.node_by_name:
+            raise no_node([name], base.objects.node_by_name)
 
 
 def carry_out(

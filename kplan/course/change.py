@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,13 @@ from kplan.course.answers.plan import Reported
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
-from kplan.course.clock import Clock
 from kplan.course.report import change_report
-from kplan.course.simulation.applying import Rollout
-from kplan.course.task import Task, WorkedOff, applying
+from kplan.course.task import Task
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
-from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.workloads.manifests import Manifest, WrittenWorkload, with_runs
+from kplan.workloads.manifests import Manifest, WrittenWorkload
 from kplan.workloads.manifests import read_changes as read_objects
 
 if TYPE_CHECKING:
@@ -60,46 +56,6 @@ def plan_of(base: Base, task: Task) -> ChangePlan:
     return ChangePlan(**{field.name: getattr(change, field.name) for field in fields(change)})
 
 
-def roll_out(
-    base: Base,
-    manifests: Iterable[Manifest],
-    *,
-    namespace: str | None = None,
-    rollout: Rollout = "auto",
-    run_cron_jobs: bool = False,
-) -> ChangePlan:
-    """Apply manifests one after the other, each until nothing moves; see `Planner.roll_out`."""
-    written = read_manifests(base, manifests, namespace)
-    workloads = with_runs(written.workloads) if run_cron_jobs else written.workloads
-    return plan_of(base, applying(workloads, written.additions, rollout=rollout, warnings=written.warnings))
-
-
-def timeline(
-    base: Base,
-    changes: Sequence[Mapping[str, Any]],
-    *,
-    start: Mapping[str, float] | None = None,
-    stop: Mapping[str, float] | None = None,
-    run: Mapping[str, float] | None = None,
-    until: float | None = None,
-    namespace: str | None = None,
-) -> ChangePlan:
-    """Carry out changes at their times; see `Planner.timeline`."""
-    if until is not None and not 0 <= until < math.inf:
-        raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
-    steps: list[Timed] = []
-    left_out: list[InputWarning] = []
-    for step in (one for change in changes for one in read_changes(change)):
-        if isinstance(step.change, c.Apply):
-            written = read_manifests(base, step.change.manifests, namespace)
-            left_out += written.warnings
-            step = structs.replace(step, workloads=written.workloads, additions=written.additions)  # noqa: PLW2901 - the same, read
-        steps.append(step)
-    clock = Clock(dict(start or {}), dict(stop or {}), dict(run or {}), until=math.inf if until is None else until)
-    queue = None if steps else WorkedOff()  # where no step does anything, what goes on in any case is the answer
-    return plan_of(base, Task(tuple(steps), clock, queue, namespace=namespace or "", warnings=tuple(left_out)))
-
-
 class WrittenManifests(msgspec.Struct, frozen=True):
     """The objects of manifests."""
 
@@ -113,3 +69,18 @@ def read_manifests(base: Base, manifests: Iterable[Manifest], namespace: str | N
     workloads, objects, warnings = read_objects(manifests, namespace or DEFAULT_NAMESPACE)
     admitting, additions = accepted_objects(objects, base.objects, base.release.number)
     return WrittenManifests(workloads, additions, (*warnings, *admitting.warnings))
+
+
+def read_steps(
+    base: Base, changes: Iterable[Mapping[str, Any]], namespace: str | None
+) -> tuple[tuple[Timed, ...], tuple[InputWarning, ...]]:
+    """Return the changes of a timeline with their manifests read, and warnings about objects that are refused."""
+    steps: list[Timed] = []
+    warnings: list[InputWarning] = []
+    for step in (one for change in changes for one in read_changes(change)):
+        if isinstance(step.change, c.Apply):
+            written = read_manifests(base, step.change.manifests, namespace)
+            warnings += written.warnings
+            step = structs.replace(step, workloads=written.workloads, additions=written.additions)  # noqa: PLW2901 - the same, read
+        steps.append(step)
+    return tuple(steps), tuple(warnings)

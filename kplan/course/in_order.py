@@ -18,6 +18,7 @@ from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod, PodCondition
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
+from kplan.api.pod import ENDED
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
@@ -274,9 +275,6 @@ def _explainer(base: Base, index: int, explanation: Explanation | None, replay: 
     return explain_nodes
 
 
-_ENDED = ("Succeeded", "Failed")
-
-
 def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[InputWarning]) -> Context:
     context = make_context()
     return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
@@ -388,10 +386,10 @@ def _snapshot_after(
     pods: list[Pod] = []
     for pod in snapshot.pods:
         row = session.find(pod.metadata.key)
-        if pod.metadata.key in own or (not pod.spec.node_name and pod.status.phase not in _ENDED):
+        if pod.metadata.key in own or (not pod.spec.node_name and pod.status.phase not in ENDED):
             continue
         is_gone = row is not None and cluster.node_of[row] == NOWHERE and pod.spec.node_name in cluster.nodes.row_of
-        if not is_gone or pod.status.phase in _ENDED:
+        if not is_gone or pod.status.phase in ENDED:
             pods.append(pod)
     pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
     after = dataclasses.replace(snapshot, pods=tuple(pods))

@@ -17,7 +17,7 @@ from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
-from kplan.api.pod import PodMeta
+from kplan.api.pod import ENDED, PodMeta
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.course.answers.verdict import counted_warnings
@@ -35,7 +35,6 @@ MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"
 
 R = TypeVar("R", bound=Report)
 
-_ENDED = ("Succeeded", "Failed")
 _ALLOW = ("", "Allow")
 _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 
@@ -228,7 +227,7 @@ def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterato
     waiting: dict[str, dict[str, str]] = {}  # cron job -> job -> one of its pods
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
-        if owner is None or owner.kind != "Job" or pod.status.phase in _ENDED or pod.metadata.deletion_timestamp:
+        if owner is None or owner.kind != "Job" or pod.status.phase in ENDED or pod.metadata.deletion_timestamp:
             continue
         job = f"{pod.metadata.namespace}/{owner.name}"
         cron_job = run_of.get(job, "")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod, PodCondition, WorkloadCondition
 from kplan.api.meta import controller_of
+from kplan.api.pod import ENDED
 from kplan.api.workloads import Job, PodDisruptionBudget
 from kplan.cluster.incoming import with_objects
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -20,8 +21,6 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
 from kplan.snapshot.model import Snapshot
-
-_ENDED = ("Succeeded", "Failed")
 
 
 def snapshot_of(
@@ -50,7 +49,7 @@ def snapshot_of(
         return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 
     for pod in snapshot.pods:
-        if pod.status.phase in _ENDED:
+        if pod.status.phase in ENDED:
             pods.append(pod)
         elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
             pods.append(stored_pod(observed))

@@ -37,9 +37,9 @@ class Subject(msgspec.Struct, frozen=True):
             return self.base, ()
         from kplan.course.updating import requested_update
 
-        update = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
-        update.base.on_progress = self.base.on_progress
-        return update
+        base, workloads = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
+        base.on_progress = self.base.on_progress
+        return base, workloads
 
     def task(self, task: Task) -> tuple[Base, Task]:
         """Return a task in which the manifests are applied besides, and the cluster that it is for."""

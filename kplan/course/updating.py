@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kplan.api.kinds import CHANGED_IN_PLACE, SCALED
 from kplan.cluster.base import Base
@@ -16,15 +16,10 @@ _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
 
-class Update(NamedTuple):
-    """Workloads to apply, and a cluster that holds the other objects of their manifests."""
-
-    base: Base
-    workloads: list[WrittenWorkload]
-
-
-def requested_update(base: Base, manifests: Manifests, replicas: int | None, *, run_cronjobs: bool = False) -> Update:
-    """Return what manifests change.
+def requested_update(
+    base: Base, manifests: Manifests, replicas: int | None, *, run_cronjobs: bool = False
+) -> tuple[Base, list[WrittenWorkload]]:
+    """Return a cluster that holds the other objects of manifests, and the workloads to apply.
 
     Parameters
     ----------
@@ -38,7 +33,7 @@ def requested_update(base: Base, manifests: Manifests, replicas: int | None, *, 
     ]
     written = _written(manifests, replicas)
     changed = base.for_cluster(base.snapshot, objects, warnings)
-    return Update(changed, with_runs(written) if run_cronjobs else written)
+    return changed, with_runs(written) if run_cronjobs else written
 
 
 def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:

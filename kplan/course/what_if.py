@@ -63,7 +63,6 @@ _SCALED: Mapping[type, str] = {
     StatefulSet: "replicas",
     Job: "parallelism",
 }
-_ENDED = ("Succeeded", "Failed")
 
 
 class Followed(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from kplan.api.core import Node
+from kplan.api.pod import ENDED
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.time import seconds
 from kplan.facts import Count, Document
@@ -80,7 +81,6 @@ NodeState = Literal[
 STARTING_SECONDS = 15 * 60.0
 """For so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime."""
 
-_ENDED = ("Succeeded", "Failed")
 _STARTUP_TAINT = (
     r"((startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io|readiness\.k8s\.io)/.+"
     r"|[^/]+/([^/]+-)?(not-?ready|unready|uninitialized|unregistered|initializing)"
@@ -139,7 +139,7 @@ def nodes_health(snapshot: Snapshot) -> dict[str, NodeHealth]:
     """Return what each node is at present."""
     now = moment(snapshot)
     silent = silent_nodes(snapshot, renewals(snapshot), now or 0.0)
-    pods = Counter(pod.spec.node_name for pod in snapshot.pods if pod.status.phase not in _ENDED)
+    pods = Counter(pod.spec.node_name for pod in snapshot.pods if pod.status.phase not in ENDED)
     startup_taints = {
         (taint.key, taint.effect) for pool in snapshot.node_pools for taint in pool.spec.template.spec.startup_taints
     }

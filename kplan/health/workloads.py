@@ -12,6 +12,7 @@ from kplan.api.core import Pod, WorkloadCondition
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
+from kplan.api.pod import ENDED
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, StatefulSet
 from kplan.facts import Count, Document, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
@@ -42,7 +43,6 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 )
 """The states of a workload that has fewer pods than it wants."""
 
-_ENDED = ("Succeeded", "Failed")
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
 _MANY_RESTARTS = 3
@@ -228,7 +228,7 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         if states:
             return replace(health, states=tuple(states), **changes)
     elif isinstance(obj, DaemonSet):
-        there = {pod.spec.node_name or _meant_for(pod) for pod in own if pod.status.phase not in _ENDED}
+        there = {pod.spec.node_name or _meant_for(pod) for pod in own if pod.status.phase not in ENDED}
         missed = tuple(sorted(set(nodes or ()) - there))
         changes |= {"wanted": health.pods if nodes is None else len(nodes), "missed_nodes": missed}
         states += ["misses-nodes"] if missed else []

@@ -5,6 +5,7 @@ Modules that only one question needs are imported when it is called, so that the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -282,9 +283,13 @@ class Planner(Base):
         ManifestError
             With all problems of the manifests.
         """
-        from kplan.course.change import roll_out
+        from kplan.course.change import plan_of, read_manifests
+        from kplan.course.task import applying
+        from kplan.workloads.manifests import with_runs
 
-        return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
+        written = read_manifests(self, manifests, namespace)
+        workloads = with_runs(written.workloads) if run_cron_jobs else written.workloads
+        return plan_of(self, applying(workloads, written.additions, rollout=rollout, warnings=written.warnings))
 
     @checked
     def timeline(
@@ -322,9 +327,15 @@ class Planner(Base):
         UsageError
             For times, durations and fields that make no sense.
         """
-        from kplan.course.change import timeline
+        from kplan.course.change import plan_of, read_steps
+        from kplan.course.clock import Clock
+        from kplan.course.task import Task, WorkedOff
 
-        return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
+        steps, warnings = read_steps(self, changes, namespace)
+        queue = None if steps else WorkedOff()  # where no step does anything, what goes on in any case is the answer
+        look = math.inf if until is None else until
+        clock = Clock(dict(start or {}), dict(stop or {}), dict(run or {}), until=look)
+        return plan_of(self, Task(steps, clock, queue, namespace=namespace or "", warnings=warnings))
 
     @checked
     def drain(

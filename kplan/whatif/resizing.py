@@ -20,6 +20,7 @@ from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
+from kplan.api.pod import ENDED
 from kplan.api.quantity import milli_value, value
 from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.cluster.incoming import with_objects
@@ -33,7 +34,6 @@ from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.model import Snapshot
 
 VPA = "vpa"
-_ENDED = ("Succeeded", "Failed")
 _MOST = 2**53
 _OFF, _ANY = "Off", "*"
 _CONTROLLED = (CPU, MEMORY)
@@ -147,7 +147,7 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     then: Counter[str] = Counter()
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
-        if owner is None or pod.status.phase in _ENDED:
+        if owner is None or pod.status.phase in ENDED:
             continue
         key = object_name(owner.kind, pod.metadata.namespace, owner.name)
         requests = wanted.get(owners.get(key, key))
@@ -250,7 +250,7 @@ def _without_room(snapshot: Snapshot, name: str, grown: Iterable[Pod]) -> Iterat
     there = {
         pod.metadata.key: PodInfo(pod).requests
         for pod in snapshot.pods
-        if pod.spec.node_name == name and pod.status.phase not in _ENDED
+        if pod.spec.node_name == name and pod.status.phase not in ENDED
     }
     for pod in sorted(grown, key=lambda pod: pod.metadata.key):
         used: Counter[str] = Counter()

@@ -17,6 +17,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import controller_of
+from kplan.api.pod import ENDED
 from kplan.api.time import to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
@@ -26,7 +27,6 @@ from kplan.snapshot.model import Snapshot
 MAX_SHAPES = 10
 """So many different pods of a controller are remembered."""
 
-_ENDED = ("Succeeded", "Failed")
 _TPU = "cloud-tpus.google.com/"
 _LONG_TERMINATING = 30_000_000
 _GRACE_PERIOD = 30
@@ -49,7 +49,7 @@ def pods_by_state(pods: Iterable[Pod], options: Options) -> PodsByState:
     unprocessed: list[Pod] = []
     allowed = options.allowed_scheduler_names
     for pod in pods:
-        if pod.status.phase in _ENDED or (allowed and pod.spec.scheduler_name not in allowed):
+        if pod.status.phase in ENDED or (allowed and pod.spec.scheduler_name not in allowed):
             continue
         if pod.spec.node_name:
             scheduled.append(pod)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Literal, Protocol
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
+from kplan.api.pod import ENDED
 from kplan.api.quantity import listing
 from kplan.api.time import seconds
 from kplan.autoscaling.seam import KUBECTL, Patience
@@ -30,6 +32,7 @@ from kplan.course.simulation.start import QUIET
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import BudgetAtRest, Obstacle, ObstacleReason, RefusedNode, StepEvent
+from kplan.facts import InputWarning
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
@@ -38,7 +41,6 @@ _SILENT = (
     " node.kubernetes.io/out-of-service once the machine is surely off"
 )
 _HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
-_ENDED = ("Succeeded", "Failed")
 _MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
@@ -142,7 +144,7 @@ class Drain:
 
     def _missing_flags(self, pod: ObservedPod) -> tuple[str, ...]:
         """Return the flags without which kubectl does not delete a pod. Upstream: filters.go."""
-        if pod.phase in _ENDED:
+        if pod.phase in ENDED:
             return ()
         owner, volumes = self._simulation.owner(pod.row), self._pod(pod).spec.volumes
         force: tuple[str, ...] = ()
@@ -382,3 +384,81 @@ class Drain:
             self.waits_at = "" if self._afterwards else self._node
             left_behind += self._afterwards
         self.not_reached = (*self.not_reached, *left_behind)
+
+
+NODE_NOT_REACHED = "NodeNotReached"
+LOST_PODS_STAY = "LostPodsStay"
+NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, and they are not replaced"
+"""Why a workload lacks pods that nobody has told to go."""
+
+_TERMINATING = (
+    "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
+    " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
+)
+_HANGING = (
+    "kubectl drain waits here without end: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"
+    " and the garbage collector removes them a minute later; or, once the machine is surely off, taint it with"
+    " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and they are removed within 20 seconds, those of daemon"
+    " sets too. Only then do stateful sets go on. --force alone does not help; with --grace-period=0 the objects go"
+    " though the containers may still run; with --skip-wait-for-delete-timeout kubectl goes on, and they stay"
+)
+_NOT_TOLD = (
+    "{} bound without running, and without a replacement: Kubernetes tells no pod to go that tolerates its node to be"
+    " unreachable, and none at all when all zones fail together, or most nodes of a small zone; delete the Node once"
+    " the machine is off"
+)
+
+
+def drain_warnings(
+    simulation: Simulation, drains: Sequence[Drain], lost: Sequence[str], *, is_over: bool
+) -> list[InputWarning]:
+    """Warn of nodes that drains do not reach or hang at, and of lost nodes whose objects stay, and with them pods.
+
+    Parameters
+    ----------
+    lost : nodes that have failed
+    is_over : nothing happens any more, so that pods that nobody has told to go stay
+    """
+    return [*_not_reached(drains), *_hanging(drains), *_left_on_lost(simulation, lost, is_over=is_over)]
+
+
+def _not_reached(drains: Iterable[Drain]) -> list[InputWarning]:
+    return [
+        InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for work in drains for name in work.not_reached
+    ]
+
+
+def _why(work: Drain, name: str) -> str:
+    if not work.waits_at:
+        return "is not drained, because a node before it cannot be emptied"
+    pods = work.leaving([name])
+    stuck = sum(bool(work.obstacle(pod)) for pod in pods)
+    number = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
+    which = "which" if len(pods) == 1 else f"of which {stuck}"
+    also = f", {which} could not be evicted either" if stuck else ""
+    return (
+        f"stays cordoned with {number}{also}: kubectl drain empties one node after the other, and without a timeout it "
+        f"waits at {work.waits_at} for ever"
+    )
+
+
+def _hanging(drains: Iterable[Drain]) -> list[InputWarning]:
+    left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.reason == "node-silent")
+    return [
+        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format("1 pod stays" if n == 1 else f"{n} pods stay"))
+        for name, n in sorted(left.items())
+    ]
+
+
+def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool) -> list[InputWarning]:
+    left: Counter[tuple[str, str, str]] = Counter()
+    for pod in Drain(simulation).leaving([name for name in nodes if name in simulation.lost_nodes]):
+        if pod.is_terminating:
+            left["LostNodeStays", pod.node, _TERMINATING] += pod.row not in simulation.stopped
+        elif is_over:
+            left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
+    return [
+        InputWarning(code, f"Node/{name}", message.format("1 pod there stays" if n == 1 else f"{n} pods there stay"))
+        for (code, name, message), n in sorted(left.items())
+        if n
+    ]

@@ -10,22 +10,20 @@ from msgspec.structs import replace
 
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import Pod, ReplicationController
+from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.motion import Motion, Removal
 from kplan.course.simulation.observing import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import with_status
-from kplan.course.simulation.timers import MANY, Failures
+from kplan.course.simulation.timers import MANY, FailedSyncs
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
 from kplan.framework.interface import NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
-
-ENDED = ("Succeeded", "Failed")
-"""Phases of pods that hold no room any more."""
 
 LATER = 2**64
 """Pods that the simulation creates come after all pods of the snapshot."""
@@ -71,7 +69,7 @@ class LifeCycle:
     def __init__(self, motion: Motion) -> None:
         self.motion = motion
         #: key of a workload whose pod exceeds a quota -> its failed syncs
-        self._over_quota: dict[str, Failures] = {}
+        self._over_quota: dict[str, FailedSyncs] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
@@ -126,8 +124,8 @@ class LifeCycle:
         if not is_refused or not self.motion.maker.counts_quota(owner.ref.namespace):
             self._over_quota.pop(owner.ref.key, None)
         else:
-            before = self._over_quota.get(owner.ref.key, Failures(0, self.motion.now))
-            self._over_quota[owner.ref.key] = Failures(before.n + 1, self.motion.now)
+            before = self._over_quota.get(owner.ref.key, FailedSyncs(0, self.motion.now))
+            self._over_quota[owner.ref.key] = FailedSyncs(before.n + 1, self.motion.now)
 
     def _note_short(self) -> None:
         """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
@@ -142,7 +140,7 @@ class LifeCycle:
             ):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(self.motion.now)):
-                self._over_quota[key] = Failures(MANY, self.motion.now)
+                self._over_quota[key] = FailedSyncs(MANY, self.motion.now)
 
     def _pair(self, owner: Owner, pod: ObservedPod) -> None:
         lost = self.motion.lost.get(owner.workload.key, [])

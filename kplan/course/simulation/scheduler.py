@@ -26,7 +26,7 @@ from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import storage_kinds
 
 
-class Failures:
+class FailedShapes:
     """How pods of a shape fared since something happened last."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Scheduler:
         self._motion, self._life = motion, life
         self.on_decision: Decided | None = None  #: called with every decision
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
-        self.failures = Failures()
+        self.failures = FailedShapes()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
 

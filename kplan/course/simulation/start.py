@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
+from kplan.api.pod import ENDED
 from kplan.api.time import to_micros
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.desired import IsOn
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
-from kplan.course.simulation.life_cycle import ENDED
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.node_lifecycle import is_well
 from kplan.course.simulation.objects import Workloads

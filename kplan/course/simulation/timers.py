@@ -106,7 +106,7 @@ MANY = 20
 """Failed syncs after which a controller waits longest for the next."""
 
 
-class Failures(msgspec.Struct, frozen=True):
+class FailedSyncs(msgspec.Struct, frozen=True):
     """Failed syncs of a controller. Upstream: DefaultControllerRateLimiter of client-go's workqueue."""
 
     n: int  #: how many in a row

@@ -36,7 +36,7 @@ class InTurn(Question, frozen=True):
         self.question.check(also)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
-        from kplan.course.drains import check_nodes
+        from kplan.course.carry_out import check_nodes
         from kplan.questions.in_turn.drains import drains_report, label_of, together
 
         self.check()

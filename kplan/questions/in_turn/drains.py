@@ -17,9 +17,9 @@ from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.course.asking import PLAIN, Showing, answers
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out, drain_to_any
-from kplan.course.drains import NOT_REPLACED
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
-from kplan.course.drains import NOT_REPLACED
+from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange

@@ -25,9 +25,8 @@ from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut
-from kplan.course.carry_out import carry_out
+from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
-from kplan.course.drains import check_nodes
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.loop import Simulation

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.course.carried_out import CarriedOut
-from kplan.course.simulation.scheduler import Failures
+from kplan.course.simulation.scheduler import FailedShapes
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 from tests.objects import Object, budget, deployment, node, running
@@ -19,7 +19,7 @@ NODES = ["n0", "n1", "n2"]
 NAMES = ["web", "api", "batch"]
 
 
-class _Always(Failures):
+class _Always(FailedShapes):
     """Runs the cycle of every pod."""
 
     def decide(self, session: Session, pod: int) -> CycleResult:
@@ -70,7 +70,7 @@ def test_every_pod_fares_as_if_it_had_been_tried(
         changes = [{"at": 0, "apply": list(after)}, {"at": 500, "drain": ["n0"], "options": {"timeout": 60}}]
         return _course(planner.timeline(changes, start={"*": takes}, stop={"*": takes / 2}, until=1200))
 
-    with patch("kplan.course.simulation.scheduler.Failures", _Always):
+    with patch("kplan.course.simulation.scheduler.FailedShapes", _Always):
         every = course()
 
     assert course() == every

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.course.carried_out import CarriedOut
-from kplan.course.drains import NODE_NOT_REACHED
+from kplan.course.simulation.draining import NODE_NOT_REACHED
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
 from tests.recorded import examples

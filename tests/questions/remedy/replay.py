@@ -8,7 +8,6 @@ import msgspec
 import kplan
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.changes import values as c
-from kplan.course.change import roll_out
 from kplan.course.snapshots import snapshot_of
 from kplan.course.what_if import changed, settled
 from kplan.documents import remedies as d
@@ -38,7 +37,7 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
             return changed(planner, [c.Scale(f"{kind}/{namespace}/{name}", int(number)), c.Settle()])
         case ["kubectl", "patch", "deployment", name, "-n", namespace, "-p", patch]:
             obj = merged(object_of(planner, "deployments", name, namespace), msgspec.json.decode(patch))
-            change = roll_out(planner, [obj])
+            change = planner.roll_out([obj])
             return changed(planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot)), [c.Apply((obj,))])
         case ["kubectl", "get", "pod", name, "-n", namespace, "-o", "yaml", "|", *rest] if "replace" in rest:
             patch = rest[rest.index("-p") + 1]
@@ -47,7 +46,7 @@ def after(planner: kplan.Planner, words: list[str]) -> kplan.Planner:  # noqa: C
         case ["kubectl", "get", "job", name, "-n", namespace, "-o", "yaml", "|", *rest] if "replace" in rest:
             obj = merged(object_of(planner, "jobs", name, namespace), msgspec.json.decode(rest[rest.index("-p") + 1]))
             gone = changed(planner, [c.Delete((f"job/{namespace}/{name}",))])
-            return gone.with_snapshot(snapshot_of(roll_out(gone, [obj]).simulation, gone.snapshot))
+            return gone.with_snapshot(snapshot_of(gone.roll_out([obj]).simulation, gone.snapshot))
         case ["kubectl", "patch", "nodepool", name, "--type", kind, "-p", patch]:
             obj, change = object_of(planner, "node_pools", name), msgspec.json.decode(patch)
             return changed(planner, [c.Apply((merged(obj, change) if kind == "merge" else patched(obj, change),))])

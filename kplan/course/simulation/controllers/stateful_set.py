@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from kplan.api.meta import IntOrString
+from kplan.api.pod import ENDED
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
 ON_DELETE = "OnDelete"
@@ -22,7 +23,6 @@ PARALLEL = "Parallel"
 MAX_AT_A_TIME = 500
 """How many pods at most are created in one sync; it bounds the work for sets of any size."""
 
-_ENDED = ("Failed", "Succeeded")
 
 Pods = Mapping[int, ObservedPod]
 
@@ -83,7 +83,7 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
         pod = by_ordinal.get(ordinal)
         if pod is None:
             actions.append(Create(f"pod {ordinal} is missing", wanted.revision_of(ordinal), ordinal))
-        elif pod.phase in _ENDED and not pod.is_terminating:
+        elif pod.phase in ENDED and not pod.is_terminating:
             actions.append(Delete(pod, f"it has ended ({pod.phase})"))
         elif _is_available(pod) or not wanted.is_ordered:
             continue
@@ -93,7 +93,7 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
 
 
 def _is_misfit(pod: ObservedPod) -> bool:
-    return pod.is_misfit and not pod.is_terminating and pod.phase not in _ENDED
+    return pod.is_misfit and not pod.is_terminating and pod.phase not in ENDED
 
 
 def _batch_end(wanted: WantedStatefulSet, place: int) -> int:
@@ -106,7 +106,7 @@ def _surplus(wanted: WantedStatefulSet) -> str:
 
 
 def _is_available(pod: ObservedPod | None) -> bool:
-    return pod is not None and pod.is_available and pod.phase not in _ENDED
+    return pod is not None and pod.is_available and pod.phase not in ENDED
 
 
 def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
@@ -134,7 +134,7 @@ def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> lis
         return _update_several(wanted, ordinals, by_ordinal, wanted.max_unavailable)
     for ordinal in reversed(ordinals[wanted.partition :]):
         pod = by_ordinal.get(ordinal)
-        if pod is None or pod.phase in _ENDED:
+        if pod is None or pod.phase in ENDED:
             return []
         if pod.revision != wanted.update and not pod.is_terminating:
             return [Delete(pod, f"revision {wanted.update}")]
@@ -154,6 +154,6 @@ def _update_several(
     stale = [
         pod
         for pod in present
-        if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update and not pod.is_terminating
+        if pod.index in targets and pod.phase not in ENDED and pod.revision != wanted.update and not pod.is_terminating
     ]
     return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]
