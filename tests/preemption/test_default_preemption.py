@@ -6,6 +6,7 @@ import pytest
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, Status
+from kplan.preemption.default_preemption import Unit
 from tests.objects import node, pod
 from tests.preemption.scenes import app, budget, planner, preempt, victims
 
@@ -373,3 +374,19 @@ def test_several_errors_are_told_together_each_once():
     assert found["message"] == (
         'preemption: [expected at least one victim pod on node "a", expected at least one victim pod on node "b"]'
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Unit([1], 2, False, 9, "b"), Unit([2, 3], 1, True, 1, "a")),
+        (Unit([1], 1, True, 9, "b"), Unit([2], 1, False, 1, "a")),
+        (Unit([1, 2], 1, True, 9, "b"), Unit([3], 1, True, 1, "a")),
+        (Unit([1], 1, True, 1, "b"), Unit([2], 1, True, 9, "a")),
+        (Unit([1], 1, False, 1, "a"), Unit([2], 1, False, 1, "b")),
+    ],
+    ids=["its priority", "a group", "more pods of a group", "its start", "its name"],
+)
+def test_units_are_compared_by_what_makes_one_more_important(one, other):
+    assert one.is_more_important(other)
+    assert not other.is_more_important(one)
