@@ -1,12 +1,13 @@
 """The effective configuration written as a document: it says everything, and loads as what it was."""
 
+import json
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config import default_configuration, load_scheduler_config
-from kplan.config.loading import Difference, differences, to_document
+from kplan.config.loading import Difference, args_document, differences, to_document
 from kplan.config.model import POINT_NAMES
 from kplan.config.releases import newest
 
@@ -20,6 +21,25 @@ def test_the_default_configuration_survives_being_written() -> None:
     assert config.profiles == default_configuration().profiles
     assert config.warnings == ()
     assert differences(config) == ()
+
+
+def test_the_default_arguments_are_those_of_upstream() -> None:
+    resources = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+
+    assert json.loads(json.dumps(args_document(default_configuration().profiles[0]))) == {
+        "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
+        "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
+        "InterPodAffinity": {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False},
+        "NodeAffinity": {},
+        "NodeResourcesBalancedAllocation": {"resources": resources},
+        "NodeResourcesFit": {
+            "ignoredResources": [],
+            "ignoredResourceGroups": [],
+            "scoringStrategy": {"type": "LeastAllocated", "resources": resources},
+        },
+        "PodTopologySpread": {"defaultConstraints": [], "defaultingType": "System"},
+        "VolumeBinding": {"bindTimeoutSeconds": 600},
+    }
 
 
 def test_differences_name_the_place_the_default_and_the_value() -> None:
