@@ -107,23 +107,6 @@ def test_only_the_first_document_counts_and_the_rest_is_said_to_be_ignored(tmp_p
     ]
 
 
-def test_values_are_what_they_look_like(tmp_path: Path) -> None:
-    text = "a: 0x10\nb: yes\nc: ~\nd: 1.5\ne: 2020-01-01\nf: '5'\n7: x\n"
-
-    read = document(tmp_path, text)
-
-    assert read.value == {"a": 16, "b": True, "c": None, "d": 1.5, "e": "2020-01-01", "f": "5", "7": "x"}
-
-
-def test_anchors_and_merge_keys_are_followed_and_own_fields_win(tmp_path: Path) -> None:
-    text = "base: &base {x: 1, v: 2}\none: {<<: *base, v: 3}\nboth: {<<: [*base, {z: 4, x: 9}]}\n"
-
-    read = document(tmp_path, text)
-
-    assert read.value == {"base": {"x": 1, "v": 2}, "one": {"x": 1, "v": 3}, "both": {"x": 1, "v": 2, "z": 4}}
-    assert read.problems.recorded == []
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [("a:\n  b:\n  - c: 1\n    c: 2\n", 4), ('{"a": {"b": [\n{"c": 1,\n"c": 2}]}}', 3)],
@@ -515,12 +498,6 @@ def test_a_foreign_binder_is_as_good_as_any() -> None:
 
     assert plugin_names(config, "bind") == []
     assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
-
-
-def test_a_foreign_plugin_in_multi_point_may_sort_and_bind() -> None:
-    config = with_plugins(multiPoint={"enabled": enabled("AllInOne"), "disabled": enabled("*")})
-
-    assert {name for point in config.profiles[0].plugins for name in plugin_names(config, point)} == {"PrioritySort"}
 
 
 def test_a_plugin_whose_gate_is_off_is_left_out() -> None:
