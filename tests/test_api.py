@@ -103,6 +103,7 @@ def test_answers_are_rows_with_the_same_columns_and_tables_in_notebooks(demo: kp
         plan.rows("nothing")
     for answer in (plan, drained, demo.ask(PLACE)):
         assert answer._repr_html_().count("<tr>") == 1 + len(answer.rows())
+        assert str(answer) == answer.to_dict()["sentence"]
 
 
 def test_a_notebook_shows_text_of_others_as_text() -> None:

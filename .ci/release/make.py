@@ -22,6 +22,7 @@ VERSIONED = {
     "kplan/version.py": r'(?m)^(__version__ = ")[^"]+(")$',
     "server.json": r'(?m)^( +"version": ")[^"]+(",?)$',
     "fixtures/plugins/helm/plugin.yaml": r"(?m)^(version: )\S+()$",
+    "docs/ci.md": r"(?m)^( +rev: v)\S+()$",
 }
 
 _UNRELEASED = re.compile(r"(?ms)^## \[Unreleased\]\n(.*?)(?=^## \[|\Z)")

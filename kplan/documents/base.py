@@ -243,6 +243,10 @@ class Report(Head, frozen=True, kw_only=True):
         parents = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}
         return [{name: row.get(name) for name in names if name not in parents} for row in read]
 
+    def __str__(self) -> str:
+        """Return the answer in one sentence, as every format for people begins."""
+        return with_sentence(self).sentence
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the sentence, the verdict, and the main list as a table."""
         from html import escape

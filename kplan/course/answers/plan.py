@@ -42,6 +42,9 @@ class Reported(ABC):
         """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""
         return self.report().rows(of)
 
+    def __str__(self) -> str:
+        return str(self.report())
+
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
 
