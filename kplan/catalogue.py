@@ -36,7 +36,7 @@ class Home(NamedTuple):
 _OF_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom")
 
 HOMES = (
-    Home("explain", ("Explain",), {}, "Explain why a pod, or each pod of a workload, is where it is."),
+    Home("explain", ("Explain",), {}, "Explain why a pod is pending, or why it is where it is."),
     Home(
         "place",
         ("Place",),
@@ -55,7 +55,7 @@ HOMES = (
         {"PreemptionReport": ("placement", "view")},
         "Show which pods would be evicted to make room, and why those.",
     ),
-    Home("pods", ("Pods",), {}, "Print the pods that manifests create, as the API server stores them."),
+    Home("pods", ("Pods",), {}, "Print the pods that manifests create, with defaults filled in."),
     Home("drain", ("Drain",), {}, "Show what happens to the pods of drained or lost nodes."),
     Home(
         "nodes",

@@ -126,9 +126,8 @@ class _Kplan(Program):
 app = typer.Typer(
     name="kplan",
     cls=_Kplan,
-    help="""terraform plan for the Kubernetes scheduler: where pods land, whom they evict, and why.
-
-    Decides as the cluster's release of kube-scheduler does, from a snapshot or a live cluster. Changes nothing.""",
+    help="""terraform plan for the Kubernetes scheduler: where pods land, and why. It changes nothing.
+    Without --snapshot it reads the cluster of your kubeconfig; --snapshot demo is an example.""",
     epilog="""Exit codes: 0 nothing in --fail-on happened; 1 something in --fail-on happened; 2 no answer. Try:
     kplan plan --snapshot demo""",
     add_completion=False,
@@ -170,7 +169,7 @@ _COMMANDS["snapshot"] = group(
     "kplan.commands.snapshot:app", "Save a cluster to a file, show what is in it, or check it."
 )
 _COMMANDS["config"] = group("kplan.commands.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
-_add("mcp", "kplan.commands.mcp:mcp", "Serve the questions as tools for agents (Model Context Protocol).")
+_add("mcp", "kplan.commands.mcp:mcp", "Serve the questions as tools for agents (MCP).")
 _add("schema", "kplan.commands.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
 _add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.")
 _COMMANDS["names"] = command("names", "kplan.commands.names:names")

@@ -66,7 +66,11 @@ def change_text(change: ClusterChange) -> str:
         f"{name} {readable(total.before)} -> {readable(total.after)}" for name, total in (change.requests or {}).items()
     ]
     requests = f"; requests of its running pods: {', '.join(sums)}" if sums else ""
-    return f"{word} {change.what}{more}{requests}"
+    number, _, like = change.what.partition("=")
+    if change.change == "add-nodes" and number.isdecimal():
+        return f"add {count(int(number), 'node')} like {like}{requests}"
+    what = change.what.replace("=", " to ") if change.change == "scale" else change.what
+    return f"{word} {what}{more}{requests}"
 
 
 def closing_blocks(document: Report) -> Iterator[Block]:

@@ -113,7 +113,7 @@ def test_a_snapshot_is_looked_into_as_it_would_be(command: str) -> None:
     table = invoke("snapshot", command, "demo", "--add-nodes", "2=general-a-1")
     document = json.loads(invoke("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle", "-o", "json").stdout)
 
-    assert "What if: add nodes 2=general-a-1" in table.stdout
+    assert "What if: add 2 nodes like general-a-1\n" in table.stdout
     assert "15 nodes" in table.stdout.replace("Nodes: 15", "15 nodes")
     assert [each["change"] for each in document["snapshot"]["changes"]] == ["cordon", "settle"]
     assert "changes" not in json.loads(invoke("snapshot", command, "demo", "-o", "json").stdout)["snapshot"]

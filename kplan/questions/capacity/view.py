@@ -207,9 +207,7 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
             if offers.is_cheapest
             else "Found by a greedy search: a cheaper mix may be enough"
         )
-        placed = (
-            f"Each of these was placed, as one of {offers.tried} mixes tried" if offers.tried > 1 else "It was placed"
-        )
+        placed = f"Each of these was placed; {offers.tried} mixes were tried" if offers.tried > 1 else "It was placed"
         yield line(f"{certainty}. {placed}.")
     else:
         tried = f", of {count(offers.tried, 'mix', 'mixes')} tried" if offers.tried else ""
