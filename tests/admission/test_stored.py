@@ -35,22 +35,6 @@ def test_pods_of_jobs_wait_to_be_counted_and_know_their_index() -> None:
     assert variable["valueFrom"]["fieldRef"]["fieldPath"].endswith("['batch.kubernetes.io/job-completion-index']")
 
 
-def test_pods_of_a_stateful_set_are_hosts_of_their_own_name_under_its_service() -> None:
-    labels = {"app": "db"}
-    spec = {"hostname": "other", "containers": [{"name": "c", "image": "i"}]}
-    manifest = head("StatefulSet", name="db") | {
-        "spec": {
-            "serviceName": "db-peers",
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        }
-    }
-
-    created = _made(manifest).as_created["spec"]
-
-    assert (created["hostname"], created["subdomain"]) == ("db-0", "db-peers")
-
-
 @pytest.mark.parametrize(
     ("annotation", "profile"),
     [

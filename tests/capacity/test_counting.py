@@ -59,24 +59,6 @@ def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
     assert "Too many pods" in capacity.stop.message
 
 
-def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
-    objects = [node("a"), node("b", "3"), pod("busy", cpu="500m", on="b")]
-    pods = [pod(f"web-{i}", cpu="700m") for i in range(12)]
-    plan = planner(*objects, *pods).plan([f"default/web-{i}" for i in range(12)])
-
-    placed = sum(placement.node is not None for placement in plan.placements)
-    assert planner(*objects).capacity([template("700m")]).fit.total == placed
-
-
-def test_says_how_many_nodes_of_which_shape_to_add() -> None:
-    capacity = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
-
-    assert not capacity.is_enough
-    assert [
-        (addition.shapes[0].like, addition.shapes[0].existing, addition.nodes) for addition in capacity.additions
-    ] == [("small-1", 2, 5), ("large-1", 1, 3)]
-
-
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
     urgent = template("1", priority=5)

@@ -101,20 +101,6 @@ def test_quotas_stop_a_count() -> None:
     assert "exceeded quota: few" in found.stop.message
 
 
-def test_counts_that_are_made_one_by_one_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.capacity.headroom.DEFAULT_HEADROOM", 3)
-    spread = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
-    spreading = workload("Deployment", "web")
-    spreading["spec"]["template"]["spec"]["topologySpreadConstraints"] = [spread]
-    report = asking(node("a", z="1"), spreading, workload("Deployment", "plain")).headroom()
-
-    assert {counted.workload: (counted.fits, counted.stop is None) for counted in report.workloads} == {
-        "Deployment/default/web": (3, True),
-        "Deployment/default/plain": (4, False),
-    }
-    assert report.limit == 3
-
-
 def test_manifests_are_asked_about_each_alone() -> None:
     planner = asking(node("a"))
     web, db, agent = workload("Deployment", "web"), workload("StatefulSet", "db", cpu="2"), workload("DaemonSet", "x")

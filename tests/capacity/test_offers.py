@@ -1,6 +1,5 @@
 """The cheapest mix of shapes to add, held against trying every mix."""
 
-from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 import kplan
 from kplan.api.labels import ZONE
 from kplan.capacity import additions as search
-from kplan.capacity.additions import _by_price
 from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from tests.capacity.test_counting import spread, template, web, zoned
@@ -73,17 +71,6 @@ def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]]
     assert found.is_cheapest or has_rules
 
 
-def test_a_mix_may_be_cheaper_than_any_shape_alone(tmp_path: Path) -> None:
-    shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "0.4", "a"), ("small", 1, "0.15", "a"))
-    found = offers_of([node("a", "1")], web(), 6, shapes)
-
-    assert found is not None
-    assert found.is_cheapest
-    offers = [(offer.mix, offer.nodes, offer.price) for offer in found.offers]
-    assert offers == [({"large": 1, "small": 1}, 2, 0.55), ({"small": 5}, 5, 0.75), ({"large": 2}, 2, 0.8)]
-    assert [(shape.name, shape.alone) for shape in found.shapes] == [("large", 4), ("small", 1)]
-
-
 def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_MIXES", 3)
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
@@ -124,17 +111,3 @@ def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
     assert found is not None
     assert [(shape.daemons, shape.alone) for shape in found.shapes] == [(2, 2)]
     assert found.offers[0].mix == {"large": 2}
-
-
-def test_mixes_come_by_price_each_once() -> None:
-    prices = (3, 1, 2)
-
-    def order(mix: tuple[int, ...]) -> tuple[Decimal, int, tuple[int, ...]]:
-        return Decimal(sum(n * price for n, price in zip(mix, prices, strict=True))), sum(mix), mix
-
-    mixes = _by_price(3, [0, 2], order)
-    first = [next(mixes) for _ in range(40)]
-
-    assert len(set(first)) == 40
-    assert [order(mix) for mix in first] == sorted(order(mix) for mix in first)
-    assert first[:5] == [(0, 0, 1), (1, 0, 0), (0, 0, 2), (1, 0, 1), (2, 0, 0)]

@@ -62,15 +62,6 @@ def test_shares_are_one_for_each_workload(tmp_path: Path) -> None:
         measured(tmp_path, [node("a")], workload("Deployment"), shares=[1, 2])
 
 
-def test_workloads_take_turns_by_their_shares(tmp_path: Path) -> None:
-    found = measured(tmp_path, [node("a")], workload("Deployment"), workload("StatefulSet", "db"), shares=[3, 1])
-
-    assert {template["name"]: template["fits"] for template in found.to_dict()["templates"]} == {
-        "default/web": 3,
-        "default/db": 1,
-    }
-
-
 # --- claims of their own ----------------------------------------------------------------------------------------------
 
 CLASS = head("StorageClass", name="local") | {

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.cluster.workload_pods import Replay, run_in_order
-from kplan.framework.results import Outcome
 from tests.objects import node, pod
 from tests.preemption.scenes import planner
 from tests.recorded import examples
@@ -60,29 +59,6 @@ def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
     ]
     assert where(session) == {**before, "small": "a"}
     assert session.nominator.row_of(session.find("default/vip")) is None
-
-
-def test_settled_preemption_makes_room_at_once_and_the_pod_is_tried_again():
-    session, run = started(["vip", "small"], settle=True)
-
-    assert [facts(session, result)[:3] for result in run] == [
-        ("vip", "Unschedulable", None),
-        ("vip", "Scheduled", "a"),
-        ("small", "Unschedulable", None),
-    ]
-    assert where(session) == {"low-b": "b", "vip": "a"}
-    assert session.nominator.rows() == [1]
-
-
-def test_nominations_of_lower_priority_to_the_node_are_taken_back():
-    objects = [node("a"), pod("low", on="a", cpu="4"), pod("waiting", cpu="4", nominated="a", priority=1)]
-    session = planner([*objects, pod("vip", cpu="4", priority=9)]).session.fork()
-    waiting, vip = session.find("default/waiting"), session.find("default/vip")
-    assert session.nominator.row_of(waiting) == 0
-    results = [result.outcome for result in run_in_order(session, [vip], settle_preemption=True)]
-
-    assert results == [Outcome.UNSCHEDULABLE, Outcome.SCHEDULED]
-    assert session.nominator.row_of(waiting) is None
 
 
 def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():

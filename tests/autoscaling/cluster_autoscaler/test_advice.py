@@ -101,14 +101,6 @@ def test_every_node_that_stays_has_a_reason() -> None:
     }
 
 
-def test_asking_changes_nothing() -> None:
-    autoscaler = kplan.ClusterAutoscaler(node_groups=[group("g")])
-    snapshot = kplan.load_snapshot([node("n1", "100m"), pod("web", "1")])
-    planner = kplan.Planner(snapshot, autoscaler=autoscaler, now=NOW)
-
-    assert planner.nodes(full=True).detail == planner.nodes(full=True).detail
-
-
 def test_what_goes_wrong_is_a_warning() -> None:
     failed = [{"name": "i-1", "errorClass": "Quota", "errorCode": "LIMIT", "errorMessage": "too many"}]
     report = ask([group("g", targetSize=1, instances=failed, requested=1)], node("n1", "100m"), pod("web", "1"))
@@ -215,13 +207,3 @@ def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
     assert report.events == {
         "default/web": 'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/q", resources: cpu, nodes'
     }
-
-
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [([group("g")], "the cluster may have 1 node at most (max-nodes-total)"), ([], "there is no node group")],
-)
-def test_what_keeps_all_groups_from_helping_is_said_once(groups: list[Object], words: str) -> None:
-    report = ask(groups, node("n1"), pod("web", "9"), options={"max-nodes-total": 1 if groups else 0})
-
-    assert report.unhelped == {"default/web": {"": (words,)}}

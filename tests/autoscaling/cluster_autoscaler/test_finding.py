@@ -73,17 +73,6 @@ def test_a_pool_of_gke_has_a_group_a_zone() -> None:
     assert setup.source == "the labels of nodes, ConfigMap cluster-autoscaler-status"
 
 
-def test_a_longer_name_is_not_taken_for_a_shorter_one() -> None:
-    names = ("general", "general-gpu")
-    nodes = [node(f"n-{name}", **{"eks.amazonaws.com/nodegroup": name}) for name in names]
-    setup = found(*nodes, status(group("eks-general-gpu-9c0a", 0, 3, 1), group("eks-general-1c0b", 1, 5, 1)))
-
-    assert sizes(setup) == [
-        ("eks-general-1c0b", 1, 5, 1, ("n-general",)),
-        ("eks-general-gpu-9c0a", 0, 3, 1, ("n-general-gpu",)),
-    ]
-
-
 def test_sizes_may_come_from_the_command_line() -> None:
     sized = "--nodes=1:7:eksctl-prod-nodegroup-web-NodeGroup-1X"
     flags = ("--cloud-provider=aws", sized, "--balance-similar-node-groups")

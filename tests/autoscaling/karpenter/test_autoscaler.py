@@ -88,15 +88,6 @@ def test_a_pool_gets_the_instance_types_of_its_node_class() -> None:
     assert list(found.unhelped) == ["default/two"]
 
 
-def test_who_cannot_be_helped_is_told_why_by_pool() -> None:
-    found = report(node_pool(), pod("huge", "64"), pod("picky", "1", nodeSelector={"example.com/rack": "7"}))
-
-    (huge,), (picky,) = found.unhelped["default/huge"]["general"], found.unhelped["default/picky"]["general"]
-    assert huge == "no instance type has enough resources; needed with daemons: cpu 64, pods 1"
-    assert picky == 'incompatible requirements, label "example.com/rack" does not have known values'
-    assert found.events["default/huge"].startswith("Failed to schedule pod, no instance type has enough resources")
-
-
 def refused(own: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     return report(own, pod("one", "1")).unhelped["default/one"]
 

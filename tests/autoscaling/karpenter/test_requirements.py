@@ -72,12 +72,3 @@ def test_requirements_with_a_set_of_values_intersect_where_a_value_meets_both(on
     if not (left.is_complement and right.is_complement):
         assert known.intersect(left, right) == any(one.allows(value) and other.allows(value) for value in VALUES)
     assert known.intersect(left, right) == known.intersect(right, left)
-
-
-def test_what_may_be_absent_agrees_with_what_may_be_absent() -> None:
-    known = vocabulary()
-    absent = known.requirement(KEY, "DoesNotExist")
-
-    assert known.agree(known.requirement(KEY, "NotIn", ["1"]), absent)
-    assert not known.agree(known.requirement(KEY, "Exists"), absent)
-    assert not known.agree(known.requirement(KEY, "In", ["1"]), absent)
