@@ -68,7 +68,7 @@ def test_no_replica_is_left_out_of_a_count(tmp_path: Path, command: str) -> None
     spec = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [%s]}}"
     container = "{name: c, image: i, resources: {requests: {cpu: 1}}}"
     head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
-    (tmp_path / "many.yaml").write_text(f"{head}spec: {{replicas: 5000, {spec % container}}}\n")
+    (tmp_path / "many.yaml").write_text(f"{head}spec: {{replicas: 1200, {spec % container}}}\n")
     found = invoke(*command.split(), tmp_path / "many.yaml").stdout
-    assert "5000" in found
+    assert "1200" in found
     assert re.search(r"\b(1000|992)\b", found) is None
