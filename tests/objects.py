@@ -142,9 +142,10 @@ def budget(name: str, **spec: Any) -> Object:
     }
 
 
-def running(workload: Object, nodes: list[str]) -> list[Object]:
-    """Return a deployment with its replica set and pods, dealt out to nodes in turn."""
+def running(workload: Object, nodes: Sequence[str], pods: int | None = None) -> list[Object]:
+    """Return a deployment with its replica set and pods, dealt out to nodes in turn; "" is for one that waits."""
     name, spec = workload["metadata"]["name"], workload["spec"]
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}
     made = {**spec["template"], "metadata": {"labels": {"app": name, "pod-template-hash": "h1"}}}
     replica_set = head(
         "ReplicaSet",
@@ -160,7 +161,7 @@ def running(workload: Object, nodes: list[str]) -> list[Object]:
             "template": made,
         }
     }
-    pods = [
+    made_pods = [
         (
             head(
                 "Pod",
@@ -172,14 +173,14 @@ def running(workload: Object, nodes: list[str]) -> list[Object]:
                 ownerReferences=owned_by(f"ReplicaSet/{name}-h1", f"r-{name}"),
             )
             | {
-                "spec": {**made["spec"], "schedulerName": "default-scheduler", "nodeName": nodes[index % len(nodes)]},
-                "status": {
-                    "phase": "Running",
-                    "startTime": "2026-01-01T00:00:00Z",
-                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}],
-                },
+                "spec": {"schedulerName": "default-scheduler", **made["spec"], "nodeName": nodes[index % len(nodes)]},
+                "status": (
+                    {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [ready]}
+                    if nodes[index % len(nodes)]
+                    else {"phase": "Pending"}
+                ),
             }
         )
-        for index in range(spec["replicas"])
+        for index in range(spec["replicas"] if pods is None else pods)
     ]
-    return [workload, replica_set, *pods]
+    return [workload, replica_set, *made_pods]

@@ -36,7 +36,7 @@ def test_templates_and_pods_take_what_is_recommended() -> None:
     planner = planner_of(node("a"), deployment("web", "2", ("a", "")), vpa("web", cpu="500m"))
     after = planner.changed(recommendations=["vpa"])
 
-    assert requests(after) == {"web-abc-0": ("500m", "a"), "web-abc-1": ("500m", "")}
+    assert requests(after) == {"web-h1-000": ("500m", "a"), "web-h1-001": ("500m", "")}
     assert after.objects.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
     (note,) = after.snapshot.changes
     assert (note.change, note.what, note.objects) == ("resize", "vpa", ("Deployment/default/web",))
@@ -53,7 +53,7 @@ def test_a_workload_that_an_operator_made_takes_what_is_recommended_for_it() -> 
     ]
     after = planner_of(node("a"), objects, vpa("web", cpu="500m")).changed(recommendations=["vpa"])
 
-    assert requests(after) == {"web-abc-0": ("500m", "a")}
+    assert requests(after) == {"web-h1-000": ("500m", "a")}
     assert after.objects.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
     assert after.snapshot.changes[0].objects == ("Deployment/default/web",)
 
@@ -110,5 +110,5 @@ def test_what_is_no_report_of_krr_is_refused(content: Object, tmp_path: Path) ->
 def test_a_container_that_has_another_name_stays_as_it_is() -> None:
     planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", container="other", cpu="1"))
 
-    assert requests(planner.changed(recommendations=["vpa"])) == {"web-abc-0": ("2", "a")}
+    assert requests(planner.changed(recommendations=["vpa"])) == {"web-h1-000": ("2", "a")}
     assert isinstance(planner, kplan.Planner)

@@ -19,8 +19,9 @@ from kplan.questions.remedy.search import LEAST_TRIED, MOST_DECIDED, Search
 from kplan.questions.remedy.search import budget as sets_to_try
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests import objects
 from tests.cli.commands import invoke
-from tests.objects import budget, head, owned_by
+from tests.objects import budget, head, running
 from tests.questions.remedy.replay import replayed
 from tests.recorded import examples
 from tests.schemas import assert_keeps_to_its_schema
@@ -28,76 +29,27 @@ from tests.schemas import assert_keeps_to_its_schema
 Object = dict[str, Any]
 
 
-CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-"""The taint that a cluster gives a cordoned node, and takes away again."""
-
-
 def node(name: str, cpu: str = "4", *, cordoned: bool = False, gpu: str = "", **labels: str) -> Object:
-    offers = {"cpu": cpu, "memory": "8Gi", "pods": "20"} | ({"nvidia.com/gpu": gpu} if gpu else {})
-    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name, **labels}) | {
-        "spec": {"unschedulable": True, "taints": [CORDONED]} if cordoned else {},
-        "status": {"allocatable": offers, "capacity": offers},
-    }
+    taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}] if cordoned else []
+    made = objects.node(name, cpu, pods="20", taints=taints, labels=labels)
+    made["spec"] |= {"unschedulable": True} if cordoned else {}
+    made["status"]["allocatable"] |= {"nvidia.com/gpu": gpu} if gpu else {}
+    return made
 
 
 def deployment(
     name: str, cpu: str, on: tuple[str, ...], *, replicas: int | None = None, gpu: str = "", **spec: Any
 ) -> list[Object]:
     """Return a Deployment, its ReplicaSet, and its pods: on nodes, or pending where the name is empty."""
-    labels = {"app": name}
-    requests = {"cpu": cpu} | ({"nvidia.com/gpu": gpu} if gpu else {})
-    limits = {"nvidia.com/gpu": gpu} if gpu else {}
-    pod_spec = {
-        "schedulerName": "default-scheduler",
-        "priority": 0,
-        "containers": [{"name": "c", "image": "app", "resources": {"requests": requests, "limits": limits}}],
-        **spec,
-    }
-    n = len(on) if replicas is None else replicas
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {key: value for key, value in pod_spec.items() if key != "priority"},
-    }
-    hashed = {**labels, "pod-template-hash": "abc"}
-    objects: list[Object] = [
-        head("Deployment", name=name, namespace="default", uid=f"d-{name}")
-        | {"spec": {"replicas": n, "selector": {"matchLabels": labels}, "template": template}},
-        head(
-            "ReplicaSet",
-            name=f"{name}-abc",
-            namespace="default",
-            uid=f"r-{name}",
-            labels=hashed,
-            annotations={"deployment.kubernetes.io/revision": "1"},
-            ownerReferences=owned_by(f"Deployment/{name}", f"d-{name}"),
-        )
-        | {
-            "spec": {
-                "replicas": n,
-                "selector": {"matchLabels": hashed},
-                "template": {"metadata": {"labels": hashed}, "spec": template["spec"]},
-            }
-        },
-    ]
-    for index, place in enumerate(on):
-        pod_name = f"{name}-abc-{index}"
-        conditions = [{"type": "Ready", "status": "True"}] if place else []
-        objects.append(
-            head(
-                "Pod",
-                name=pod_name,
-                namespace="default",
-                uid=pod_name,
-                labels=hashed,
-                creationTimestamp="2026-01-01T00:00:00Z",
-                ownerReferences=owned_by(f"ReplicaSet/{name}-abc", f"r-{name}"),
-            )
-            | {
-                "spec": {**pod_spec, "nodeName": place},
-                "status": {"phase": "Running" if place else "Pending", "conditions": conditions},
-            }
-        )
-    return objects
+    gpus = {"nvidia.com/gpu": gpu} if gpu else {}
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu, **gpus}, "limits": gpus}}
+    priority = spec.pop("priority", 0)
+    workload = objects.deployment(name, len(on) if replicas is None else replicas)
+    workload["spec"]["template"]["spec"] = {"schedulerName": "default-scheduler", "containers": [container], **spec}
+    made = running(workload, on, pods=len(on))
+    for pod in made[2:]:
+        pod["spec"]["priority"] = priority
+    return made
 
 
 def planner_of(*objects: Object | list[Object]) -> kplan.Planner:
@@ -120,7 +72,7 @@ def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
     assert (report.remedy.runs, report.remedy.of, report.remedy.is_least) == (1, 1, True)
     assert_keeps_to_its_schema(report.to_dict())
-    assert report.remedy.actions[0].achieves == ("default/web-abc-1",)
+    assert report.remedy.actions[0].achieves == ("default/web-h1-001",)
     assert [type(action) for other in report.alternatives for action in other.actions].count(AddNodes) == 1
 
 
@@ -136,7 +88,7 @@ def test_a_pod_is_moved_so_that_a_job_gets_its_gpus() -> None:
     (action,) = report.remedy.actions
     assert isinstance(action, Move)
     assert [place.goes_to for place in action.pods] == [{"g1": "g2", "g2": "g1"}[action.node]]
-    assert action.achieves == ("default/train-abc-0",)
+    assert action.achieves == ("default/train-h1-000",)
     assert action.disturbs == (action.pods[0].pod,)
     assert report.remedy.is_least
 
@@ -185,7 +137,7 @@ def test_a_node_that_is_uncordoned_is_cordoned_again_while_its_pods_are_moved() 
     assert [command for action in report.remedy.actions for command in action.commands] == [
         "kubectl uncordon a",
         "kubectl cordon a",
-        "kubectl delete pod small-abc-0 -n default --wait",
+        "kubectl delete pod small-h1-000 -n default --wait",
         "kubectl wait --for=jsonpath='{.status.readyReplicas}'=1 deployment small -n default --timeout=10m",
         "kubectl uncordon a",
     ]
@@ -200,7 +152,7 @@ def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> Non
     objects = [*(node(f"n{number}", "12") for number in range(8)), *running, deployment("big", "11", ("",))]
     playing = Playing(planner_of(*objects))
     waiting = playing.play(()).waiting
-    goal = Goal(waiting, waiting, ["default/big-abc-0"])
+    goal = Goal(waiting, waiting, ["default/big-h1-000"])
 
     assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (AddNodes(1, "n0"),)
 
@@ -233,9 +185,9 @@ def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
     report = planner_of(node("a"), gated, deployment("web", "9", ("",))).ask(Remedy(only=("moves",)))
 
     text = render(report, "table", ReportOptions())
-    assert (report.remedy.of, report.remedy.left) == (1, ("default/web-abc-0",))
-    assert text.startswith("default/web-abc-0 stays pending: no node is large enough")
-    assert "Stays pending: default/held-abc-0. The scheduler ignores it" in text
+    assert (report.remedy.of, report.remedy.left) == (1, ("default/web-h1-000",))
+    assert text.startswith("default/web-h1-000 stays pending: no node is large enough")
+    assert "Stays pending: default/held-h1-000. The scheduler ignores it" in text
 
 
 def test_kinds_are_words_of_the_contract() -> None:

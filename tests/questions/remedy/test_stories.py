@@ -95,7 +95,7 @@ def moves(node_name: str, *pods: str, ready: int = 1) -> list[str]:
     for pod in pods:
         wanted = f"--for=jsonpath='{{.status.readyReplicas}}'={ready}"
         moved.append(f"kubectl delete pod {pod} -n default --wait")
-        moved.append(f"kubectl wait {wanted} deployment {pod.split('-abc')[0]} -n default --timeout=10m")
+        moved.append(f"kubectl wait {wanted} deployment {pod.split('-h1')[0]} -n default --timeout=10m")
     return [*moved, f"kubectl uncordon {node_name}"]
 
 
@@ -122,14 +122,14 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a budget leaves one of two pods to move": (
         [*gpus(), budget("second", maxUnavailable=0)],
         "",
-        moves("g1", "first-abc-0"),
+        moves("g1", "first-h1-000"),
     ),
     "where budgets guard all pods, one of them is loosened": (
         [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable="100%")],
         "moves budgets",
         [
             LOOSEN,
-            *moves("g1", "first-abc-0"),
+            *moves("g1", "first-h1-000"),
             RESTORE,
         ],
     ),
@@ -146,7 +146,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("train", "1", ("", ""), gpu="4"),
         ],
         "",
-        [*moves("g0", "serve-abc-0", ready=4), *moves("g2", "serve-abc-2", ready=4)],
+        [*moves("g0", "serve-h1-000", ready=4), *moves("g2", "serve-h1-002", ready=4)],
     ),
     "two pods with different causes need two actions": (
         [
@@ -183,7 +183,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("db", "2", ("",), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
         ],
         "",
-        moves("a", "mover-abc-0"),
+        moves("a", "mover-h1-000"),
     ),
     "a node is added rather than that a rollout that gets stuck tolerates a taint": (
         [node("a"), tainted(node("b"), "dedicated", "ml"), deployment("web", "3", ("a", ""))],
@@ -230,7 +230,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("y", "100m", ("",), nodeSelector={"kubernetes.io/hostname": "a"}),
         ],
         "",
-        moves("a", "x-abc-0", ready=2),
+        moves("a", "x-h1-000", ready=2),
     ),
     "a port of the host is taken": (
         [node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))],
@@ -249,7 +249,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "two small moves disturb less than a node": (
         [node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))],
         "",
-        moves("a", "s-abc-0", "s-abc-1", ready=8),
+        moves("a", "s-h1-000", "s-h1-001", ready=8),
     ),
     "a misspelt scheduler is corrected": (
         [node("a"), deployment("web", "1", ("", ""), schedulerName="defualt-scheduler")],
@@ -323,7 +323,7 @@ def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
         "uncordon b",
         "add 1 node like a",
     ]
-    assert (raised.remedy.runs, raised.remedy.of, raised.pods) == (3, 3, ("default/web-abc-2",))
+    assert (raised.remedy.runs, raised.remedy.of, raised.pods) == (3, 3, ("default/web-h1-002",))
     shown = render(raised, "table", ReportOptions())
     assert shown.startswith(
         "default/web: 2 of 5 replicas are missing: ResourceQuota default/team pods 3 of 3 used; raise"
@@ -355,5 +355,6 @@ def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
 
     (action,) = report.remedy.actions
     assert isinstance(action, Scale)
-    assert (action.achieves, action.drops, action.autoscaler) == ((), ("default/web-abc-4",), "web")
-    assert "then default/web-abc-4 is not wanted any more" in " ".join(render(report, "table", ReportOptions()).split())
+    assert (action.achieves, action.drops, action.autoscaler) == ((), ("default/web-h1-004",), "web")
+    shown = " ".join(render(report, "table", ReportOptions()).split())
+    assert "then default/web-h1-004 is not wanted any more" in shown

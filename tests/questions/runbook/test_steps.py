@@ -146,7 +146,7 @@ def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
     del lonely["metadata"]["ownerReferences"]
     report = planner_of(node("a"), node("b"), lonely).ask(Runbook(nodes=("a",)))
 
-    assert [(node.name, node.pod) for node in report.stuck] == [("a", "default/web-abc-0")]
+    assert [(node.name, node.pod) for node in report.stuck] == [("a", "default/web-h1-000")]
     assert report.verdict.exit_code == 1
     assert report.verdict.because == ("a: Blocked",)
 
@@ -199,9 +199,9 @@ def test_a_pod_that_makes_room_is_preempted_and_not_moved() -> None:
     report = asked(*objects, nodes=("a",))
 
     stopped = [step.needed for step in report.steps if step.needed] or report.stuck
-    assert [(one.pod, one.by) for one in stopped[0].preempted] == [("default/low-abc-0", "default/high-abc-1")]
-    assert "preempted: default/low-abc-0 for default/high-abc-1" in shown(report)
-    assert all(place.pod != "default/low-abc-0" for step in report.steps for place in step.moved)
+    assert [(one.pod, one.by) for one in stopped[0].preempted] == [("default/low-h1-000", "default/high-h1-1")]
+    assert "preempted: default/low-h1-000 for default/high-h1-1" in shown(report)
+    assert all(place.pod != "default/low-h1-000" for step in report.steps for place in step.moved)
 
 
 def test_as_many_pods_stay_ready_as_are_asked_for() -> None:
