@@ -151,7 +151,7 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
     if expect.missing is not None:
         short = [health for health in (document.at_present.workloads if document.at_present else ()) if health.is_short]
         findings = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
-        return "workload", len(findings), findings if len(findings) > expect.missing else []
+        return ("workload", len(findings), findings) if len(findings) > expect.missing else ("answer", 1, [])
     if expect.ready is not None:
         findings += _unready(document, expect.ready.min)
     if expect.within is not None:

@@ -246,9 +246,11 @@ def is_change(document: PlanReport) -> bool:
 
 
 def change_sentence(document: PlanReport) -> str:
-    """Return in one sentence what stands in the way, what becomes of the workloads in question, and of other pods."""
-    trouble = waits_text(document) if is_queue(document) else _trouble(document)
-    numbers = _numbers_sentence(document)
+    """Return in one sentence what stands in the way, what becomes of the workloads in question, and of other pods.
+
+    Empty where no workload is in question, and no other pod comes or goes because of the change.
+    """
+    trouble, numbers = _trouble(document), _numbers_sentence(document)
     return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
 
 
@@ -347,7 +349,7 @@ def _numbers_sentence(document: PlanReport) -> str:
     missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
     if not (subjects or own or document.obstacles or stuck):
-        return _others_sentence(document, others) + lacking
+        return _others_sentence(document, others) + lacking if others else ""
     ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
@@ -360,21 +362,11 @@ def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
     still = sum(not pod.node for pod in document.after) - sum(
         change.action is Action.PENDING for change in document.changes
     )
+    ends = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
+    beside = beside_text(document)
     stay = f"{still} {'stays' if still == 1 else 'stay'} pending"
-    if others and not is_queue(document):
-        ends = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
-        beside = beside_text(document)
-        beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""
-        return f"{count(others.total(), 'pod')}: {', '.join(ends)}{beside}"
-    actions = Counter(change.action for change in document.changes)
-    ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
-    ends += [stay] if still else []
-    if not ends:
-        missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
-        if missing:
-            return f"{count(missing, 'workload')} cannot create all replicas; no pod is pending"
-        return "Nothing to do: no pod is pending"
-    return f"{count(len(document.changes) + still, 'pod')}: {', '.join(ends)}"
+    beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""
+    return f"{count(others.total(), 'pod')}: {', '.join(ends)}{beside}"
 
 
 def beside_text(document: PlanReport) -> str:

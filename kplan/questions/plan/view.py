@@ -250,11 +250,13 @@ def _sentence(document: PlanReport) -> str:
 
 def _ends_sentence(document: PlanReport) -> str:
     """Return in one sentence how many pods end in which way."""
-    if is_change(document) and not is_queue(document):
-        return change_sentence(document) + added_text(document.nodes)
+    sentence = change_sentence(document) if is_change(document) and not is_queue(document) else ""
+    if sentence:
+        return sentence + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
-        wants = "" if document.at_present else ", and every workload has what it wants"
+        covers_all = document.command == "plan" and not document.at_present
+        wants = ", and every workload has what it wants" if covers_all else ""
         return f"Nothing to do: no pod is pending{wants}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
