@@ -11,7 +11,7 @@ from kplan.course.clock import Clock
 from kplan.course.simulation.draining import How
 from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
-from kplan.questions import Checks, Drain, Explain, Plan
+from kplan.questions import Checks, Drain, Explain, Plan, Runbook
 from tests.objects import Object, daemon_set, deployment, node, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
@@ -23,7 +23,7 @@ def _node(name: str, ready: str = "True") -> Object:
     return there
 
 
-def _db(*nodes: str | None, ready: bool = True) -> list[Object]:
+def _db(*nodes: str | None) -> list[Object]:
     """Write a stateful set with pods on these nodes; None for a pending one."""
     own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
     pods = []
@@ -169,6 +169,18 @@ def test_what_happens_if_nobody_does_anything_is_judged_as_the_plan_is() -> None
     assert _counted(planner.timeline([{"at": 0}]).report()) == _counted(planner.ask(Plan(timeline=Clock()))) != []
 
 
+def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
+    objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *running(deployment("web", 2), ["n0", "n1"])]
+    db = _db("n0", "n1")
+    db[1]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    planner, blocked = (kplan.Planner(kplan.load_snapshot([*objects, *more])) for more in ([], db))
+
+    (cordon, drain, *_) = planner.ask(Runbook(nodes=("n1",))).steps
+    assert (cordon.action, [place.pod for place in drain.moved]) == ("cordon", ["default/web-h1-001"])
+    (stuck,) = blocked.ask(Runbook(nodes=("n1",))).stuck
+    assert stuck.because.startswith("StatefulSet/default/db: ")
+
+
 def test_a_pod_of_a_former_workload_of_the_same_name_has_no_controller() -> None:
     objects = [*map(_node, THREE), *running(deployment("web", 3), ["n0", "n1", "n0"])]
     objects[-1]["metadata"]["ownerReferences"][0]["uid"] = "former"
@@ -218,3 +230,12 @@ def test_a_new_pod_fails_as_those_of_its_template_do(
     assert [warning.object for warning in report.warnings if warning.code == "FailsAsBefore"] == (
         [] if ready else ["Deployment/default/web"]
     )
+
+
+def test_a_drain_that_gives_up_before_its_pods_are_gone_says_so() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE), *running(deployment("web", 2), ["n0", "n1"])]))
+    clock = Clock(stop={"*": 20.0})
+
+    early, late = (planner.ask(Drain(nodes=("n0",), timeline=clock, timeout=seconds)) for seconds in (10, 30))
+    assert [(one.object, one.code) for one in early.warnings] == [("Node/n0", "DrainTimedOut")]
+    assert not late.warnings

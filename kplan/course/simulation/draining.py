@@ -94,6 +94,7 @@ class Drain:
         self.obstacles: list[Obstacle] = []
         self.refused: list[RefusedNode] = []  #: nodes that kubectl refuses to empty
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
+        self.timed_out: dict[str, int] = {}  #: node that it gave up -> how many pods were told to go and not gone yet
         self.waits_at = ""  #: the node at which kubectl waits without end; empty where it does not
         self._left, self._afterwards = list(nodes), afterwards
         self._timeout = timeout
@@ -369,6 +370,7 @@ class Drain:
 
     def _give_up(self) -> None:
         """Give this node up, as its time is over."""
+        self.timed_out[self._node] = sum(not words for words in self._waiting.values())
         self._given_up |= self._waiting
         self._waiting = {}
         self._end_node(is_empty=False)
@@ -396,12 +398,14 @@ _TERMINATING = (
     " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
 )
 _HANGING = (
-    "kubectl drain waits here without end: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"
+    "kubectl drain {}: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"
     " and the garbage collector removes them a minute later; or, once the machine is surely off, taint it with"
     " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and they are removed within 20 seconds, those of daemon"
     " sets too. Only then do stateful sets go on. --force alone does not help; with --grace-period=0 the objects go"
     " though the containers may still run; with --skip-wait-for-delete-timeout kubectl goes on, and they stay"
 )
+_WAITS, _GIVES_UP = "waits here without end", "gives up here with an error, as its time is over"
+_GIVEN_UP = f"kubectl drain {_GIVES_UP}: {{}} not gone yet"
 _NOT_TOLD = (
     "{} bound without running, and without a replacement: Kubernetes tells no pod to go that tolerates its node to be"
     " unreachable, and none at all when all zones fail together, or most nodes of a small zone; delete the Node once"
@@ -419,7 +423,19 @@ def drain_warnings(
     lost : nodes that have failed
     is_over : nothing happens any more, so that pods that nobody has told to go stay
     """
-    return [*_not_reached(drains), *_hanging(drains), *_left_on_lost(simulation, lost, is_over=is_over)]
+    of_drains = [*_not_reached(drains), *_hanging(drains), *_timed_out(drains)]
+    return [*of_drains, *_left_on_lost(simulation, lost, is_over=is_over)]
+
+
+def _timed_out(drains: Iterable[Drain]) -> list[InputWarning]:
+    """Warn of nodes that kubectl drain gives up although their pods will be gone, unless some never are."""
+    left = {name: n for work in drains for name, n in work.timed_out.items() if n}
+    hanging = {obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends}
+    return [
+        InputWarning("DrainTimedOut", f"Node/{name}", _GIVEN_UP.format("1 pod is" if n == 1 else f"{n} pods are"))
+        for name, n in left.items()
+        if name not in hanging
+    ]
 
 
 def _not_reached(drains: Iterable[Drain]) -> list[InputWarning]:
@@ -442,10 +458,15 @@ def _why(work: Drain, name: str) -> str:
     )
 
 
-def _hanging(drains: Iterable[Drain]) -> list[InputWarning]:
+def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
     left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.reason == "node-silent")
+    given_up = {name for work in drains for name in work.timed_out}
     return [
-        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format("1 pod stays" if n == 1 else f"{n} pods stay"))
+        InputWarning(
+            "DrainHangs",
+            f"Node/{name}",
+            _HANGING.format(_GIVES_UP if name in given_up else _WAITS, "1 pod stays" if n == 1 else f"{n} pods stay"),
+        )
         for name, n in sorted(left.items())
     ]
 

@@ -12,7 +12,7 @@ from kplan.changes import remedy as r
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
-from kplan.health.words import resume_command, resume_words, ways_on, workload_text
+from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
@@ -59,7 +59,8 @@ def _held_up(document: d.RemedyReport) -> Iterator[Block]:
         if health.is_short and health is not workloads[0]:
             yield line(workload_text(health), is_item=True)
         if command:
-            yield line(f"{resume_words(health)}: {command}")
+            of = "" if len(workloads) == 1 else f" ({workload_name(health.workload)})"
+            yield line(f"{resume_words(health)}{of}: {command}")
     yield from map(line, ways_on(workloads[:_MOST_HELD_UP]))
     if len(workloads) > _MOST_HELD_UP:
         yield line(f"and {count(len(workloads) - _MOST_HELD_UP, 'more workload')}", is_item=True)

@@ -29,6 +29,7 @@ from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import scaled
+from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
@@ -159,6 +160,8 @@ class _Runbook:
             return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].why)
         if not plan.is_over:
             return StuckNode(name=name, pod="", because="the drain does not end in the time that is looked ahead")
+        if plan.not_replaced:
+            return StuckNode(name=name, pod="", because=f"{plan.not_replaced[0]}: {NOT_REPLACED}")
         simulation = plan.simulation
         if simulation.violations:
             by, pod = simulation.violations[0]
@@ -284,8 +287,9 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
     waits: list[str] = []
     preempted: list[Preempted] = []
     gone: list[str] = []
+    staying = plan.blocked.keys() | plan.simulation.node_lifecycle.due  # or going in any case, from another node
     for one in Replacements(plan).all:
-        if one.removed is None or not one.removed.node or one.removed.pod in plan.blocked:
+        if one.removed is None or not one.removed.node or one.removed.pod in staying:
             continue
         goes_to = _node_after(one)
         if one.removed.by is not None:
