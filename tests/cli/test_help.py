@@ -88,6 +88,7 @@ def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
     lines = text.splitlines()
 
     assert len(lines) <= 24
+    assert " ".join(COMMANDS[name].help.partition("\n\n")[0].split()) in " ".join(text.split())
     assert lines.index("Examples:") < lines.index("Options:")
     assert max(map(len, lines)) <= 80
 

@@ -206,10 +206,15 @@ def test_a_reviewer_reads_what_the_change_costs_and_why_it_fails(
     monkeypatch.chdir(tmp_path)
     question = ("diff", "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")
 
-    text = invoke(*question, "-o", "markdown").stdout
+    job = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_SHA": "abc"}
+    text = invoke(*question, "-o", "markdown", **job).stdout
     assert text.startswith("## Pending now: all 4 pods of Deployment shop/basket")
     assert "pending now: all 4 pods of Deployment shop/basket" in text.splitlines()[-1]
-    [row] = [each for each in text.splitlines() if each.startswith("| Deployment shop/basket")]
+    [row] = [
+        each
+        for each in text.splitlines()
+        if "[Deployment shop/basket](https://github.com/o/r/blob/abc/deploy/web.yaml" in each
+    ]
     assert "it requests 60 cpu" in row
     cost = next(each for each in report(*question[1:])["costs"] if each["resource"] == "cpu")
     assert (cost["requestsBefore"], cost["requestsAfter"]) == ("500200m", "740")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kplan.remedies.fields import _rule
 from tests.preemption.scenes import planner
 from tests.remedies.everyday import STORIES
 from tests.remedies.objects import KEY
@@ -34,3 +35,10 @@ def test_the_field_at_fault_is_named(name: str):
 
     assert placed.at_fault == FIELDS[name]
     assert placed.to_dict().get("atFault", {"path": ""})["path"] == FIELDS[name]
+
+
+def test_a_rule_that_the_pod_does_not_have_itself_names_no_field():
+    (story,) = (known for known in STORIES if "keep apart" in known.name)
+    (pod,) = (pod for pod in planner(story.objects).snapshot.pods if pod.metadata.key == KEY)
+
+    assert _rule(pod, "podAntiAffinity", "another/key") == _rule(pod, "topologySpreadConstraints", "another/key") == ()

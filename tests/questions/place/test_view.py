@@ -151,3 +151,10 @@ def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:
     assert text.startswith("Deployment default/w: 3 of 3 replicas are refused: the API server refuses the pod: ")
     assert "default/w-0 (the first of 3 alike) is refused" in text
     assert text.count("must be less than or equal to memory limit of 512Mi") == 2
+
+
+def test_nodes_that_were_passed_over_say_why() -> None:
+    nominated = pod("p", priority=5) | {"status": {"phase": "Pending", "nominatedNodeName": "b"}}
+    shown = render(placed([node("a"), node("b"), nominated], ["default/p"]), "table", ReportOptions(explain=True))
+
+    assert "1 node was not evaluated: its nominated node is tried first, and fits." in " ".join(shown.split())
