@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
@@ -117,21 +116,6 @@ def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
     assert f"line={line or 6}," in found
 
 
-@pytest.mark.parametrize(
-    "command", [["place"], ["plan"], ["preempt"], ["capacity", "--replicas", "2"]], ids=lambda each: each[0]
-)
-def test_every_sarif_result_has_a_place_in_a_file_and_every_rule_a_help_text(chart: Path, command: list[str]):
-    (run,) = json.loads(invoke(*command, chart, "-o", "sarif").stdout)["runs"]
-    places = [each["physicalLocation"] for result in run["results"] for each in result["locations"]]
-
-    assert run["results"]
-    assert len(places) == len(run["results"])
-    assert all(place["artifactLocation"]["uri"] and place["region"]["startLine"] >= 1 for place in places)
-    assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"])
-    uris = {unquote(place["artifactLocation"]["uri"]) for place in places}
-    assert f"file://{chart}" in uris
-
-
 def test_the_line_of_the_object_stands_in_json(chart: Path):
     placements = json.loads(invoke("place", chart, "-o", "json").stdout)["placements"]
 
@@ -148,13 +132,6 @@ def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Pa
     assert text.startswith("before\n")
     assert "it requests 60 cpu" in text
     assert "::error" not in text
-
-
-def test_other_formats_leave_the_page_of_a_job_alone(chart: Path, tmp_path: Path):
-    page = tmp_path / "summary.md"
-    invoke("place", chart, "-o", "json", GITHUB_STEP_SUMMARY=str(page))
-
-    assert not page.exists()
 
 
 def test_a_page_that_cannot_be_written_is_told(chart: Path, tmp_path: Path):

@@ -4,7 +4,6 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
 
-import pytest
 import typer
 import typer.main
 from hypothesis import given, settings
@@ -80,12 +79,3 @@ def test_values_are_converted_as_typer_does_it(options: list[tuple[str, ...]]) -
         assert str(typers[1]).startswith("Input should be ")
     else:
         assert quick == typers
-
-
-@pytest.mark.parametrize("args", [[], ["--many", "a", "--many", "b"], ["--fruit", "apple"]])
-def test_values_have_the_types_that_typer_gives_them(args: list[str]) -> None:
-    quick, typers = parsed(Quick, args), parsed(TyperCommand, args)
-
-    assert isinstance(quick, dict)
-    assert isinstance(typers, dict)
-    assert {name: type(value) for name, value in quick.items()} == {name: type(value) for name, value in typers.items()}
