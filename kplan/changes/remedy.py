@@ -246,13 +246,14 @@ class NodeRepair(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     taints : the keys of the taints that state what is wrong with it
-    resource, capacity : what it has, and how much, while none is allocatable: its device plugin does not work
+    resource, capacity : what it has, and how much, while less is allocatable: its device plugin does not work
     """
 
     node: str
     taints: tuple[str, ...]
     resource: str = ""
     capacity: str = ""
+    allocatable: str = "0"
 
 
 class RepairNode(RemedyBase, frozen=True, kw_only=True, tag="repair-node"):
@@ -687,7 +688,9 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
         case RepairNode(change=c) if c.resource:
-            return f"look at the device plugin of {c.node}, which reports {c.capacity} {c.resource} but 0 allocatable"
+            usable = "0" if c.allocatable == "0" else f"only {c.allocatable}"
+            what = f"{c.capacity} {c.resource} but {usable} allocatable"
+            return f"look at the device plugin of {c.node}, which reports {what}"
         case RepairNode(change=c):
             states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
             return f"repair {c.node}, which is {listing(states)}"

@@ -166,11 +166,12 @@ class Surplus(msgspec.Struct, frozen=True):
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """A node of which none of a resource is allocatable, though it has some."""
+    """A node of which none, or too little, of a resource is allocatable, though it has enough."""
 
     node: str
     resource: str
     capacity: str
+    allocatable: str = "0"
 
 
 class Causes(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
 from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity
+from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
 from kplan.diagnosis.intended import (
@@ -362,15 +363,17 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
 
 
 def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[c.Unusable]:
-    """Yield the nodes that have a resource that the pod requests, and of which nothing is allocatable."""
+    """Yield the nodes that have a resource that the pod requests, and of which nothing, or too little, can be used."""
     for resource, amount in info.requests.items():
         if amount > 0 and resource != PODS and is_counted(resource):
-            for row in np.flatnonzero(nodes.allocatable(resource) == 0):
+            for row in np.flatnonzero(nodes.allocatable(resource) < amount):
                 node = nodes.nodes[row]
                 if resource in node.status.capacity:
                     for one in unusable_resources(node):
-                        if one.resource == resource:
-                            yield c.Unusable(node.metadata.name, resource, one.capacity)
+                        if one.resource == resource and (
+                            one.allocatable == "0" or quantity_value(one.capacity) >= amount
+                        ):
+                            yield c.Unusable(node.metadata.name, resource, one.capacity, one.allocatable)
 
 
 def _surpluses(session: Session, pod: Pod) -> dict[str, c.Surplus]:

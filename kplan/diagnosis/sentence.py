@@ -11,6 +11,7 @@ from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
 from kplan.health.nodes import is_startup_taint
+from kplan.health.words import usable_text
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
@@ -30,13 +31,13 @@ def sentence(causes: c.Causes) -> str:
 
 def _unusable(nodes: Sequence[c.Unusable]) -> list[str]:
     """Write which nodes have what the pod requests, and can give none of it."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for one in nodes:
-        groups.setdefault((one.resource, one.capacity), []).append(one.node)
+        groups.setdefault((one.resource, one.capacity, one.allocatable), []).append(one.node)
     return [
-        f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {readable(capacity)} {resource} but 0 are "
-        "allocatable: look at the device plugin."
-        for (resource, capacity), names in groups.items()
+        f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {readable(capacity)} {resource} but "
+        f"{usable_text(allocatable)} allocatable: look at the device plugin."
+        for (resource, capacity, allocatable), names in groups.items()
     ]
 
 

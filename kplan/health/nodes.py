@@ -96,10 +96,11 @@ _OF_CONDITION_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/netw
 
 
 class UnusableResource(Document, frozen=True, kw_only=True):
-    """A resource that a node has, of which nothing can be used: its device plugin reports no healthy device."""
+    """A resource of which a node has more than can be used: its device plugin reports no, or fewer, healthy devices."""
 
     resource: str
     capacity: str
+    allocatable: str = "0"
 
 
 class NodeHealth(Document, frozen=True, kw_only=True):
@@ -216,10 +217,12 @@ def is_startup_taint(key: str) -> bool:
 
 
 def unusable_resources(node: Node) -> Iterator[UnusableResource]:
-    """Yield the resources of which a node has a capacity, and nothing to allocate."""
+    """Yield the resources of which a node has a capacity, and nothing to allocate, and devices that are not healthy."""
     for resource, capacity in node.status.capacity.items():
-        if _count(node.status.allocatable.get(resource, "0")) == 0 and (_count(capacity) or 0) > 0:
-            yield UnusableResource(resource=resource, capacity=str(capacity))
+        allocatable = _count(node.status.allocatable.get(resource, "0"))
+        is_short = allocatable == 0 or ("/" in resource and allocatable is not None)
+        if is_short and (_count(capacity) or 0) > (allocatable or 0):
+            yield UnusableResource(resource=resource, capacity=str(capacity), allocatable=str(allocatable))
 
 
 def _count(quantity: str | float | None) -> int | None:

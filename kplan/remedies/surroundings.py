@@ -156,14 +156,17 @@ def repair(case: Case, misses: NearMisses) -> Offers:
 def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Offers:
     table = case.live.cluster.nodes
     rows = misses.rows[misses.only(_FIT)]
-    for row in rows[table.allocatable(resource)[rows] == 0].tolist()[:_MOST_REPAIRED]:
+    for row in rows[table.allocatable(resource)[rows] < amount].tolist()[:_MOST_REPAIRED]:
         node = table.nodes[row]
         capacity = node.status.capacity.get(resource)
         if capacity is None or value(capacity) < amount:
             continue
         whole = replace(node.status, allocatable={**node.status.allocatable, resource: capacity})
         repaired = NodeTable([*table.nodes[:row], replace(node, status=whole), *table.nodes[row + 1 :]])
-        broken = r.NodeRepair(node=table.names[row], taints=(), resource=resource, capacity=str(capacity))
+        usable = str(node.status.allocatable.get(resource, "0"))
+        broken = r.NodeRepair(
+            node=table.names[row], taints=(), resource=resource, capacity=str(capacity), allocatable=usable
+        )
         offers = list(case.tried(r.RepairNode(change=broken, then=None), Trial(nodes=repaired)))
         yield from offers
         if offers:

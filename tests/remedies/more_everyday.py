@@ -270,15 +270,18 @@ MORE = (
     ),
     Story(
         "the device plugin of a node does not work",
-        [
-            {
-                **gpu_node("a", "0"),
-                "status": {**gpu_node("a", "0")["status"], "capacity": gpu_node("a", "4")["status"]["allocatable"]},
-            },
-            asking(web(), nvidia_com__gpu="1"),
-        ],
-        (),
+        [gpu_node("a", "0", "4"), asking(web(), nvidia_com__gpu="1")],
+        ("a reports 4 nvidia.com/gpu but 0 are allocatable: look at the device plugin.",),
         ("repair-node",),
+        ("add-nodes",),
+        best="repair-node",
+    ),
+    Story(
+        "some devices of a node are not healthy",
+        [gpu_node("a", "6", "8"), gpu_node("b", "4"), asking(web(), nvidia_com__gpu="8")],
+        ("a reports 8 nvidia.com/gpu but only 6 are allocatable: look at the device plugin.",),
+        ("repair-node", "lower-request"),
+        ("add-nodes",),
         best="repair-node",
     ),
     Story(

@@ -106,9 +106,12 @@ def priority_class(name: str, value: int) -> dict[str, Any]:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
-def gpu_node(name: str, number: str) -> dict[str, Any]:
-    with_gpus = node(name)
-    with_gpus["status"]["allocatable"] = {**with_gpus["status"]["allocatable"], "nvidia.com/gpu": number}
+def gpu_node(name: str, number: str, of: str = "") -> dict[str, Any]:
+    """Return a node of whose devices a number is healthy; all unless there are more."""
+    with_gpus, room = node(name), node(name)["status"]["allocatable"]
+    with_gpus["status"]["allocatable"] = {**room, "nvidia.com/gpu": number}
+    if of:
+        with_gpus["status"]["capacity"] = {**room, "nvidia.com/gpu": of}
     return with_gpus
 
 
