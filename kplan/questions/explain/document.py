@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.autoscaling.seam import NewNode, PreparedCluster
-from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool
+from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool, parts_of, weight_of
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, run_in_order, workloads_called
@@ -163,7 +163,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         return Whereabouts(context, pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
     is_helped = plan.placements[0].node is not None or bool(plan.adds)
-    pools = () if base.followed is None or is_helped else tuple(_widening(base, key))
+    pools = () if base.followed is None or is_helped else tuple(dict.fromkeys(_widening(base, key)))
     return Whereabouts(plan.make_context, None, plan.placements[0], plan.adds, plan.nodes, pools, lambda: plan.groups)
 
 
@@ -174,7 +174,7 @@ def _widening(base: Base, key: str) -> Iterator[WidenPool]:
     cluster = PreparedCluster(snapshot, session, base.now)
     for changes in islice(followed.widening(cluster) if followed is not None else (), _MOST_WIDENED):
         if place_in_order(reduce(Base.with_pool, changes, base), [key]).placements[0].node is not None:
-            text = " and ".join(change.words for change in changes)
+            text = " and ".join(dict.fromkeys(change.words for change in changes))
             change = PoolChange(pools=tuple(dict.fromkeys(change.name for change in changes)), text=text)
             yield WidenPool(change=change, then=None)
 
@@ -186,12 +186,12 @@ def _with_pools(
     if remedies is UNSET or base.followed is None:
         return remedies
     followed, nodes = base.followed, base.objects.node_by_name
-    others = [
-        remedy
-        for remedy in remedies
-        if not (isinstance(remedy, AddNodes) and followed.manages(nodes[remedy.change.like]))
-    ]
-    after = (index for index, remedy in enumerate(others) if WEIGHTS[type(remedy)] > WEIGHTS[WidenPool])
+
+    def is_managed(part: Remedy) -> bool:
+        return isinstance(part, AddNodes) and followed.manages(nodes[part.change.like])
+
+    others = [remedy for remedy in remedies if not any(map(is_managed, parts_of(remedy)))]
+    after = (index for index, remedy in enumerate(others) if weight_of(remedy) > WEIGHTS[WidenPool])
     place = next(after, len(others))
     return (*others[:place], *pools, *others[place:])
 

@@ -107,8 +107,15 @@ def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
 
 def _why_pending(document: PlacementReport) -> str:
     """Return why the first pod without a node has none, where the question names one workload."""
+    if len(document.workloads or ()) != 1:
+        return ""
     first = next((one for one in document.placements if not _is_well(one)), None)
-    return why_nowhere(first) if first is not None and len(document.workloads or ()) == 1 else ""
+    if first is not None:
+        return why_nowhere(first)
+    fits = next((one for one in document.placements if one.node is not None and one.current is None), None)
+    return (
+        f"{fits.pod.name} by itself fits on {fits.node}; kplan plan shows which of all do" if fits is not None else ""
+    )
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:

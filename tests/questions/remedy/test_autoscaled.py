@@ -72,6 +72,14 @@ def test_explain_names_the_same_change_of_a_pool_and_no_node_by_hand() -> None:
     assert not any(isinstance(other, AddNodesRemedy) for other in others)
 
 
+def test_what_is_misspelt_and_not_tolerated_too_comes_with_no_node_by_hand() -> None:
+    tainted = node("a", disk="ssd") | {"spec": {"taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}]}}
+    web = deployment("web", "1", ("",), nodeSelector={"disk": "sdd"})
+    (placement,) = with_karpenter(limited(cpu="0"), tainted, web).explain(["default/web-abc-0"]).placements
+
+    assert [type(one).__name__ for one in placement.remedies or ()] == ["Together"]
+
+
 def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
     planner = with_karpenter(limited(cpu="5"), machine("n1"), waiting_pod("big", "7"), waiting_pod("old", "3", "n1"))
     report = remedy(planner)
