@@ -38,9 +38,15 @@ _kplan_names() {
                 namespace="${COMP_WORDS[value]}" ;;
         esac
     done
+    local -a more=(${snapshot:+--snapshot="$snapshot"} ${namespace:+--namespace="$namespace"})
+    value="${COMP_WORDS[COMP_CWORD-1]}" # behind a kind, as in deploy web, its names alone
+    if [[ "$COMP_CWORD" -gt 2 && "$*" == *workloads* && "$value" =~ ^[a-z]+$ ]]; then
+        _kplan_lines < <(kplan names workloads "${more[@]}" 2>/dev/null </dev/null |
+            sed -n -e "s|^$value/default/||p" -e t -e "s|^$value/||p")
+        [[ "${#COMPREPLY[@]}" -eq 0 ]] || return
+    fi
     for kind in "$@"; do
-        _kplan_lines < <(kplan names "$kind" ${snapshot:+--snapshot="$snapshot"} \
-            ${namespace:+--namespace="$namespace"} 2>/dev/null </dev/null)
+        _kplan_lines < <(kplan names "$kind" "${more[@]}" 2>/dev/null </dev/null)
     done
 }
 _kplan() {

@@ -12,7 +12,8 @@ function __kplan_names
         end
     end
     for kind in $argv
-        kplan names $kind $snapshot $namespace 2>/dev/null </dev/null
+        kplan names $kind $snapshot $namespace 2>/dev/null </dev/null |
+            string replace -r '^'(string escape --style=regex -- $words[-1])'/(default/)?' '' # behind a kind
     end
 end
 function __kplan_list

@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, listing
 from kplan.documents.change import (
+    NodeTimeline,
     PodDuration,
     PodDurations,
     QueueTimeline,
@@ -233,6 +234,11 @@ _NODE_COLUMNS = {
 }
 
 
+def _comes_back(node: NodeTimeline) -> bool:
+    """Tell whether a node, or a new one in its place, is ready after it was drained."""
+    return node.draining is not None and node.ready is not None and node.draining < node.ready
+
+
 def _node_blocks(timeline: Timeline) -> Iterator[Block]:
     """Yield a table of the nodes that come, are emptied or go, those with the same times in one row."""
     nodes = timeline.nodes
@@ -241,6 +247,8 @@ def _node_blocks(timeline: Timeline) -> Iterator[Block]:
         for title, field in _NODE_COLUMNS.items()
         if any(getattr(node, field) is not None for node in nodes.values())
     }
+    if "READY" in columns and all(_comes_back(node) for node in nodes.values() if node.ready is not None):
+        columns["READY AGAIN"] = columns.pop("READY")
     if not columns:
         return
     alike = grouped(

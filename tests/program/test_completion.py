@@ -46,6 +46,8 @@ def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monk
     assert _complete("kplan", "drain", "-s", "demo", "gpu-") == ["gpu-a-1", "gpu-b-1"]
     assert _complete("kplan", "explain", "-s", "demo", "deployment/shop/car") == ["deployment/shop/cart"]
     assert _complete("kplan", "capacity", "-n", "shop", "-s", "demo", "deploy/ca") == ["deploy/cart"]
+    assert _complete("kplan", "explain", "-s", "demo", "deployment", "shop/car") == ["shop/cart"]
+    assert _complete("kplan", "explain", "-s", "demo", "-n", "shop", "deploy", "ca") == ["cart"]
     assert _complete("kplan", "drain", "-s", "demo", "--zone", "eu-west-1a") == ["eu-west-1a"]
     assert _complete("kplan", "drain", "gpu-") == []
     assert _complete("kplan", "completion", "f") == ["fish"]
