@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import listing, readable
+from kplan.api.quantity import clause, listing, readable
 from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
@@ -23,7 +23,8 @@ _FEWEST_TOGETHER = 2
 def sentence(causes: c.Causes) -> str:
     """Write the causes as one sentence, the strongest first."""
     if causes.whole:
-        text = "; ".join(_whole(cause, causes.surplus) for cause in causes.whole[:_MOST_NAMES])
+        first, *others = (_whole(cause, causes.surplus) for cause in causes.whole[:_MOST_NAMES])
+        text = "; ".join((first, *map(clause, others)))
     else:
         text = _groups(causes)
     return " ".join([f"{text}.", *_unusable(causes.unusable)])
@@ -149,6 +150,8 @@ def _groups(causes: c.Causes) -> str:
     total = sum(group.nodes for group in out)
     if causes.named is not None:
         return _on_named(causes, shown)
+    if not out:
+        return "No node is left that it could go to"
     if len(out) == 1:
         (only,) = shown
         nothing = _none_of(only) if causes.n_nodes > 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from shlex import quote
 from typing import Literal
@@ -389,11 +389,12 @@ def priority(case: Case) -> Offers:
         raised = _raised(name, to, is_group=group is not None)
         spec_of_group = None if group is None else replace(group.spec, priority=to, priority_class_name=name)
         changed = None if group is None or spec_of_group is None else replace(group, spec=spec_of_group)
-        end = trials.end(Trial(edit=raised, group=changed, preempts=True))
+        trial = Trial(edit=raised, group=changed, preempts=True)
+        end = trials.end(trial)
         budgets, pods = trials.budgets, trials.live.cluster.pods
         if not end.victims or any(budgets.violating_units(pods, [[victim] for victim in end.victims])):
             continue
-        if group is None and not _is_gain(case, raised, end.victims):
+        if not _is_gain(case, replace(trial, preempts=False, leaving=end.victims)):
             return
         covering = dict.fromkeys(budget for victim in end.victims for budget in budgets.covering(pods, victim))
         change = r.PriorityChange(
@@ -417,8 +418,10 @@ def _raised(name: str, to: int, *, is_group: bool) -> Callable[[Pod], Pod]:
     return raised
 
 
-def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int]) -> bool:
-    live, infos, node_of = case.live, case.live.cluster.pods.infos, case.live.cluster.node_of
+def _is_gain(case: Case, elsewhere: Trial) -> bool:
+    """Tell whether more is won than lost; `elsewhere` tries whether those that are evicted find another place."""
+    live, victims = case.trials.live, elsewhere.leaving
+    infos, node_of = live.cluster.pods.infos, live.cluster.node_of
     mine = workload_of(live, case.info)
     theirs = {workload_of(live, infos[victim]) for victim in victims}
     if mine in theirs:
@@ -430,7 +433,7 @@ def _is_gain(case: Case, raised: Callable[[Pod], Pod], victims: Sequence[int]) -
     )
     if is_daemon(case.pod) or (is_at_home and not in_trouble):
         return True
-    return bool(case.trials.end(Trial(edit=raised, leaving=tuple(victims))).runs)
+    return bool(case.trials.end(elsewhere).runs)
 
 
 def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = False) -> list[PriorityClass]:
