@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -19,7 +18,7 @@ from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import remedy as r
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
-from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Patch, Pool, RaiseQuota, Stage
+from kplan.changes.values import AddNodes, AwaitNodes, Change, Cordon, LoosenBudget, Patch, Pool, RaiseQuota, Stage
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, prices_of
@@ -32,10 +31,10 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin
+from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
 from kplan.remedies import room
 from kplan.snapshot.model import Snapshot
-from kplan.whatif.edits import with_budget, with_nodes, with_quota, with_taints
 from kplan.workloads.merging import merged
 
 Waiting = Mapping[str, frozenset[str]]
@@ -368,47 +367,38 @@ def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
 
 
 def _changed_base(base: Base, act: Change) -> Base:
-    return base.with_pool(act) if isinstance(act, Pool) else base.with_snapshot(_changed(base.snapshot, act))
+    match act:
+        case Pool():
+            return base.with_pool(act)
+        case Patch():
+            return base.with_snapshot(_with_patch(base.snapshot, act))
+        case AddNodes():  # cordoned until it is their turn
+            larger = changed(base, [act])
+            names = [name for name in larger.snapshot.node_by_name if name not in base.snapshot.node_by_name]
+            return changed(larger, [Cordon(tuple(names))])
+        case _:
+            return changed(base, [act])
 
 
-def _changed(snapshot: Snapshot, act: Change) -> Snapshot:  # noqa: C901, PLR0911, PLR0912 - one case a kind
-    if isinstance(act, AddNodes):  # cordoned until it is their turn
-        after = with_nodes(snapshot, act.nodes, act.like, act.labels, act.room)[0]
-        nodes = (
-            node
-            if node.metadata.name in snapshot.node_by_name
-            else replace(node, spec=replace(node.spec, unschedulable=True))
-            for node in after.nodes
-        )
-        return dataclasses.replace(after, nodes=tuple(nodes))
-    if isinstance(act, AwaitNodes):
-        for name in act.nodes:
-            snapshot = with_taints(snapshot, name, [f"{key}-" for key in act.taints])[0]
-        return snapshot
-    if isinstance(act, LoosenBudget):
-        return with_budget(snapshot, act.budget, act.fields)[0]
-    if isinstance(act, RaiseQuota):
-        return with_quota(snapshot, act.quota, {limit.resource: limit.to for limit in act.limits})[0]
-    if not isinstance(act, Patch):
-        raise TypeError(type(act).__name__)
+def _with_patch(snapshot: Snapshot, act: Patch) -> Snapshot:
     target = WorkloadRef.parse(act.object)
     if target.kind == "Pod":
         return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
     if target.kind == "PersistentVolumeClaim":
         claims = (held for held in snapshot.persistent_volume_claims if held.metadata.key == target.path)
         return with_objects(snapshot, [_patched(claim, act.spec) for claim in claims])
-    changed: list[Any] = []
+    patched: list[Any] = []
     for job in snapshot.jobs:
         if job.metadata.key == target.path:
             template = _patched(job.spec.template, act.spec)
-            changed.append(replace(job, spec=replace(job.spec, template=template)))
+            patched.append(replace(job, spec=replace(job.spec, template=template)))
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
         if owner is None or (owner.kind, pod.metadata.namespace, owner.name) != target.parts:
             continue
         if not pod.spec.node_name:
-            changed.append(_patched(pod, act.spec))
-    return with_objects(snapshot, changed)
+            patched.append(_patched(pod, act.spec))
+    return with_objects(snapshot, patched)
 
 
 def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:
