@@ -405,7 +405,7 @@ def test_details_name_the_topologies_that_are_allowed():
 def test_details_say_how_large_a_volume_may_be(topology, largest):
     report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "3Gi"}
     storage = stored(
-        claims=[claim("c", "5Gi", storageClassName="tracked")],
+        claims=[claim(name, size, storageClassName="tracked") for name, size in (("c", "5Gi"), ("as-large", "3Gi"))],
         drivers=DRIVERS,
         capacities=[{**report, "nodeTopology": {"matchLabels": topology}}],
     )
@@ -419,6 +419,8 @@ def test_details_say_how_large_a_volume_may_be(topology, largest):
             "largestVolume": largest,
         }
     ]
+    fits = VolumeWorld([node("n", zone="z")], storage).ask(VolumeBinding, pod("p", "as-large")) == [None]
+    assert fits is (largest is not None)
 
 
 def test_a_storage_report_with_an_invalid_topology_counts_for_no_node():
