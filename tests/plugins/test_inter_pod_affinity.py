@@ -168,6 +168,8 @@ def test_details_see_the_changes_of_their_own_node():
 
     assert details(plugin(world), cycle, view, 0)[0]["pods"] == ["default/new"]
     assert details(plugin(world), cycle, view, 1)[0]["pods"] == ["default/new"]
+    alone = details(plugin(world), world.cycle(app("y", affinity=near(term()))), world.view([0], [(0, 0, -1)]), 0)
+    assert (alone[0]["domain"], alone[0]["matchingPods"]) == ("a", 0)
 
 
 def test_details_describe_the_terms_of_running_pods():
