@@ -110,6 +110,13 @@ def test_replicas_that_were_missing_before_fail_nothing() -> None:
     assert not _drain(objects, "n2").verdict.failed
 
 
+@pytest.mark.parametrize("how", ["together", "lost"])
+def test_pods_that_go_with_another_dead_node_in_any_case_fail_nothing(how: How) -> None:
+    objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0"), *running(deployment("web", 1), ["n1"])]
+
+    assert _counted(_drain(objects, "n1", how=how)) == []
+
+
 def test_a_node_that_did_not_answer_before_goes_with_its_machine_as_well() -> None:
     objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
     objects[0]["spec"]["providerID"] = "aws:///a/i-1"
