@@ -49,7 +49,7 @@ def worlds(draw):
         classes=TRACKED,
         drivers=DRIVERS,
         capacities=[
-            report(f"r-{name}-{zone}", name, draw(st.sampled_from(["7", "10", "20"])), zone)
+            report(f"r-{name}-{zone}", name, draw(st.sampled_from(["3", "7", "20"])), zone)
             for name in ("fast", "slow")
             for zone in "ab"
         ],
