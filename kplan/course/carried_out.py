@@ -41,7 +41,7 @@ from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
 
-_MAY_END = ("Pod/", "Job/")
+MAY_END = ("Pod/", "Job/")
 """Workloads whose pods are not meant to be ready for ever."""
 
 MOST_TIES = 10
@@ -266,7 +266,7 @@ class CarriedOut:
             else [
                 name
                 for name, workload in self.timeline.workloads.items()
-                if not name.startswith(_MAY_END)
+                if not name.startswith(MAY_END)
                 and workload.lowest_ready
                 < min(workload.ready_before, scaled(clock.min_ready, workload.ready_before, round_up=True))
             ]

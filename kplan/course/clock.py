@@ -50,7 +50,6 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
 
     def durations(self, base: Base) -> Durations:
-        """Return the durations of pods in a cluster."""
         return durations_for(base, self.start, self.stop, self.run, self.node_start)
 
     def tell_unused(self, durations: Durations, showing: Showing) -> None:

@@ -76,7 +76,6 @@ def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPre
 
 
 def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the nodes on which each DaemonSet wants a pod."""
     return {
         f"DaemonSet/{daemons.metadata.key}": [
             name for name, answer in eligible_nodes(daemons.spec.template, snapshot.nodes).items() if answer.should_run

@@ -256,7 +256,6 @@ def _wanted(simulation: Simulation, workload: str) -> int:
 
 
 def durations_document(times: PodTimes) -> PodDurations:
-    """Return how long pods take, as a document."""
     return PodDurations(
         start=_duration(times.start),
         stop=_duration(times.stop),

@@ -47,7 +47,6 @@ def subject_pods_of(session: Session, question: QuestionPods) -> frozenset[str]:
 
 
 def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
-    """Note why kube-scheduler does not schedule a pod."""
     result = schedule_pod(simulation.session, row)
     simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome
     return result

@@ -217,7 +217,6 @@ class Replacements:
         return _WORDS.get(outcome, "Unschedulable")
 
     def message_of(self, pod: ObservedPod) -> str:
-        """Return the scheduler's last message about a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
 
     def summary(self, untried: int = 0) -> PlanSummary:
@@ -293,7 +292,6 @@ class Replacements:
             yield from (Happened(condition, one) for one in counted for condition in (UNSCHEDULABLE, STUCK))
 
     def _pending(self) -> Iterator[Happened]:
-        """Yield the pods that have no node in the end."""
         for replacement in self.all:
             if replacement.action is Action.PENDING and replacement.added is not None:
                 counted = Counted(replacement.added.key, self.outcome_of(replacement.added))

@@ -80,7 +80,6 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def workloads(self) -> list[WrittenWorkload]:
-        """The workloads of its manifests."""
         return [workload for step in self.steps for workload in step.workloads]
 
     @property
@@ -95,7 +94,6 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> c.DrainOptions:
-        """The options of its first drain."""
         drains = (step.change for step in self.steps if isinstance(step.change, c.Drain))
         return next((drain.options for drain in drains if drain.options is not None), c.DrainOptions())
 

@@ -154,7 +154,6 @@ def allocatable(nodes: NodeTable, resource: str) -> Any:
 
 
 def amounts(cluster: Cluster, rows: RowArray) -> dict[str, Amounts]:
-    """Return requested and allocatable amounts, summed over some nodes."""
     nodes = cluster.nodes
     return {
         name: Amounts(int(requested(cluster, name)[rows].sum()), int(allocatable(nodes, name)[rows].sum()))
@@ -223,7 +222,6 @@ def cluster_usage(cluster: Cluster) -> dict[str, float]:
 
 
 def utilisation(before: Cluster, after: Cluster) -> Utilisation:
-    """Return the utilisation of a cluster, its zones, its pools and its nodes, before and after."""
     nodes = after.nodes
     label = pool_label(nodes)
 

@@ -194,7 +194,6 @@ def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> lis
 
 
 def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:
-    """Return what counts, without duplicates."""
     return list(dict.fromkeys(event.counted for event in happened if event.counts(fail_on)))
 
 

@@ -36,7 +36,6 @@ class GroupEnding(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its pods have a node."""
         return self.placed == self.pods
 
 
@@ -375,7 +374,6 @@ class BranchRandom(random.Random):
         self.rewind()
 
     def rewind(self) -> None:
-        """Go back to the start of the branch."""
         self.runs = self._start.runs
         self._depth = 0
 

@@ -86,7 +86,6 @@ class CronJobs:
             self._post(cron)
 
     def _post(self, cron: _Cron) -> None:
-        """Have the next run start at its time."""
         now = datetime.fromtimestamp(self._simulation.now, UTC)
         following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
         if following is not None and following.timestamp() <= self._until and self._n_runs < MAX_RUNS:

@@ -131,12 +131,10 @@ class DeploymentState(msgspec.Struct):
 
     @property
     def owners(self) -> Collection[ReplicaSetState]:
-        """What owns its pods."""
         return self.sets.values()
 
     @property
     def desired(self) -> int:
-        """How many pods it wants."""
         return self.wanted.replicas
 
     @property
@@ -145,7 +143,6 @@ class DeploymentState(msgspec.Struct):
         return min(matching, key=lambda state: state.age, default=None)
 
     def actions(self) -> list[Scale]:
-        """Return how its controller scales its replica sets next."""
         current = self.current
         return deployment.actions(
             self.wanted,

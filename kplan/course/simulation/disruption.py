@@ -133,7 +133,6 @@ class BudgetState(msgspec.Struct):
         self.pods[pod.row] = pod
 
     def drop(self, row: int) -> None:
-        """Cover a pod no more."""
         self.healthy -= self.pods.pop(row).is_ready
         owner = self.owner_of.pop(row)
         self.n_owned[owner] -= 1
@@ -168,7 +167,6 @@ class Disruptions:
 
     @property
     def budgets(self) -> list[BudgetState]:
-        """All budgets that select pods."""
         return list(map(self._own, range(len(self._states))))
 
     def _own(self, index: int) -> BudgetState:
@@ -179,7 +177,6 @@ class Disruptions:
         return self._states[index]
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
-        """Count a new pod for the budgets that cover it."""
         covering = self._selected_by(pod.namespace, info.labels)
         if covering:
             self._of[pod.row] = covering
@@ -205,7 +202,6 @@ class Disruptions:
             self._own(index).update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
-        """Discount a pod that is gone."""
         covering = self._of.pop(pod.row) or ()
         self._note(covering)
         for index in covering:

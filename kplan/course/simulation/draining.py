@@ -50,7 +50,6 @@ or not at all, as they fail."""
 
 
 def is_cordoned(simulation: Simulation, name: str) -> bool:
-    """Tell whether a node is marked as unschedulable."""
     nodes = simulation.session.cluster.nodes
     return bool(nodes.unschedulable[nodes.row_of[name]])
 

@@ -39,7 +39,6 @@ class IndexFailures(msgspec.Struct):
     ignored: dict[int, int] = {}  #: failures that do not count, although the job backs off after them as well
 
     def copy(self) -> IndexFailures:
-        """Return an independent copy."""
         return IndexFailures(self.counted.copy(), self.ignored.copy())
 
     def note(self, index: int, failure: Failure, limit: int | None) -> bool:

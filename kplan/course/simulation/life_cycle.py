@@ -334,7 +334,6 @@ class LifeCycle:
                 self.motion.maker.set_claims.remove(claim)
 
     def bind(self, row: int, place: int) -> None:
-        """Bind a pod to a node."""
         info = self.motion.session.cluster.pods.infos[row]
         pod = self.motion.pods[row]
         owner = self.motion.owner(row)
@@ -359,12 +358,10 @@ class LifeCycle:
         self.nodes.pod_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:
-        """Mark nodes as unschedulable."""
         row_of = self.motion.session.cluster.nodes.row_of
         self.motion.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
 
     def uncordon(self, name: str) -> None:
-        """Mark a node as schedulable again."""
         nodes = self.motion.session.cluster.nodes
         row = nodes.row_of[name]
         if nodes.unschedulable[row]:

@@ -160,7 +160,6 @@ class Motion:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the simulation started."""
         return self.now - self.starts_at
 
     def workload_of(self, pod: ObservedPod) -> str:

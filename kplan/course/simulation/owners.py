@@ -120,7 +120,6 @@ class Owner:
         self._count(pod, 1)
 
     def leave(self, pod: ObservedPod) -> None:
-        """Remove an active pod."""
         self._count(self.pods.pop(pod.row), -1)
 
     def _count(self, pod: ObservedPod, sign: int) -> None:
@@ -139,7 +138,6 @@ class Owner:
         self.terminating[pod.row] = pod
 
     def bury(self, pod: ObservedPod) -> None:
-        """Remove a terminating pod."""
         del self.terminating[pod.row]
 
     def failed(self, pod: ObservedPod) -> str:  # noqa: ARG002 - most controllers ignore it

@@ -33,7 +33,6 @@ MOST_NAMED = 3
 
 
 def claim_pods(life: LifeCycle, owner: Owner) -> None:
-    """Have a workload take over the orphans that match its selector."""
     adopted: list[ObservedPod] = []
     for pod, info in _matching(life, owner):
         _take(life, owner, pod, info)
@@ -169,7 +168,6 @@ class Controllers:
             self._sync_deployment(self._motion.dirty_deployments.pop(next(iter(self._motion.dirty_deployments))))
 
     def _next_dirty(self) -> str:
-        """Return the key of the workload that syncs next."""
         first = next(iter(self._motion.dirty))
         if self.draws is None or len(self._motion.dirty) == 1:
             return first

@@ -113,7 +113,6 @@ class FailedSyncs(msgspec.Struct, frozen=True):
     last: float  #: when the last was
 
     def next_retry(self, now: float) -> float:
-        """Return when the controller tries again next."""
         at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, MANY)
         while at <= now:
             at += min(delay, LAST_RETRY)

@@ -61,7 +61,6 @@ class GoHeap:
 
     @property
     def first_key(self) -> Any:
-        """The key of the first item."""
         return self._keys[0][0]
 
     def discard(self, item: int) -> bool:

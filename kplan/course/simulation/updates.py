@@ -172,7 +172,6 @@ class Update(msgspec.Struct, frozen=True):
 
     @property
     def is_new(self) -> bool:
-        """Whether the cluster has no such object."""
         return self.live is None
 
 

@@ -24,7 +24,7 @@ from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.course.asking import Showing
-from kplan.course.carried_out import CarriedOut
+from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
 from kplan.course.replacements import Replacement, Replacements
@@ -47,8 +47,6 @@ MOST_TRIED = 300
 _MOST_PREPARED = 3
 _MOST_ADDED = 3
 _MOST_SHAPES = 4
-_MAY_END = ("Pod/", "Job/")
-"""Workloads whose pods are not meant to be ready for ever."""
 
 
 def runbook_report(
@@ -303,7 +301,7 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
     single = (
         name
         for name, workload in plan.timeline.workloads.items()
-        if workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(_MAY_END)
+        if workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
     )
     return _step(
         "drain",
@@ -331,7 +329,7 @@ def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
     for name, workload in plan.timeline.workloads.items():
         wanted = min(workload.ready_before, scaled(min_ready, workload.ready_before, round_up=True))
         moves = workload.ready_before == 1 and min_ready == 1 and name not in waiting
-        if workload.lowest_ready < wanted and not moves and not name.startswith(_MAY_END):
+        if workload.lowest_ready < wanted and not moves and not name.startswith(MAY_END):
             return TooFew(workload=name, ready=workload.lowest_ready, wanted=wanted)
     return None
 

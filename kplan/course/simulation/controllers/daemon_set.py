@@ -116,7 +116,6 @@ def _split(
 def node_progress(
     wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
 ) -> NodeProgress:
-    """Return how a rollout stands on a node that has pods of the set."""
     split = _split(wanted, pods)
     if split is None:
         return NodeProgress(Role.WAITING)

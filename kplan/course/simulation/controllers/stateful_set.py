@@ -42,7 +42,6 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
     max_unavailable: IntOrString | None = None
 
     def revision_of(self, ordinal: int) -> str:
-        """Return the revision at which a missing pod is created."""
         keeps_current = self.strategy == ROLLING_UPDATE and ordinal < self.start + self.partition
         return self.current if keeps_current else self.update
 
