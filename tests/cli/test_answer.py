@@ -146,6 +146,8 @@ SAME: list[tuple[Question | None, tuple[str, ...], int, str]] = [
     (None, ("nodes", "--node-groups", GROUPS), 0, "gpu-b-new-1"),
     (Checks(), ("check",), 1, "every node drains alone"),
 ]
+#: The one in C takes a tenth of the time, where there is one.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: These tell what went wrong, in numbers or in a sentence.
 SELECTIVE = {"github", "sarif", "codequality", "openmetrics", "short"}
 COMPARED = (
@@ -185,12 +187,10 @@ def test_a_question_has_the_answer_of_its_command_and_every_format_tells_it(
 
     assert_keeps_to_its_schema(document)
     if question is not None:
-        answer = demo.ask(question).to_dict()
-        assert_keeps_to_its_schema(answer)
-        assert comparable(answer) == comparable(document)
+        assert comparable(demo.ask(question).to_dict()) == comparable(document)
     assert (result.exit_code, document["verdict"]["exitCode"], document["verdict"]["failed"]) == (code, code, code == 1)
     assert result.stdout == texts["table"]
-    assert yaml.safe_load(texts["yaml"]) == document
+    assert yaml.load(texts["yaml"], LOADER) == document
     assert texts["short"] == f"{document['sentence']}\n"
     for output in ("table", "wide", "markdown", "html"):
         assert flat(document["sentence"]) in flat(texts[output])

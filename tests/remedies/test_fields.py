@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.remedies.fields import _rule
+from kplan.remedies.fields import _host_port, _rule
 from tests.preemption.scenes import planner
 from tests.remedies.everyday import STORIES
 from tests.remedies.objects import KEY
@@ -38,7 +38,8 @@ def test_the_field_at_fault_is_named(name: str):
 
 
 def test_a_rule_that_the_pod_does_not_have_itself_names_no_field():
-    (story,) = (known for known in STORIES if "keep apart" in known.name)
+    (story,) = (known for known in STORIES if known.name == "a host port is taken")
     (pod,) = (pod for pod in planner(story.objects).snapshot.pods if pod.metadata.key == KEY)
 
     assert _rule(pod, "podAntiAffinity", "another/key") == _rule(pod, "topologySpreadConstraints", "another/key") == ()
+    assert (_host_port(pod, 80), _host_port(pod, 81)) == (("spec", "containers", 0, "ports", 0), ())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kplan.documents.diff import Cause
-from kplan.questions.diff.view import cause_text
+from kplan.documents.diff import Cause, Difference, WorkloadDifference, WorkloadSide
+from kplan.questions.diff.view import _message, cause_text
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,16 @@ from kplan.questions.diff.view import cause_text
 def test_points_are_told_as_ahead_or_behind(before: int, after: int, words: str) -> None:
     cause = Cause(kind="score", node="b", plugin="NodeResourcesFit", before=before, after=after)
     assert cause_text(cause) == f"NodeResourcesFit puts b {words}"
+
+
+def test_a_workload_whose_decision_is_not_held_has_the_schedulers_words_before_what_tips_it() -> None:
+    cause = Cause(kind="score", node="b", plugin="NodeResourcesFit", before=0, after=1)
+    row = WorkloadDifference(
+        workload="Deployment/shop/web",
+        difference=Difference.NEWLY_PENDING,
+        before=WorkloadSide(pods=2, placed=2, nodes={"a": 2}),
+        after=WorkloadSide(pods=2, placed=1, nodes={"a": 1}),
+        why=(cause,),
+        message="0/1 nodes are available: 1 Insufficient cpu.",
+    )
+    assert _message(row).splitlines()[1:] == [row.message]

@@ -1,15 +1,54 @@
 """The question for an autoscaler: its advice becomes a report."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import kplan
+from kplan.api.core import Node, NodeMeta
 from kplan.api.time import to_micros
 from kplan.autoscaling import settings
+from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster, Stay
+from kplan.documents.nodes import AutoscalerName
 from kplan.questions.nodes import Nodes
+from kplan.snapshot import Snapshot
 from tests.objects import node, pod
 from tests.schemas import assert_keeps_to_its_schema
+
+
+class Generous:
+    """Adds a node for every pending pod, removes one node, keeps another."""
+
+    name: AutoscalerName = "karpenter"
+    version = "1.0"
+    source = "a test"
+    usual_loops = (0, 60)
+
+    def provision(self, cluster: PreparedCluster) -> Advice:
+        pending = [pod.metadata.key for pod in cluster.snapshot.pods if not pod.spec.node_name]
+        adds = tuple(
+            NewNode(node=Node(metadata=NodeMeta(name=f"new-{n}")), pool="general", pods=(key,), price=0.5)
+            for n, key in enumerate(pending)
+        )
+        return Advice(adds=adds)
+
+    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
+        removes = (NodeRemoval(nodes=("n1",), reason="Empty", saves=0.25),)
+        stays = (Stay(node="n2", reason="BlockedByPod", pod="default/a"),)
+        unhelped = {"default/x": {"general": ("too big",)}}
+        added = self.provision(cluster).adds
+        return Advice(
+            adds=added,
+            removes=removes,
+            stays=stays,
+            unhelped=unhelped,
+            detail=lambda: {"now": cluster.now, "loops": list(loops)},
+        )
+
+
+def make_generous(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
+    return Generous()
 
 
 @pytest.fixture
