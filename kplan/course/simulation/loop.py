@@ -174,7 +174,7 @@ class Simulation(Motion):
             if len(steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
                 break
-            if queue.has_active or (queue and not scheduler.leaving):
+            if queue.has_active if scheduler.leaving else queue:
                 row = queue.pop()
                 if not self._notice_round(row):
                     break
