@@ -122,6 +122,7 @@ TRUE = [
     # addresses
     f'cidr("10.0.0.0/8").containsIP({OWN}.address) && ip({OWN}.address).family() == 4',
     'cidr("10.1.0.0/16").masked() == cidr("10.1.0.0/16") && cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16")',
+    'cidr("10.0.0.0/8").containsCIDR("10.0.0.0/8")',
     '!isIP("::ffff:1.2.3.4") && isCIDR("fd00::/8") && ip("127.0.0.1").isLoopback() && ip.isCanonical("::1")',
     'url("https://example.com:80/a?b=c").getHost() == "example.com:80" && !isURL("example.com")',
     # formats
@@ -180,6 +181,7 @@ def test_expressions_that_fail_on_the_device(expression, message):
         (f'{OWN}.model.matches("(?=x)")', "invalid matches argument"),
         ('duration("soon") == duration("1h")', "invalid duration argument"),
         ("'" + "x" * 10240 + "' == ''", "more than 10240 bytes"),
+        ("'" + "é" * 6000 + "' == ''", "more than 10240 bytes"),
         ("recursion == 'too deep'", "undeclared reference to 'recursion'"),
         ("'" + "(" * 500 + "' == 1", "no matching overload"),
         ("true \udc80", "compilation failed"),
