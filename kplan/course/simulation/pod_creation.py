@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,6 +30,7 @@ from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import generated_claims, pinned, stateful_claims, with_tolerations
+from kplan.workloads.manifests import WrittenWorkload
 
 
 def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -238,12 +239,15 @@ class PodMaker:
         self._used_names.add(pod.metadata.key)
         return PodInfo(self._with_claims(pod)), refusal
 
-    def leave_free(self, objects: Iterable[Any]) -> None:
-        for obj in objects:
-            if isinstance(obj, Pod):
-                self._used_names.add(obj.metadata.key)
-            elif isinstance(obj, StatefulSet):
-                self._sets.add((obj.metadata.namespace, obj.metadata.name))
+    def leave_free(self, workloads: Iterable[WrittenWorkload]) -> None:
+        """Give no pod a name that a pod of manifests has, or one of a stateful set that they are about to make."""
+        for workload in workloads:
+            metadata = workload.content["metadata"]
+            namespace, name = metadata["namespace"], metadata.get("name", "")
+            if workload.type is Pod:
+                self._used_names.add(f"{namespace}/{name}")
+            elif workload.type is StatefulSet:
+                self._sets.add((namespace, name))
 
     def has_claims(self, owner: Owner, info: PodInfo) -> bool:
         """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
