@@ -264,6 +264,7 @@ class Base:
         self._derived: dict[Callable[[Base], Any], Any] = {}
         #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
         self.shares_with: Base | None = None
+        self.made_from: Self | None = None  #: the planner of the snapshot alone that this one was made from
 
     @cached_property
     def now(self) -> int:
@@ -379,7 +380,18 @@ class Base:
             settings["now"] = from_micros(not_before)
         other = type(self)(snapshot, **settings)
         other.gives_digest = self.gives_digest
+        has_more = self._additions or self._question_warnings
+        if snapshot is self.snapshot and not_before is None:
+            other.made_from = self.made_from if has_more else self
         return other
+
+    @property
+    def plain(self) -> Self:
+        """The planner of the snapshot alone, with what it has derived, where this one was made from it."""
+        plain = self.made_from if self._additions or self._question_warnings else self
+        if plain is None or (plain.gives_digest, plain.autoscaler) != (self.gives_digest, self.autoscaler):
+            return self.for_cluster(self.snapshot)
+        return plain
 
     def with_additions(self, additions: Iterable[msgspec.Struct]) -> Self:
         """Return the same for a cluster that holds further objects; additions as for a new one."""

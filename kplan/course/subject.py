@@ -38,7 +38,7 @@ class Subject(msgspec.Struct, frozen=True):
         from kplan.course.updating import requested_update
 
         base, workloads = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
-        base.on_progress = self.base.on_progress
+        base.on_progress = self.base.on_progress or base.on_progress
         return base, workloads
 
     def task(self, task: Task) -> tuple[Base, Task]:

@@ -32,7 +32,7 @@ def requested_update(
         warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
     ]
     written = _written(manifests, replicas)
-    changed = base.for_cluster(base.snapshot, objects, warnings)
+    changed = base.for_cluster(base.snapshot, objects, warnings) if objects or warnings else base.plain
     return changed, with_runs(written) if run_cronjobs else written
 
 
