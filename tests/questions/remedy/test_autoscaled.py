@@ -75,7 +75,7 @@ def test_explain_names_the_same_change_of_a_pool_and_no_node_by_hand() -> None:
 def test_what_is_misspelt_and_not_tolerated_too_comes_with_no_node_by_hand() -> None:
     tainted = node("a", disk="ssd") | {"spec": {"taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}]}}
     web = deployment("web", "1", ("",), nodeSelector={"disk": "sdd"})
-    (placement,) = with_karpenter(limited(cpu="0"), tainted, web).explain(["default/web-abc-0"]).placements
+    (placement,) = with_karpenter(limited(cpu="0"), tainted, web).explain(["default/web-h1-000"]).placements
 
     assert [type(one).__name__ for one in placement.remedies or ()] == ["Together"]
 
