@@ -161,3 +161,16 @@ def test_every_change_has_a_size() -> None:
     of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget, r.AllowUnavailable}
 
     assert {*r.WEIGHTS} == {*r.RemedyBase.__subclasses__()} - of_rollouts_and_drains - {r.Together}
+
+
+def test_a_group_need_not_stay_in_one_rack() -> None:
+    nodes = [node(name, cpu="2") for name in ("a", "b")]
+    for one, rack in zip(nodes, ("r1", "r2"), strict=True):
+        one["metadata"]["labels"]["rack"] = rack
+    gang = group("gang", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
+    pods = [member(name, "2") for name in ("x", "y")]
+    offered = remedies(*nodes, gang, *pods, TopologyAwareWorkloadScheduling=True)
+
+    dropped = offered["drop-topology"]
+    assert isinstance(dropped, r.DropTopology)
+    assert (dropped.change.key, dropped.helps) == ("rack", r.Helped(2, 2))

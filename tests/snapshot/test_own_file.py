@@ -245,3 +245,8 @@ def test_nodes_keep_readiness_and_troubles() -> None:
         ("DiskPressure", "True"),
         ("Ready", "Unknown"),
     ]
+
+
+def test_leaning_twice_changes_nothing_more() -> None:
+    for obj in load_snapshot("demo"):
+        assert lean(obj) is obj
