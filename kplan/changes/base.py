@@ -294,3 +294,9 @@ def pod_of(key: str) -> str:
 
 def as_json(patch: object) -> str:
     return quote(msgspec.json.encode(patch).decode())
+
+
+def of_somebody_else(workload: str, *, within: bool = False) -> str:
+    """Return whose a workload is that is none of those who ask, in parentheses or within some; empty for none."""
+    text = f"{workload} belongs to somebody else"
+    return "" if not workload else f"; {text}" if within else f" ({text})"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing, readable
 from kplan.changes import remedy as r
 from kplan.changes.base import (
     MOST_NAMED,
@@ -19,6 +19,7 @@ from kplan.changes.base import (
     OfNodes,
     Stage,
     Upgrade,
+    of_somebody_else,
     pod_of,
     target_of,
 )
@@ -261,13 +262,13 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
 
     @property
     def words(self) -> str:
-        return r.addition_words(self.nodes, self.like, self.devices, self.labels, self.room)
+        return addition_words(self.nodes, self.like, self.devices, self.labels, self.room)
 
     @property
     def steps(self) -> tuple[str, ...]:
         lines = [
             f"before=$({_READY_NODES})",
-            f"# {r.addition_words(self.nodes, quote(self.like), None, self.labels, self.room)}",
+            f"# {addition_words(self.nodes, quote(self.like), None, self.labels, self.room)}",
             f"until [ $({_READY_NODES}) -ge $((before + {self.nodes})) ]; do sleep 5; done",
         ]
         if self.devices:
@@ -330,7 +331,7 @@ class Move(ChangeBase, frozen=True, tag="move"):
     @property
     def words(self) -> str:
         goes = [f"{place.pod} to {place.goes_to}" if place.goes_to else place.pod for place in self.pods]
-        whose = r.of_somebody_else(self.of_others, within=True)
+        whose = of_somebody_else(self.of_others, within=True)
         return f"move {listing(goes, most=MOST_NAMED)} (away from {self.node}{whose})"
 
     @property
@@ -374,3 +375,13 @@ ChangeOfNodes = (
     | RemoveNodes
     | Move
 )
+
+
+def addition_words(nodes: int, like: str, devices: object, labels: Sequence[str], room: Sequence[str]) -> str:
+    """Return how many new nodes there are to be, and of what kind; the parameters are fields of `NodeAddition`."""
+    has = [f"{'its' if nodes == 1 else 'their'} devices"] if devices else []
+    has += [label for label in labels if "=" in label]
+    has += [f"{readable(amount)} {resource}" for resource, _, amount in (text.partition("=") for text in room)]
+    brings = f" with {listing(has)}" if has else ""
+    apart = "".join(f" in a further domain of {label}" for label in labels if "=" not in label)
+    return f"add {count(nodes, 'node')} like {like}{brings}{apart}"

@@ -19,6 +19,7 @@ from kplan.changes.base import (
     Stage,
     as_json,
     json_object,
+    of_somebody_else,
     pod_of,
     target_of,
 )
@@ -26,8 +27,6 @@ from kplan.changes.remedy import (
     WEIGHTS,
     LowerReplicas,
     Remedy,
-    of_somebody_else,
-    remedy_change,
     weight_of,
 )
 from kplan.errors import UsageError
@@ -190,6 +189,8 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
 
     @property
     def words(self) -> str:
+        from kplan.changes.remedy_words import remedy_change
+
         text = remedy_change(self.remedy)
         return text if self.object.startswith(_CLAIM) else f"in {self.object}, {text}"
 

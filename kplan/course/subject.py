@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kplan.changes.timed import applied
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import admit_manifests, origin_of
 from kplan.framework.listers import WORKLOAD_GATE
@@ -43,6 +42,8 @@ class Subject(msgspec.Struct, frozen=True):
 
     def task(self, task: Task) -> tuple[Base, Task]:
         """Return a task in which the manifests are applied besides, and the cluster that it is for."""
+        from kplan.changes.timed import applied
+
         base, workloads = self.applied()
         return base, msgspec.structs.replace(task, steps=(applied(workloads),) if workloads else ())
 

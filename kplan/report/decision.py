@@ -16,9 +16,7 @@ from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth
 from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.new_nodes import new_node_text
 from kplan.report.options import DEFAULT_TOP, ReportOptions
-from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import left_out, points, scored_by
 
 _MOST_NAMES = 3
@@ -332,6 +330,8 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
         return (Span(pod_text(health), style),)
     if placement.node is not None:
         if placement.new_node:
+            from kplan.report.new_nodes import new_node_text
+
             return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
         return (f"{name} -> ", Span(placement.node, style))
     return (f"{name} ", Span(outcome_text(placement), style))
@@ -355,7 +355,7 @@ def decision_blocks(
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis if isinstance(placement.diagnosis, str) else ""
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
+    yield from _diagnosis(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
         if not diagnosis or not is_in_diagnosis:
@@ -371,6 +371,13 @@ def decision_blocks(
         yield from _rejected(placement, n_nodes, options)
     if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
+
+
+def _diagnosis(placement: PodPlacement, options: ReportOptions, *, has_reason: bool) -> Iterator[Block]:
+    if isinstance(placement.diagnosis, str):
+        from kplan.report.remedies import diagnosis_blocks
+
+        yield from diagnosis_blocks(placement, options, has_reason=has_reason)
 
 
 def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:

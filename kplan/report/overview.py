@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import object_name
 from kplan.api.quantity import count, listing
-from kplan.changes.remedy import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome
@@ -28,7 +27,6 @@ from kplan.report.decision import (
     outcome_text,
 )
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import located, remedy_blocks, remedy_text
 from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, State
 from kplan.report.words import grouped, left_out
@@ -98,7 +96,11 @@ def _help(placement: PodPlacement) -> str:
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
         return f"evicting {listing([victim.key for victim in preemption.victims])}"
-    return remedy_change(placement.remedies[0]) if placement.remedies else "-"
+    if not placement.remedies:
+        return "-"
+    from kplan.changes.remedy_words import remedy_change
+
+    return remedy_change(placement.remedies[0])
 
 
 _MOST_ROWS = 50
@@ -246,11 +248,13 @@ def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
+    from kplan.report.remedies import located
+
     placements = {placement.pod.key: placement for placement in document.placements}
     daemons = grouped(
         (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
     )
-    return [_case(placement, document, options, daemons) for placement in placements.values()]
+    return [located(_case(placement, document, options, daemons), placement) for placement in placements.values()]
 
 
 def _case(
@@ -272,7 +276,7 @@ def _case(
     explained = decision_blocks(placement, document.snapshot.nodes, options)
     blocks = itertools.chain([decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    return located(Case(key, state, rule, message, detail_of(blocks, options)), placement)
+    return Case(key, state, rule, message, detail_of(blocks, options))
 
 
 _STYLES: dict[str, Style] = {"Scheduled": "good", "Partial": "warn"}
@@ -321,7 +325,10 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
         if len(groups) > 1 or (group.because and group.state != "Preempts"):
             text = f": {group.because}" if group.because and group.state != "Preempts" else ""
             yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
-        yield from remedy_blocks(group.remedies)
+        if group.remedies:
+            from kplan.report.remedies import remedy_blocks
+
+            yield from remedy_blocks(group.remedies)
         if group.message:
             yield Preformatted("kube-scheduler writes into its condition", group.message)
         if options.in_full and group.evicted:
@@ -329,6 +336,8 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
 
 
 def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
+    from kplan.report.remedies import remedy_text
+
     for group in groups:
         name = object_name("PodGroup", group.namespace, group.name)
         counted = verdict.counted_of(name)

@@ -8,7 +8,7 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.changes import remedy as r
-from kplan.changes.remedy import of_members, remedy_words, untried
+from kplan.changes.remedy_words import of_members, remedy_words, untried
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.options import ReportOptions

@@ -74,6 +74,17 @@ def test_placing_loads_nothing_that_other_questions_need(named: str, unasked: se
     assert found.stderr == "[]\n"
 
 
+def test_placing_a_pod_loads_few_modules() -> None:
+    script = (
+        "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
+        "from kplan.program.start import run\n"
+        "try: run()\n"
+        "finally: print(sum(name.partition('.')[0] == 'kplan' for name in sys.modules), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(found.stderr) <= 200
+
+
 def test_tables_need_no_digest() -> None:
     for output, needs_digest in (("table", False), ("json", True)):
         script = (

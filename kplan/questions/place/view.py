@@ -22,7 +22,6 @@ from kplan.report.decision import (
     outcome_text,
     why_nowhere,
 )
-from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import (
     behind_groups,
@@ -92,9 +91,12 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
             in_answer = bool(workloads) and len(document.workloads or ()) == 1
             yield from _that_need_attention(groups, n_nodes, options, in_answer=in_answer)
     yield from unlisted_blocks(document.unlisted, options)
-    if document.nodes:
-        yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
-    yield from right_sizing_blocks(document.right_sizing)
+    if document.nodes or document.right_sizing:
+        from kplan.report.new_nodes import growth_blocks, right_sizing_blocks
+
+        if document.nodes:
+            yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
+        yield from right_sizing_blocks(document.right_sizing)
 
 
 def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
@@ -465,7 +467,7 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
-    new = {member.node: new_node_text(member.new_node) for member in members if member.new_node}
+    new = _new_nodes(members)
     rows: list[tuple[Cell, ...]] = [(node or "", str(len(names)), name_ranges(names)) for node, names in shown]
     if new:
         rows = [(*row, new.get(node, "")) for row, (node, _) in zip(rows, shown, strict=True)]
@@ -477,7 +479,17 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
     return Table(header, tuple(rows), "<><<"[: len(header)], note=note)
 
 
+def _new_nodes(members: Sequence[PodPlacement]) -> dict[str | None, str]:
+    if not any(member.new_node for member in members):
+        return {}
+    from kplan.report.new_nodes import new_node_text
+
+    return {member.node: new_node_text(member.new_node) for member in members if member.new_node}
+
+
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
+    from kplan.report.new_nodes import added_cases
+
     new = added_cases(document.nodes.added, document.verdict) if document.nodes else ()
     groups = group_cases(document.groups or (), document.verdict)
     return [*groups, *placement_cases(document, options), *unlisted_cases(document), *new]

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import clause, count, listing
 from kplan.changes import remedy as r
+from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
@@ -104,7 +105,7 @@ def _pods_sentence(document: d.RemedyReport) -> str:
         return "No pod is pending"
     if remedy.actions:
         before = _comes_first(document)
-        text = f"{r.remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
+        text = f"{remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
         return f"{text[:1].upper()}{text[1:]}; then {_ends(remedy)}"
     if remedy.of and remedy.runs == remedy.of:
         by_itself = document.nodes and document.nodes.added
