@@ -28,9 +28,11 @@ class Difference(enum.StrEnum):
     DISAPPEARED = "disappeared"
     SCALED = "scaled"
     """Of a workload alone: it wants another number of pods."""
+    REFUSED = "refused"
+    """Of a workload alone: the API server refuses its manifest, which it did not before, or not in these words."""
 
 
-OF_PODS = tuple(difference for difference in Difference if difference is not Difference.SCALED)
+OF_PODS = tuple(one for one in Difference if one not in (Difference.SCALED, Difference.REFUSED))
 
 
 class Fate(Document, frozen=True, kw_only=True):
@@ -136,7 +138,8 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     workload : KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
     before, after : null where the answer has no pod of it
     why : what tips the decision about one of its pods, the weightiest first
-    message : what kube-scheduler writes about the first pod that is pending, where more are pending than before
+    message : the API server's words, where it refuses it; else what kube-scheduler writes about the first pod that is
+        pending, where more are pending than before
     decision : about the same pod; null where the second answer does not hold it
     evicts : pods that only the second answer evicts, for pods of this workload
     evicted_for : KIND/NAMESPACE/NAME -> how many pods of this workload only the second answer evicts for that one

@@ -75,6 +75,16 @@ def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_p
 
     assert found.exit_code == 1
     assert "field is immutable" in " ".join(found.stdout.split())
+    was = tmp_path / "was.yaml"
+    was.write_text(yaml.safe_dump(manifest()))
+    changed = ("diff", tmp_path / "changed.yaml", "--against-manifests", was)
+    compared = invoke(*changed, "--fail-on", "regression")
+    assert compared.exit_code == 1
+    first, _, rest = " ".join(compared.stdout.split()).partition(" Before: ")
+    assert first.startswith("Refused now: Deployment shop/storefront: ")
+    assert first.endswith(": field is immutable")
+    assert rest.endswith("regression: refused now: Deployment shop/storefront")
+    assert invoke(*changed, "-o", "name").stdout == "refused Deployment/shop/storefront\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--rollout", "always")])

@@ -44,6 +44,7 @@ class Tally(msgspec.Struct):
     desired: int | None = None  #: how many it wants, where that is known: a rollout has more pods besides
     decision: PodPlacement | None = None  #: about the first pod that is pending
     message: str = ""  #: kube-scheduler's, about the same pod
+    refused: str = ""  #: the API server's words, where it refuses the manifest
     origin: Origin | None = None
 
     def add(self, node: str | None, pods: int = 1, message: str = "", decision: PodPlacement | None = None) -> None:
@@ -144,7 +145,8 @@ def _note_changed(report: PlanReport, workloads: Workloads) -> None:
         if report.after and changed.desired:
             tally.desired = changed.desired
         tally.origin = changed.origin or None
-        tally.message = tally.message or changed.refused or changed.because
+        tally.refused = changed.refused
+        tally.message = tally.message or changed.because
 
 
 def workload_differences(
@@ -180,11 +182,13 @@ def workload_differences(
     rows = []
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         before, after = then.tallies.get(workload), now.tallies.get(workload)
-        difference = _workload_difference(before, after)
-        if difference is None or (workload not in differing and _numbers(before) == _numbers(after)):
+        refused = "" if after is None or (before is not None and after.refused == before.refused) else after.refused
+        difference = Difference.REFUSED if refused else _workload_difference(before, after)
+        is_same = workload not in differing and _numbers(before) == _numbers(after)
+        if difference is None or (is_same and not refused):
             continue
         is_worse = after is not None and after.pending > (0 if before is None else before.pending)
-        if not is_worse and None in (before, after) and workload in now.passing | then.passing:
+        if not (is_worse or refused) and None in (before, after) and workload in now.passing | then.passing:
             continue
         place = origins.get(workload) or (after.origin if after is not None else None)
         rows.append(
@@ -194,14 +198,23 @@ def workload_differences(
                 before=None if before is None else before.side,
                 after=None if after is None else after.side,
                 why=causes.get(workload, ()),
-                message=after.message if after is not None and is_worse else "",
+                message=refused or (after.message if after is not None and is_worse else ""),
                 decision=after.decision if after is not None and is_worse else None,
                 evicts=tuple(dict.fromkeys(evicts.get(workload, ()))),
                 evicted_for=dict(evicted_for.get(workload, {})),
                 origin=place or UNSET,
             )
         )
-    yield from sorted(rows, key=lambda row: (row.now_pending <= 0, not row.origin, not row.evicts, row.workload))
+    yield from sorted(
+        rows,
+        key=lambda row: (
+            row.difference is not Difference.REFUSED,
+            row.now_pending <= 0,
+            not row.origin,
+            not row.evicts,
+            row.workload,
+        ),
+    )
 
 
 def _numbers(tally: Tally | None) -> tuple[int, int] | None:
@@ -271,8 +284,11 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     counts = Counter(pod.difference for pod in pods)
     capacity = tuple(_capacity(before.report, after.report))
     facts = fact_differences(before.report, after.report)
+    added_victims = {victim: now.victims[victim] for victim in added}
+    rows = tuple(workload_differences(*workloads, pods, added_victims, after.origins))
     counted: list[Counted] = []
     if REGRESSION in fail_on:
+        counted += [Counted(row.workload, "Refused") for row in rows if row.difference is Difference.REFUSED]
         counted += _worse(
             (pod for pod in pods if pod.pod not in now.waiting),
             (victim for victim in added if victim not in now.waiting),
@@ -302,9 +318,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         utilisation=tuple(_usage_differences(before, after)),
         capacity=capacity,
         facts=facts,
-        workloads=tuple(
-            workload_differences(*workloads, pods, {victim: now.victims[victim] for victim in added}, after.origins)
-        ),
+        workloads=rows,
         costs=tuple(costs_of(before, after)),
         cluster=map_of_both(before, after) or UNSET,
     )

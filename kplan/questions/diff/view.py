@@ -33,13 +33,18 @@ from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, View
 from kplan.report.words import file_in, left_out
 
-STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
+STYLES: Mapping[Difference, Style] = {
+    Difference.NEWLY_PENDING: "bad",
+    Difference.REFUSED: "bad",
+    Difference.NEWLY_PLACED: "good",
+}
 WORDS: Mapping[Difference, str] = {
     **{difference: difference.value.replace("-", " ") for difference in Difference},
     Difference.APPEARED: "added",
     Difference.DISAPPEARED: "removed",
 }
 _EVENTS: Mapping[str, str] = {
+    "Refused": "refused now",
     "NewlyPending": "pending now",
     "Unschedulable": "pending now",
     "Gated": "gated now",
@@ -63,15 +68,19 @@ def name_of(workload: str) -> str:
 
 
 def workloads_sentence(document: DiffReport) -> str:
-    """Return in one sentence what becomes worse, then how many other workloads differ."""
-    worse = [row for row in document.workloads if row.now_pending > 0]
+    """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
+    refused = [row for row in document.workloads if row.difference is Difference.REFUSED]
+    worse = [row for row in document.workloads if is_pending_now(row)]
     parts = []
+    if refused:
+        more = f" and {count(len(refused) - 1, 'more workload')}" if len(refused) > 1 else ""
+        parts.append(f"refused now: {name_of(refused[0].workload)}{more}: {refused[0].message}")
     if worse:
         more = f" and {count(len(worse) - 1, 'more workload')}" if len(worse) > 1 else ""
         parts.append(f"pending now: {_pending_of(worse[0])}{more}")
     if evicted := evicted_for_good(document):
         parts.append(f"evicted now: {listing(evicted, most=1)}")
-    others = [row for row in document.workloads if row.now_pending <= 0]
+    others = [row for row in document.workloads if row not in refused and row.now_pending <= 0]
     numbers = Counter(row.difference for row in others)
     noun = "pod" if all(row.workload.startswith(f"{_POD}/") for row in others) else "workload"
     ways = [f"{number} {WORDS[difference]}" for difference, number in numbers.items()]
@@ -83,6 +92,11 @@ def workloads_sentence(document: DiffReport) -> str:
         parts.append(f"{count(document.summary.same, 'pod')} the same")
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def is_pending_now(row: WorkloadDifference) -> bool:
+    """Tell whether more pods of a workload are pending than before, though its manifest is not refused."""
+    return row.now_pending > 0 and row.difference is not Difference.REFUSED
 
 
 def evicted_for_good(document: DiffReport) -> list[str]:
@@ -133,13 +147,9 @@ def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) 
 
 
 def _workload_row(row: WorkloadDifference, options: ReportOptions) -> tuple[Cell, ...]:
-    word = (
-        Span("pending now", "bad")
-        if row.now_pending > 0
-        else Span(WORDS[row.difference], STYLES.get(row.difference, ""))
-    )
-    if row.now_pending <= 0:
-        word = Span(difference_word(row), STYLES.get(row.difference, ""))
+    word = Span(difference_word(row), STYLES.get(row.difference, ""))
+    if is_pending_now(row):
+        word = Span("pending now", "bad")
     return (
         _workload_link(row, options),
         word,
@@ -286,16 +296,16 @@ def workload_cases(document: DiffReport) -> Iterator[Case]:
         yield replace(
             _located(row),
             state="failed" if row.workload in failed else "skipped",
-            rule="NewlyPending" if row.now_pending > 0 else ends,
+            rule="NewlyPending" if is_pending_now(row) else ends,
             message=_message(row),
             detail=workload_reason(row),
-            is_notable=row.now_pending > 0,
+            is_notable=row.now_pending > 0 or row.difference is Difference.REFUSED,
         )
 
 
 def _message(row: WorkloadDifference) -> str:
     """Return what becomes of a workload; the reason is in the second line."""
-    if row.now_pending > 0 and row.after is not None:
+    if is_pending_now(row) and row.after is not None:
         before = "" if row.before is None else f", before {row.before.pods - row.before.placed} of {row.before.pods}"
         first = f"pending now: {_pending_pods(row.after)}{before}" if row.after.pods > 1 else "pending now"
     else:
@@ -336,7 +346,9 @@ def reasons(document: DiffReport) -> str:
         words = event_text(document, event)
         if event.object in evicted and event.rule == "NewVictim":
             continue
-        if row is not None and row.now_pending > 0 and words in (_EVENTS["NewlyPending"], _EVENTS["StateWorse"]):
+        if row is not None and row.difference is Difference.REFUSED:
+            words, name = _EVENTS["Refused"], name_of(row.workload)
+        elif row is not None and row.now_pending > 0 and words in (_EVENTS["NewlyPending"], _EVENTS["StateWorse"]):
             words, name = _EVENTS["NewlyPending"], _pending_of(row)
         else:
             name = event.object
@@ -556,6 +568,9 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _names(document: DiffReport) -> Iterator[str]:
+    for row in document.workloads:
+        if row.difference is Difference.REFUSED:
+            yield f"{row.difference.value} {row.workload}"
     for pod in document.pods:
         yield f"{pod.difference.value} {pod.pod} {_place(pod.before)} {_place(pod.after)}"
     for fits in document.capacity:
