@@ -313,7 +313,8 @@ class _Course:
             for result in run_in_order(session, rows, settle_preemption=self._settles, tries=tries):
                 if is_first:
                     self._tries.append((number, result.pod))
-                results[result.pod] = result
+                if self._growth is not None:  # results hold their columns, which is much for many nodes
+                    results[result.pod] = result
                 yield result
             if is_first:
                 self.tries |= tries
