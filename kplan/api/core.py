@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from kplan.api.affinity import Taint, VolumeNodeAffinity
 from kplan.api.meta import (
@@ -118,6 +119,9 @@ class NodeSpec(KubeStruct, frozen=True):
     provider_id: str = field(default="", name="providerID")
 
 
+_NO_SETTINGS = NodeSpec()
+
+
 class NodeCondition(KubeStruct, frozen=True):
     """One of a node's conditions."""
 
@@ -174,8 +178,13 @@ class Node(ApiObject, frozen=True):
     """A node."""
 
     metadata: NodeMeta = NodeMeta()
-    spec: NodeSpec = NodeSpec()
+    spec: NodeSpec = _NO_SETTINGS
     status: NodeStatus = NodeStatus()
+
+    def __post_init__(self) -> None:
+        # Encoding leaves out only the default object itself, and equal nodes are to have an equal digest.
+        if self.spec is not _NO_SETTINGS and self.spec == _NO_SETTINGS:
+            force_setattr(self, "spec", _NO_SETTINGS)
 
 
 class ConfigMapData(KubeStruct, frozen=True):

@@ -39,8 +39,6 @@ from kplan.workloads.merging import merged
 _MOST_NAMED = 20
 """The number of objects of a change that reports name; the others are counted."""
 
-_NO_SPEC = Node().spec
-
 _FRESH_TAINTS = ("node.kubernetes.io/",)
 """Prefixes of taints that describe the present condition of a node; a new node does not have them."""
 
@@ -326,9 +324,7 @@ def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
     taints = node.spec.taints
     if not is_cordoned:
         taints = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
-    spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
-    # A spec without values is the default object itself, as in a node that was read, so that encoding leaves it out.
-    return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)
+    return replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints))
 
 
 _VERSION = "v3"

@@ -99,8 +99,9 @@ def test_a_cluster_without_pods_is_one_that_never_had_them(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", sample(range(4), 2))
-def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> None:
-    there = some_cluster(seed)
+@pytest.mark.parametrize("settings", [{}, {"spec": {}}])
+def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int, settings: Object) -> None:
+    there = [settings | obj for obj in some_cluster(seed)]
     planner = planner_of(there)
     first = answers(planner)
     gone = [obj for obj in there if "n1" in (obj["metadata"]["name"], obj.get("spec", {}).get("nodeName"))]
@@ -112,6 +113,8 @@ def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> Non
     assert answers(there_again) == first
     assert answers(cordoned) != first
     assert answers(cordoned.changed(uncordon=["n1", "n2"])) == first
+    tainted = [{"change": "taint", "taints": {"n1": [text]}} for text in ("a=b:NoSchedule", "a-")]
+    assert answers(planner.changed(changes=tainted)) == first
     assert answers(more) != first
     assert answers(more.changed(without=["node/n1-more-*"])) == first
 
