@@ -537,7 +537,7 @@ def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Obje
 
 
 def is_on(name: str, minor: int) -> bool:
-    return next(gate.since for gate in _GATES if gate.name == name) <= minor
+    return _SINCE[name] <= minor
 
 
 def _drop(*paths: str) -> Callable[[Object], None]:
@@ -595,3 +595,4 @@ _GATES = (
     _Gate("PodLevelResources", 34, _drop("resources")),
     _Gate("PodTopologyLabelsAdmission", 35, _drop()),
 )
+_SINCE = {gate.name: gate.since for gate in _GATES}
