@@ -91,7 +91,7 @@ def remedy_words(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one
                 f"remove {c.old} from its {c.where}" if c.to is None else f"in its {c.where}, {c.to} instead of {c.old}"
             )
         case r.CorrectName(change=c):
-            return f"{'in ' + c.of + ', ' if c.of else ''}set {c.what} to {c.to} instead of {c.old}"
+            return f"{'in ' + c.of + ', ' if c.of else ''}set the {c.what} to {c.to} instead of {c.old}"
         case r.SearchNamespace(change=c):
             return f"add {c.namespace}, where {c.selector} runs, to namespaces of the podAffinity per {c.topology_key}"
         case r.HonorPolicy(change=c):

@@ -132,7 +132,7 @@ def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
 def verdict_line(verdict: Verdict, reasons: str) -> Heading:
     """Return the last line of a report for people: whether anything counts as a failure, and what."""
     if not verdict.failed:
-        more = " (nothing counts: --fail-on none)" if verdict.fail_on == ("none",) else ""
+        more = " (nothing is judged: --fail-on none)" if verdict.fail_on == ("none",) else ""
         return Heading(("Verdict: ", Span("passed", "good" if not more else ""), Span(more, "dim")), 0)
     more = f"; and {verdict.more} more" if verdict.more else ""
     return Heading(("Verdict: ", Span("failed", "bad"), f" (exit code {verdict.exit_code}): {reasons}{more}"), 0)

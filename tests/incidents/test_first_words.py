@@ -130,8 +130,8 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
         pytest.param(
             [SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],
             InTurn(Drain(nodes=())),
-            "1 of 2 nodes does not drain alone (1 cannot be emptied); small first: default/web blocks it, and 1 other "
-            "pod too: budget default/web requires 2 healthy pods and has 2",
+            "1 of 2 nodes cannot be drained, even alone (1 cannot be emptied); small first: default/web blocks it, "
+            "and 1 other pod too: budget default/web requires 2 healthy pods and has 2",
             id="drains in turn begin with the numbers of check",
         ),
         pytest.param(

@@ -38,7 +38,7 @@ def evil() -> kplan.Planner:
         (
             "drain_each",
             {"question": {"kind": "DrainQuestion", "nodes": ["spot-a-1"]}},
-            "1 of 1 node does not drain alone",
+            "1 of 1 node cannot be drained, even alone",
         ),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "addNodes": ["1=general-a-1"]}, "pods"),
         ("pods", {"manifests": [HUGE]}, "1 pods"),

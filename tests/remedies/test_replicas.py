@@ -86,6 +86,6 @@ def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():
 
     assert last.diagnosis == "The API server refuses the pod: there is no namespace shopp (did you mean shop?)."
     assert [remedy_text(remedy) for remedy in last.remedies] == [
-        "set namespace to shop instead of shopp (not tried)",
+        "set the namespace to shop instead of shopp (not tried)",
         "create namespace shopp (not tried)",
     ]

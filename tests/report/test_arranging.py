@@ -25,7 +25,7 @@ def test_the_verdict_is_the_last_line_and_names_for_each_condition_what_counts()
     assert last_line(PASSED) == "Verdict: passed"
     assert last_line(FAILED) == "Verdict: failed (exit code 1): unschedulable: a/b, a/c"
     assert last_line(FAILED.without_exit_code()) == "Verdict: failed (exit code 0): unschedulable: a/b, a/c"
-    assert last_line(Verdict.of(["none"], [])) == "Verdict: passed (nothing counts: --fail-on none)"
+    assert last_line(Verdict.of(["none"], [])) == "Verdict: passed (nothing is judged: --fail-on none)"
 
 
 def test_reasons_that_are_about_no_object_are_told_and_many_are_counted() -> None:

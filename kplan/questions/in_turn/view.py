@@ -72,8 +72,7 @@ def _sentence(document: DrainsReport) -> str:
     parts = [f"{blocked} cannot be emptied"] if blocked else []
     parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
-    verb = "does" if len(stay) == 1 else "do"
-    return f"{len(stay)} of {count(number, what)} {verb} not drain alone ({', '.join(parts)}){why}"
+    return f"{len(stay)} of {count(number, what)} cannot be drained, even alone ({', '.join(parts)}){why}"
 
 
 def _loses_pods(drain: DrainOutcome) -> bool:

@@ -353,7 +353,7 @@ def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_o
     )
     (action,) = planner.ask(Remedy()).remedy.actions
 
-    assert action.words == "in PersistentVolumeClaim default/data, set storage class to fast instead of premium"
+    assert action.words == "in PersistentVolumeClaim default/data, set the storage class to fast instead of premium"
     assert action.steps[0].endswith("| kubectl replace --force -f -")
 
 
