@@ -86,7 +86,8 @@ def drain(
     question = structs.replace(question, nodes=names)
     if runbook:
         clock = question.timeline if time.timeline else None
-        book = Runbook(nodes=names, rolling=rolling, options=question.options, timeline=clock)
+        options, timeout = question.options, question.timeout
+        book = Runbook(nodes=names, rolling=rolling, options=options, timeline=clock, timeout=timeout)
         words = "{0:,} of {1:,} nodes"
         reply(book, subject, showing, flags, doing="writing the runbook", words=words)
     elif is_separate:

@@ -24,7 +24,7 @@ from kplan.course.pod_groups import pending_placement
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.draining import Drain, timed_out
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.outcome import pods_at_rest, workload_changes
 from kplan.course.task import Task
@@ -142,6 +142,11 @@ class CarriedOut:
     def refused_nodes(self) -> tuple[RefusedNode, ...]:
         """The nodes that kubectl drain refuses to empty."""
         return tuple(node for drain in self.drains for node in drain.refused)
+
+    @property
+    def timed_out(self) -> dict[str, str]:
+        """The nodes that kubectl drain gives up with an error before their pods are gone, and its reason."""
+        return timed_out(self.drains)
 
     @property
     def growth(self) -> Growth | None:

@@ -27,6 +27,7 @@ from kplan.course.answers.verdict import (
 from kplan.course.carried_out import CarriedOut
 from kplan.course.pod_groups import pending_in_groups
 from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.draining import TIMED_OUT
 from kplan.course.simulation.nodes import comes_with_node
 from kplan.course.watching import begin
 from kplan.documents.base import Condition, Counted
@@ -264,6 +265,9 @@ class Replacements:
             condition: Condition = UNSCHEDULABLE if obstacle.never_ends else PDB_VIOLATION
             rule = "NeverGone" if obstacle.never_ends else "Blocked"
             yield Happened(condition, Counted(obstacle.pod, rule, node=obstacle.node))
+        for name in self._change.timed_out:
+            given_up = Counted(f"Node/{name}", TIMED_OUT)
+            yield from (Happened(either, given_up) for either in (UNSCHEDULABLE, STUCK))
         for name in self._change.unavailable:
             yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
 

@@ -43,6 +43,7 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "Refused": ("stuck", "unschedulable"),
     "JobFailed": ("stuck", "unschedulable"),
     "NeverGone": ("unschedulable",),
+    "DrainTimedOut": ("stuck", "unschedulable"),
     "Blocked": ("pdb-violation",),
     "PdbViolation": ("pdb-violation",),
     "Preemption": ("preemption",),

@@ -57,6 +57,10 @@ _RULES: Mapping[str, Rule] = {
         "A pod for which a drain waits without end, as its node does not answer.",
         "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
     ),
+    "DrainTimedOut": Rule(
+        "A node whose drain kubectl gives up with an error, as its pods are not gone in time.",
+        "Give --timeout more time than the pods take to stop.",
+    ),
     "Unavailable": Rule(
         "A workload of which too few pods are ready for a while.",
         "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",

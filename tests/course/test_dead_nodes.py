@@ -244,5 +244,11 @@ def test_a_drain_that_gives_up_before_its_pods_are_gone_says_so() -> None:
     clock = Clock(stop={"*": 20.0})
 
     early, late = (planner.ask(Drain(nodes=("n0",), timeline=clock, timeout=seconds)) for seconds in (10, 30))
-    assert [(one.object, one.code) for one in early.warnings] == [("Node/n0", "DrainTimedOut")]
+    assert [(one.object, one.code) for one in early.warnings] == _counted(early) == [("Node/n0", "DrainTimedOut")]
     assert not late.warnings
+    assert not late.verdict.failed
+
+    hasty, patient = (planner.ask(Runbook(nodes=("n0",), timeline=clock, timeout=seconds)) for seconds in (10, 30))
+    assert [(node.name, node.because) for node in hasty.stuck] == [("n0", early.warnings[0].message)]
+    assert not patient.stuck
+    assert patient.steps[-1].commands[0].endswith("--timeout=30s")

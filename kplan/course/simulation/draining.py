@@ -388,6 +388,7 @@ class Drain:
 
 
 NODE_NOT_REACHED = "NodeNotReached"
+TIMED_OUT = "DrainTimedOut"
 LOST_PODS_STAY = "LostPodsStay"
 NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, and they are not replaced"
 """Why a workload lacks pods that nobody has told to go."""
@@ -422,19 +423,20 @@ def drain_warnings(
     lost : nodes that have failed
     is_over : nothing happens any more, so that pods that nobody has told to go stay
     """
-    of_drains = [*_not_reached(drains), *_hanging(drains), *_timed_out(drains)]
+    given_up = [InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()]
+    of_drains = [*_not_reached(drains), *_hanging(drains), *given_up]
     return [*of_drains, *_left_on_lost(simulation, lost, is_over=is_over)]
 
 
-def _timed_out(drains: Iterable[Drain]) -> list[InputWarning]:
-    """Warn of nodes that kubectl drain gives up although their pods will be gone, unless some never are."""
+def timed_out(drains: Iterable[Drain]) -> dict[str, str]:
+    """Return the nodes that kubectl drain gives up although their pods will be gone, unless some never are, and why."""
     left = {name: n for work in drains for name, n in work.timed_out.items() if n}
     hanging = {obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends}
-    return [
-        InputWarning("DrainTimedOut", f"Node/{name}", _GIVEN_UP.format("1 pod is" if n == 1 else f"{n} pods are"))
+    return {
+        name: _GIVEN_UP.format("1 pod is" if n == 1 else f"{n} pods are")
         for name, n in left.items()
         if name not in hanging
-    ]
+    }
 
 
 def _not_reached(drains: Iterable[Drain]) -> list[InputWarning]:

@@ -96,6 +96,8 @@ class NodeUpgrade:
                 simulation.life.uncordon(name)
                 simulation.log.add_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
             return
+        for drain in self._drains:
+            drain.timed_out.pop(name, None)  # a forced upgrade goes on, which is no error
         simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned))
 
     def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:

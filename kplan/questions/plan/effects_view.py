@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
-from kplan.course.simulation.draining import NOT_REPLACED
+from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -274,7 +274,8 @@ def _trouble(document: PlanReport) -> str:
         return f"{first.pod} stays pending{why}"
     if stuck is not None and stuck.change is not Change.NONE and stuck.because:
         return f"{workload_title(stuck)} is {_stuck(stuck)}: {stuck.because.removesuffix('.')}"
-    return ""
+    given_up = [warning.object.removeprefix("Node/") for warning in document.warnings if warning.code == TIMED_OUT]
+    return f"{given_up[0]} is not empty in time" if given_up else ""
 
 
 def is_queue(document: PlanReport) -> bool:
@@ -547,6 +548,10 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
     yield from unavailable_cases(document)
     for obstacle in document.obstacles:
         yield _blocked(obstacle, "failed" if document.verdict.counted_of(obstacle.pod) else "skipped")
+    for warning in document.warnings:
+        if warning.code == TIMED_OUT:
+            failed = document.verdict.counted_of(warning.object)
+            yield Case(warning.object, "failed" if failed else "skipped", TIMED_OUT, warning.message, kind="node")
     for workload in document.workloads:
         state: State = "failed" if document.verdict.counted_of(workload.key) else "skipped"
         if workload.refused:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.clock import Clock
+from kplan.course.clock import Clock, Seconds
 from kplan.errors import UsageError
 from kplan.questions.base import Question
 
@@ -24,12 +24,14 @@ class Runbook(Question, frozen=True):
     rolling : uncordon each node when it is empty; else all are cordoned first and stay so
     options : the flags of ``kubectl drain``
     timeline : a clock, so that the answer says how long each drain takes
+    timeout : give a drain up after so long, as kubectl does; 0 for never
     """
 
     nodes: tuple[str, ...]
     rolling: bool = False
     options: DrainOptions = DrainOptions()
     timeline: Clock | None = None
+    timeout: Seconds | None = None
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RunbookReport:
         from kplan.questions.runbook.steps import runbook_report
@@ -37,4 +39,6 @@ class Runbook(Question, frozen=True):
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
         options, clock = self.options, self.timeline
-        return runbook_report(subject.base, self.nodes, options, clock, showing, rolling=self.rolling)
+        return runbook_report(
+            subject.base, self.nodes, options, clock, showing, timeout=self.timeout, rolling=self.rolling
+        )

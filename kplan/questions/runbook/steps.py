@@ -50,11 +50,18 @@ _MOST_SHAPES = 4
 
 
 def runbook_report(
-    base: Base, nodes: Sequence[str], options: c.DrainOptions, clock: Clock | None, showing: Showing, *, rolling: bool
+    base: Base,
+    nodes: Sequence[str],
+    options: c.DrainOptions,
+    clock: Clock | None,
+    showing: Showing,
+    *,
+    timeout: float | None,
+    rolling: bool,
 ) -> RunbookReport:
     """Return the RunbookReport; parameters as for the question."""
     check_nodes(base, nodes)
-    book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, rolling=rolling)
+    book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, timeout=timeout, rolling=rolling)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
@@ -86,9 +93,17 @@ class _Tried(msgspec.Struct, frozen=True):
 
 class _Runbook:
     def __init__(
-        self, base: Base, nodes: list[str], options: c.DrainOptions, clock: Clock | None, *, rolling: bool
+        self,
+        base: Base,
+        nodes: list[str],
+        options: c.DrainOptions,
+        clock: Clock | None,
+        *,
+        timeout: float | None,
+        rolling: bool,
     ) -> None:
         self._base, self._left, self._options, self._rolling = base, nodes, options, rolling
+        self._timeout = timeout or None
         self._has_clock = clock is not None
         clock = clock or Clock()
         self._clock = replace(clock, until=clock.look, runs_for=0.0)
@@ -133,7 +148,7 @@ class _Runbook:
     def _try(self, base: Base, name: str) -> _Tried:
         """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
-        drain = c.Drain((name,), self._options)
+        drain = c.Drain((name,), self._options, self._timeout)
         plan = carry_out(base, Task((Timed(0.0, drain),), self._clock))
         simulation = plan.simulation
         step = _drain_step(base, plan, drain, self._clock.min_ready if self._has_clock else 1)
@@ -156,8 +171,9 @@ class _Runbook:
         """Return what stops a drain; None where it is safe."""
         if plan.obstacles:
             return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].why)
-        if not plan.is_over:
-            return StuckNode(name=name, pod="", because="the drain does not end in the time that is looked ahead")
+        endless = "" if plan.is_over else "the drain does not end in the time that is looked ahead"
+        if because := plan.timed_out.get(name, endless):
+            return StuckNode(name=name, pod="", because=because)
         if plan.not_replaced:
             return StuckNode(name=name, pod="", because=f"{plan.not_replaced[0]}: {NOT_REPLACED}")
         simulation = plan.simulation
