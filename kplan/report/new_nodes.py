@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, listing
 from kplan.documents.base import Verdict
-from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices, RightSizing
+from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, State
 from kplan.report.words import grouped, left_out, name_ranges
@@ -89,9 +89,20 @@ _REASONS: Mapping[str, StayReason] = {
 }
 
 
-def stay_reason(reason: str) -> StayReason:
-    """Return what a reason means; the reason itself where it is not one of the cluster-autoscaler's."""
-    return _REASONS.get(reason) or StayReason(reason)
+_MESSAGES: Mapping[str, StayReason] = {
+    "Node isn't managed by karpenter": StayReason("it is not one of Karpenter's nodes"),
+}
+"""Messages of Karpenter, in plain words; most of its others name the pod or the numbers, and stay as they are."""
+
+
+def stay_reason(stay: KeptNode) -> StayReason:
+    """Return why a node stays: what the reason or the message means, else the message, or the reason itself."""
+    return _REASONS.get(stay.reason) or _MESSAGES.get(stay.message) or StayReason(stay.message or stay.reason)
+
+
+def stay_words(stay: KeptNode) -> str:
+    """Return why a node stays, with the numbers of the cluster-autoscaler's message."""
+    return stay.message if stay.message and stay.message not in _MESSAGES else stay_reason(stay).words
 
 
 _MOST_ROWS = 20

@@ -145,9 +145,7 @@ def _of_nodes(report: NodesReport) -> Iterator[tuple[tuple[str, str], Any]]:
         fate = f"replaced, {removed.reason}: by {by}" if by else f"removed: {removed.reason}"
         yield from (((name, NODE), fate) for name in removed.nodes)
     for name, stay in report.stays.items():
-        meaning = stay_reason(stay.reason).words
-        # The messages of reasons that have a meaning tell numbers, such as how much of the node is used.
-        words = stay.message if meaning == stay.reason and stay.message else meaning
+        words = stay_reason(stay).words  # without numbers, such as how much of the node is used
         yield (name, NODE), words if stay.reason == _DRIFTED else f"stays: {words}"
     new = [*report.adds, *(node for removed in report.removes for node in removed.replacements)]
     yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, new)).items())

@@ -21,6 +21,7 @@ from kplan.report.new_nodes import (
     price_blocks,
     price_text,
     stay_reason,
+    stay_words,
     unhelped_blocks,
 )
 from kplan.report.options import ReportOptions
@@ -137,30 +138,25 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
         return
     yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
     if is_whole:
-        rows = [
-            (name, stay.reason, stay.pod or _NONE, stay.message or stay_reason(stay.reason).words)
-            for name, stay in stays.items()
-        ]
+        rows = [(name, stay.reason, stay.pod or _NONE, stay_words(stay)) for name, stay in stays.items()]
         yield node_table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
     together: dict[tuple[str, str], list[str]] = {}
     for name, stay in stays.items():
-        # Some reasons say little without their message.
-        is_telling = stay_reason(stay.reason).words != stay.reason
-        together.setdefault((stay.reason, "" if is_telling else stay.message), []).append(name)
-    for (reason, _), nodes in together.items():
-        meaning, first = stay_reason(reason), stays[nodes[0]]
+        together.setdefault((stay.reason, stay_reason(stay).words), []).append(name)
+    for (reason, words), nodes in together.items():
+        first = stays[nodes[0]]
+        remedy = stay_reason(first).remedy
         such = f", such as {first.pod} of {nodes[0]}" if first.pod else ""
-        words = meaning.words if meaning.words != reason or not first.message else first.message
         if not is_whole:
             yield line(
                 f"{count(len(nodes), 'node')}: {words}{such} ({name_ranges(nodes, most=_MOST_NAMES)})", is_item=True
             )
-        if meaning.remedy:
+        if remedy:
             lead = f"{reason}: " if is_whole else ""
             yield Line(
                 (
                     Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong"),
-                    f": {meaning.remedy}.",
+                    f": {remedy}.",
                 ),
                 2,
             )
@@ -185,15 +181,14 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
             more=f"kplan explain {pod}",
         )
     for name, stay in document.stays.items():
-        meaning = stay_reason(stay.reason)
-        words = stay.message or meaning.words
+        meaning = stay_reason(stay)
         yield Case(
             name,
             "skipped",
             "Kept",
-            f"stays: {words}",
+            f"stays: {stay_words(stay)}",
             stay.pod,
-            workload=meaning.words,
+            workload=meaning.words if meaning.words != stay.message else stay.reason,
             would_help=meaning.remedy,
             kind="node",
         )

@@ -7,6 +7,7 @@ import pytest
 import kplan
 import kplan.documents.nodes
 from kplan.documents.nodes_report import NodesReport
+from kplan.report.new_nodes import stay_words
 from tests.objects import head
 from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool
 
@@ -282,7 +283,10 @@ def test_nodes_of_others_are_not_karpenters() -> None:
     _, node = machine("n1")
     node["metadata"]["labels"] = {"kubernetes.io/hostname": "n1"}
 
-    assert report(node_pool(), node).stays["n1"].message == "Node isn't managed by karpenter"
+    stay = report(node_pool(), node).stays["n1"]
+
+    assert stay.message == "Node isn't managed by karpenter"
+    assert stay_words(stay) == "it is not one of Karpenter's nodes"
 
 
 def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are_not() -> None:
