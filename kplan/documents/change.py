@@ -186,6 +186,7 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     desired : how many must stay ready
     allowed : how many may be evicted
     unready : the first covered pods that are not ready, as NAMESPACE/NAME
+    pending : those of them that have no node
     """
 
     name: str
@@ -193,6 +194,7 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     desired: Count
     allowed: Count
     unready: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
 
 
 ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]

@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.documents.base import with_sentence
 from kplan.questions import Checks, Drain, Explain, InTurn, Plan, Preempt, Remedy
+from kplan.questions.plan.effects_view import obstacle_text
 from tests.objects import budget, deployment, head, node, pod, running, stateful_set
 
 SMALL, LARGE = node("small", "2"), node("large", "8")
@@ -152,6 +153,16 @@ def test_the_first_sentence_says_the_thing_itself(objects: list[Any], question: 
     document = kplan.Planner(kplan.load_snapshot(objects)).ask(question)
 
     assert with_sentence(document).sentence.startswith(begins)
+
+
+def test_a_pod_without_a_node_is_not_to_be_mended() -> None:
+    waiting = pod("web-x", cpu="9", owner="ReplicaSet/web-h1", labels={"app": "web"})
+    objects = [SMALL, LARGE, *running(deployment("web", 2), ["large"], 1), waiting, budget("web", minAvailable=1)]
+
+    (obstacle,) = kplan.Planner(kplan.load_snapshot(objects)).ask(Drain(nodes=("large",))).obstacles
+
+    assert obstacle.budgets[0].pending == obstacle.budgets[0].unready == ("default/web-x",)
+    assert "mend" not in obstacle_text(obstacle)
 
 
 @pytest.mark.parametrize("taints", [DISRUPTED, STARTING], ids=["being removed", "not set up"])

@@ -111,11 +111,9 @@ class BudgetState(msgspec.Struct):
         expected = self.expected
         return max(self.healthy - self._desired_of(expected), 0) if expected else 0
 
-    def unready(self) -> Iterator[str]:
-        """Yield NAMESPACE/NAME of the covered pods that are not ready."""
-        return (
-            (pod.key for pod in self.pods.values() if not pod.is_ready) if len(self.pods) > self.healthy else iter(())
-        )
+    def unready(self) -> Iterator[ObservedPod]:
+        """Yield the covered pods that are not ready."""
+        return (pod for pod in self.pods.values() if not pod.is_ready) if len(self.pods) > self.healthy else iter(())
 
     def copy(self, find: FindOwner) -> BudgetState:
         """Return a copy, whose pods come and go without a change to this one."""

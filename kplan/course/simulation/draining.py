@@ -248,9 +248,11 @@ class Drain:
                     healthy=budget.healthy,
                     desired=budget.desired,
                     allowed=budget.allowed,
-                    unready=tuple(itertools.islice(budget.unready(), _MOST_UNREADY)),
+                    unready=tuple(other.key for other in unready),
+                    pending=tuple(other.key for other in unready if not other.node),
                 )
                 for budget in self._simulation.disruptions.covering(pod)
+                for unready in [list(itertools.islice(budget.unready(), _MOST_UNREADY))]
             )
             self.obstacles.append(
                 Obstacle(

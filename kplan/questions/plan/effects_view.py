@@ -533,7 +533,8 @@ def obstacle_text(obstacle: Obstacle) -> str:
     if not obstacle.budgets or not obstacle.is_by_budget:
         return ""
     budget = obstacle.budgets[0]
-    ways = [f"mend {pod}, which is not ready" for pod in budget.unready if pod != obstacle.pod][:1]
+    broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
+    ways = [f"mend {pod}, which is not ready" for pod in broken[:1]]
     ways += [remedy_text(remedy) for remedy in obstacle.remedies]
     if not obstacle.ready:
         ways.append(f"{obstacle.pod} is not ready, and may go once the budget is met")
