@@ -1,22 +1,28 @@
-"""What a question is about: a cluster, and pods that are named or come from manifests."""
+"""What a question is about: a cluster, and pods and workloads that are named or come from manifests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kplan.api.kinds import CHANGED_IN_PLACE, SCALED
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.incoming import admit_manifests, origin_of
+from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
 from kplan.framework.listers import WORKLOAD_GATE
+from kplan.workloads.manifests import WrittenWorkload, load_manifests, started, with_runs, workload_type
 
 if TYPE_CHECKING:
     from kplan.course.task import Task
     from kplan.documents.placement import Origin
+    from kplan.snapshot.model import Snapshot
     from kplan.workloads.contents import Manifests
-    from kplan.workloads.manifests import WrittenWorkload
     from kplan.workloads.sources import Source
+
+_REPLICAS_FIELD = {"Job": "parallelism"}
+_REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
+"""Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -34,8 +40,6 @@ class Subject(msgspec.Struct, frozen=True):
         """Return a cluster with the other objects of the manifests, and their workloads, if any."""
         if self.manifests is None:
             return self.base, ()
-        from kplan.course.updating import requested_update
-
         base, workloads = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
         base.on_progress = self.base.on_progress or base.on_progress
         return base, workloads
@@ -52,8 +56,6 @@ class Subject(msgspec.Struct, frozen=True):
         """Whether the manifests change workloads of the cluster, and no pods are named, too."""
         if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
             return False
-        from kplan.course.updating import has_updates
-
         return has_updates(self.manifests, self.base.snapshot)
 
     @property
@@ -87,8 +89,6 @@ def subject_of(
     """
     if not manifests:
         return Subject(base, pods, names_pods=bool(pods))
-    from kplan.workloads.manifests import load_manifests
-
     minor = base.release.number
     loaded = load_manifests(
         manifests, snapshot=base.snapshot, namespace=namespace or None, replicas=replicas, minor=minor
@@ -105,10 +105,54 @@ def loaded_subject(
     run_cron_jobs: bool = False,
 ) -> Subject:
     """Return the subject of a question about manifests that are read already; as `subject_of`."""
-    from kplan.workloads.manifests import started
-
     manifests = started(manifests, run_cronjobs=run_cron_jobs)
     keeps_groups = base.release.is_on(WORKLOAD_GATE)
     incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number, keeps_groups=keeps_groups)
     base = base.for_cluster(base.snapshot, incoming.objects, incoming.warnings)
     return Subject(base, [*incoming.pods, *pods], manifests, bool(pods), replicas, run_cron_jobs)
+
+
+def requested_update(
+    base: Base, manifests: Manifests, replicas: int | None, *, run_cronjobs: bool = False
+) -> tuple[Base, list[WrittenWorkload]]:
+    """Return a cluster that holds the other objects of manifests, and the workloads to apply.
+
+    Parameters
+    ----------
+    replicas : the number of pods of each workload, in place of its own
+    run_cronjobs : cron jobs start a run now
+    """
+    others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
+    admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
+    warnings = [
+        warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
+    ]
+    written = _written(manifests, replicas)
+    changed = base.for_cluster(base.snapshot, objects, warnings) if objects or warnings else base.plain
+    return changed, with_runs(written) if run_cronjobs else written
+
+
+def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
+    """Tell whether the cluster has any of the workloads; single pods do not count."""
+    for workload in manifests.workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
+        if workload.kind != "Pod" and target is not None and target in CHANGED_IN_PLACE:
+            live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
+            if any(obj.metadata.key == f"{workload.namespace}/{workload.name}" for obj in live):
+                return True
+    return False
+
+
+def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
+    workloads: list[WrittenWorkload] = []
+    for workload in manifests.workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
+        if target is None:
+            continue
+        content: dict[str, Any] = workload.item.value()
+        content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
+        if replicas is not None and (workload.kind in SCALED or workload.kind in _REPLICAS_FIELD):
+            field = _REPLICAS_FIELD.get(workload.kind, "replicas")
+            content["spec"] = {**content.get("spec", {}), field: replicas}
+        workloads.append(WrittenWorkload(target, content, is_valid=replicas is None))
+    return workloads

@@ -55,7 +55,6 @@ FOR_MANIFESTS = {
     "kplan.course.odds.runs",
     "kplan.cluster.field_lines",
     "kplan.documents.plan",
-    "kplan.course.updating",
 }
 
 

@@ -21,9 +21,8 @@ from kplan.course.carry_out import carry_out
 from kplan.course.in_order import place_in_order
 from kplan.course.missing import with_missing
 from kplan.course.report import change_report
-from kplan.course.subject import Subject
+from kplan.course.subject import Subject, has_updates
 from kplan.course.task import Task, WorkedOff
-from kplan.course.updating import has_updates
 from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
