@@ -61,6 +61,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     would_help : what would let a pod of `because` run that is no action: to wait for somebody, to create or repair
         something; absent where nothing is known
     beside : what would help these pods besides that is no action: to wait for somebody, to create or repair something
+    evicts : NAMESPACE/NAME of a pod -> the pods that it evicts to run without any action; absent where none does
     checked : the whole set was carried out in a simulation, and has this result
     """
 
@@ -76,4 +77,5 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     because: dict[str, str] | UnsetType = UNSET
     would_help: dict[str, Remedy] | UnsetType = UNSET
     beside: tuple[Remedy, ...] | UnsetType = UNSET
+    evicts: dict[str, tuple[str, ...]] | UnsetType = UNSET
     checked: bool = True

@@ -105,6 +105,12 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
         ),
         pytest.param(
             [LARGE, BUSY, *VIP],
+            Remedy(pods=("default/vip",)),
+            "1 of 1 pod runs: default/vip gets in by evicting default/busy",
+            id="a pod that gets in by itself is told with whom it evicts",
+        ),
+        pytest.param(
+            [LARGE, BUSY, *VIP],
             Preempt(pods=("default/vip",)),
             "default/vip evicts default/busy on large",
             id="a preemption begins with who evicts whom",

@@ -31,6 +31,7 @@ from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.remedies.diagnosis import Diagnosis, diagnose
+from kplan.report.words import grouped
 from kplan.rules.pod_info import PodInfo
 
 MOST_ALTERNATIVES = 4
@@ -86,6 +87,8 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
+    removals = () if described.actions else by_itself.simulation.removals
+    evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     Candidates(playing, (), goal, by_hand=by_hand).offered()
     helpful = {pod: first for pod, diagnosis in diagnoses.items() if (first := _help_of(diagnosis))}
     return d.RemedyReport(
@@ -99,6 +102,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         because={pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left} or UNSET,
         would_help=helpful or UNSET,
         beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
+        evicts={by: tuple(pods) for by, pods in evicts.items()} or UNSET,
     )
 
 

@@ -112,6 +112,11 @@ def _pods_sentence(document: d.RemedyReport) -> str:
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
         enough = enough if by_itself or not waits else f"{listing([*waits], most=2)}"
+        if document.evicts:
+            by, victims = next(iter(document.evicts.items()))
+            more = len(document.evicts) - 1
+            others = f", and {count(more, 'more pod')} by evicting others" if more else ""
+            enough = f"{by} gets in by evicting {listing(victims, most=2)}{others}"
         return f"{_all_run(remedy)}: {enough}"
     first, reasons = _first_left(document), document.because or {}
     like = [pod for pod in document.pods if reasons.get(pod) == reasons.get(first)]
