@@ -32,8 +32,8 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     run : seconds until the pods of jobs have succeeded
     node_start : seconds until new nodes take pods, by pool or group; ``*`` for all others
     until : seconds to look ahead; by default as long as cron jobs run, or a day
-    runs_for : for how many seconds cron jobs run by their schedule
-    min_ready : how many pods of each workload must stay ready: a number, or a share such as 80%
+    runs_for : seconds for which cron jobs run by schedule
+    min_ready : pods of each workload that must stay ready: a number, or a share such as 80%
     """
 
     start: SecondsOf = {}
