@@ -112,7 +112,7 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     if output == "openmetrics":
-        from kplan.report.openmetrics import render_openmetrics
+        from kplan.report.pipelines import render_openmetrics
 
         return render_openmetrics(document, view.metrics(document))
     report = CaseReport(
@@ -148,7 +148,7 @@ def render_refusal(report: CaseReport, output: str) -> str:
     if output in _WRITERS:
         return render_for_programs(report, output)
     if output == "openmetrics":
-        from kplan.report.openmetrics import refused_in_openmetrics
+        from kplan.report.pipelines import refused_in_openmetrics
 
         return refused_in_openmetrics(report)
     if output == "markdown":
