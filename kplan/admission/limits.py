@@ -31,6 +31,7 @@ from kplan.api.core import (
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
+from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
 from kplan.rules.resources import stored_totals
@@ -350,7 +351,7 @@ def usage_of(item: Pod | PersistentVolumeClaim) -> Usage:
     Upstream: PodUsageFunc, pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
     """
     if isinstance(item, Pod):
-        is_over = item.status.phase in {"Succeeded", "Failed"}
+        is_over = item.status.phase in ENDED
         return {"count/pods": _ONE} if is_over else {"count/pods": _ONE, **_compute_usage(*stored_totals(item))}
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in item.spec.resources.requests:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.model import POINT_NAMES
@@ -338,7 +339,7 @@ def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
             offered[name] += nano(quantity)
     names = {node.metadata.name for node in snapshot.nodes}
     for pod in snapshot.pods:
-        if pod.spec.node_name in names and pod.status.phase not in {"Succeeded", "Failed"}:
+        if pod.spec.node_name in names and pod.status.phase not in ENDED:
             requested.update(pod_requests(pod, use_status=True))
             requested["pods"] += _NANOS
     return tuple(

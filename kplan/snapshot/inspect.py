@@ -12,6 +12,7 @@ from kplan.api import core, resource
 from kplan.api.kinds import KINDS, metadata_of
 from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
 from kplan.api.names import object_name
+from kplan.api.pod import ENDED
 from kplan.api.quantity import listing, parse
 from kplan.api.workloads import PodDisruptionBudgetStatus
 from kplan.facts import Count, Document
@@ -90,7 +91,7 @@ def overview_of_pods(snapshot: Snapshot) -> PodOverview:
 
 
 def _state(pod: core.Pod) -> str:
-    if pod.status.phase in {"Succeeded", "Failed"}:
+    if pod.status.phase in ENDED:
         return "terminated"
     if pod.metadata.deletion_timestamp:
         return "terminating"

@@ -13,6 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kplan.api.core import PodCondition
+from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
@@ -370,7 +371,7 @@ class Kubelets:
     def drop_finalizer(self, row: int) -> None:
         """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
         pod = self._motion.pods.get(row)
-        if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded") and not self._is_held(row):
+        if pod is not None and pod.is_terminating and pod.phase in ENDED and not self._is_held(row):
             self.bury(row, of_time=True)
 
     def forget(self, row: int) -> None:

@@ -15,6 +15,7 @@ from random import Random
 import msgspec
 
 from kplan.api.meta import IntOrString
+from kplan.api.pod import ENDED
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
 ON_DELETE = "OnDelete"
@@ -58,7 +59,7 @@ def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequ
     if not eligible.may_stay:
         return [Delete(pod, "not meant for this node") for pod in pods if not pod.is_terminating]
     staying = [pod for pod in pods if not pod.is_terminating]
-    ended = [pod for pod in staying if pod.phase in ("Failed", "Succeeded")]
+    ended = [pod for pod in staying if pod.phase in ENDED]
     actions: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
     running = [pod for pod in staying if pod not in ended]
     running.sort(key=lambda pod: (not pod.node, pod.created, pod.name))
