@@ -75,6 +75,7 @@ class Workloads:
         """Return an independent copy, which copies each workload when it is first looked up."""
         forked = Workloads(self.templates.copy(), self.is_on, self.revisions)
         forked._ages, forked._daemon_sets = self._ages, self._daemon_sets.copy()
+        forked.pods = self.pods
         forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
         forked._original = self
         return forked
