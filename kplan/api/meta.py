@@ -27,7 +27,6 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 @cache
-@cache
 def types_of(cls: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
     """Return each field with the types that its type consists of, as `types_in`."""
     annotations: dict[str, Any] = {}

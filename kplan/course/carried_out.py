@@ -265,17 +265,15 @@ class CarriedOut:
         Without a clock there are none.
         """
         clock = self.task.clock
-        return (
-            ()
-            if clock is None
-            else [
-                name
-                for name, workload in self.timeline.workloads.items()
-                if not name.startswith(MAY_END)
-                and workload.lowest_ready
-                < min(workload.ready_before, scaled(clock.min_ready, workload.ready_before, round_up=True))
-            ]
-        )
+        if clock is None:
+            return ()
+        return [
+            name
+            for name, workload in self.timeline.workloads.items()
+            if not name.startswith(MAY_END)
+            and workload.lowest_ready
+            < min(workload.ready_before, scaled(clock.min_ready, workload.ready_before, round_up=True))
+        ]
 
 
 def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int:

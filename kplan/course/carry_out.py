@@ -446,9 +446,8 @@ def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
     -------
     change : None where it may matter on which nodes pods are
     """
-    still, (step,) = at_rest(base), task.steps
+    opening, still, (step,) = Opening(base, task), at_rest(base), task.steps
     nodes = step.change.needs
-    check_nodes(base, nodes)
     is_upgrade = isinstance(step.change, c.Drain) and step.change.upgrade is not None
     if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
         return None  # for pods that wait the nodes of others may matter
@@ -457,7 +456,7 @@ def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
     if any(still.workload_of(pod) in known.uncertain for pod in leaving):
         return None
     try:
-        change = Opening(base, task).carry_out(any_node=AnyNodeTaker(known, nodes))
+        change = opening.carry_out(any_node=AnyNodeTaker(known, nodes))
     except Uncertain:
         return None
     return change if _is_as_anywhere(change, still) else None

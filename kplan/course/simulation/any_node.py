@@ -22,14 +22,12 @@ from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
 from kplan.plugins.taint_toleration import TaintToleration
 from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import PODS
 from kplan.rules.volumes import storage_kinds
 
 MAX_SHAPES = 4096
 """For so many shapes it is remembered which nodes fit them: a byte a node each."""
 
-
-PLACES = "pods"
-"""The resource of which every pod takes one."""
 
 AHEAD = 32
 """For so many more pods it is tried at first to be certain at once."""
@@ -104,7 +102,7 @@ class AnyNode:
         key = fits.tobytes(), frozenset(requests.items())
         if key not in self._alike:
             cluster = self._session.cluster
-            spare = {PLACES: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
+            spare = {PODS: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
             for name, amount in requests.items():
                 free = cluster.nodes.allocatable(name) - cluster.requested(name)
                 spare |= {name: np.where(fits, free - amount + 1, 0.0)} if amount else {}
@@ -170,7 +168,7 @@ class AnyNodeTaker:
     def __init__(self, any_node: AnyNode, avoided: Collection[str]) -> None:
         self._any_node = any_node
         self._allowed = any_node.allowed(avoided)
-        self._usage: dict[str, float] = {PLACES: 0.5}  # with half a place besides, so that it is never 0
+        self._usage: dict[str, float] = {PODS: 0.5}  # with half a place besides, so that it is never 0
         #: a node, and up to which usage it is certain
         self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}
 
@@ -204,7 +202,7 @@ class AnyNodeTaker:
             if row is None:
                 raise Uncertain
             self._certain[room] = row, known
-        usage[PLACES] += 1
+        usage[PODS] += 1
         for name, amount in requests.items():
             usage[name] = usage.get(name, 0) + amount
         return row

@@ -84,7 +84,7 @@ class Outcomes:
     """The outcomes of searches for a set of requests, node by node."""
 
     def __init__(self, n_nodes: int) -> None:
-        self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), an SearchOutcome each
+        self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), a SearchOutcome each
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)  #: int64 array of shape (n_nodes,), for prioritized lists
         self.solutions: dict[int, Solution] = {}  #: node row -> devices for each claim
         self.messages: dict[int, str] = {}  #: node row -> error
