@@ -263,8 +263,7 @@ class Replacements:
             yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:
             condition: Condition = UNSCHEDULABLE if obstacle.never_ends else PDB_VIOLATION
-            rule = "NeverGone" if obstacle.never_ends else "Blocked"
-            yield Happened(condition, Counted(obstacle.pod, rule, node=obstacle.node))
+            yield Happened(condition, Counted(obstacle.pod, obstacle.rule, node=obstacle.node))
         for name in self._change.timed_out:
             given_up = Counted(f"Node/{name}", TIMED_OUT)
             yield from (Happened(either, given_up) for either in (UNSCHEDULABLE, STUCK))

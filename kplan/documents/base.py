@@ -55,6 +55,10 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
 """Rule of an event -> the conditions that count it, the first of which that --fail-on lists names it."""
 
 
+def conditions_of(rule: str) -> tuple[Condition, ...]:
+    return _CONDITIONS.get(rule, ())
+
+
 class SnapshotRef(Document, frozen=True, kw_only=True):
     """Where the cluster comes from, and how it was changed on paper.
 
@@ -162,7 +166,7 @@ class Verdict(Document, frozen=True, kw_only=True):
 
     def condition_of(self, event: Counted) -> Condition:
         """Return the condition of --fail-on that an event counts for."""
-        candidates: tuple[Condition, ...] = (*_CONDITIONS.get(event.rule, ()), "regression", "warning", *self.fail_on)
+        candidates: tuple[Condition, ...] = (*conditions_of(event.rule), "regression", "warning", *self.fail_on)
         return next((word for word in candidates if word in self.fail_on), "none")
 
     def counted_of(self, name: str) -> list[Counted]:

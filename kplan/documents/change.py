@@ -252,6 +252,11 @@ class Obstacle(Document, frozen=True, kw_only=True):
         """Whether it was told to go, and nothing ends it."""
         return self.reason in ("node-silent", "finalizer")
 
+    @property
+    def rule(self) -> Literal["NeverGone", "Blocked"]:
+        """The rule by which it counts."""
+        return "NeverGone" if self.never_ends else "Blocked"
+
 
 class RefusedNode(Document, frozen=True, kw_only=True):
     """A node that kubectl drain refuses to empty: it cordons the node, and evicts no pod.

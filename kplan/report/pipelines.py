@@ -68,6 +68,10 @@ _RULES: Mapping[str, Rule] = {
         "A node whose drain kubectl gives up with an error, as its pods are not gone in time.",
         "Give --timeout more time than the pods take to stop.",
     ),
+    "Stuck": Rule(
+        "A rollout, or the drain of a node, that does not go on.",
+        "The message names the pod that it waits for, and why that one is not ready or finds no place.",
+    ),
     "Unavailable": Rule(
         "A workload of which too few pods are ready for a while.",
         "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",

@@ -81,6 +81,15 @@ def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well
     assert _counted(report) == [("default/db-0", "NeverGone")]
 
 
+def test_a_kubelet_that_is_not_ready_is_said_to_be_taken_to_end_pods() -> None:
+    pods = running(deployment("web", 2), ["n0", "n1"])
+    unready, well = (_drain([_node("n0", ready), _node("n1"), *pods], "n0") for ready in ("False", "True"))
+
+    assert [(warning.code, warning.object) for warning in unready.warnings] == [("KubeletNotReady", "Node/n0")]
+    assert (unready.verdict.failed, unready.steps) == (well.verdict.failed, well.steps)
+    assert not well.warnings
+
+
 @pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-03-01T12:00:00Z"}])
 def test_a_pod_that_a_finalizer_holds_holds_the_drain_up(deleted: dict[str, str]) -> None:
     objects = [_node("n0"), _node("n1"), *_db("n0")]
@@ -186,6 +195,7 @@ def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
     assert (cordon.action, [place.pod for place in drain.moved]) == ("cordon", ["default/web-h1-001"])
     (stuck,) = blocked.ask(Runbook(nodes=("n1",))).stuck
     assert stuck.because.startswith("StatefulSet/default/db: ")
+    assert stuck.rule == "NotReplaced"
 
 
 def test_a_pod_of_a_former_workload_of_the_same_name_has_no_controller() -> None:
@@ -250,5 +260,6 @@ def test_a_drain_that_gives_up_before_its_pods_are_gone_says_so() -> None:
 
     hasty, patient = (planner.ask(Runbook(nodes=("n0",), timeline=clock, timeout=seconds)) for seconds in (10, 30))
     assert [(node.name, node.because) for node in hasty.stuck] == [("n0", early.warnings[0].message)]
+    assert [hasty.verdict.condition_of(counted) for counted in hasty.verdict.counted] == ["stuck"]
     assert not patient.stuck
     assert patient.steps[-1].commands[0].endswith("--timeout=30s")

@@ -95,6 +95,7 @@ class Drain:
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
         self.timed_out: dict[str, int] = {}  #: node that it gave up -> how many pods were told to go and not gone yet
         self.waits_at = ""  #: the node at which kubectl waits without end; empty where it does not
+        self.nodes = tuple(nodes)
         self._left, self._afterwards = list(nodes), afterwards
         self._timeout = timeout
         self._on_end = on_end
@@ -392,6 +393,11 @@ class Drain:
 NODE_NOT_REACHED = "NodeNotReached"
 TIMED_OUT = "DrainTimedOut"
 LOST_PODS_STAY = "LostPodsStay"
+_NOT_READY = (
+    "its kubelet answers that it is not ready, and is taken to end pods all the same, as one that waits for its network"
+    " does. One whose container runtime hangs ends none: they stay Terminating, and kubectl drain waits without end;"
+    " kubectl describe node tells which it is"
+)
 NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, and they are not replaced"
 """Why a workload lacks pods that nobody has told to go."""
 
@@ -426,7 +432,7 @@ def drain_warnings(
     is_over : nothing happens any more, so that pods that nobody has told to go stay
     """
     given_up = [InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()]
-    of_drains = [*_not_reached(drains), *_hanging(drains), *given_up]
+    of_drains = [*_not_reached(drains), *_hanging(drains), *_not_ready(simulation, drains), *given_up]
     return [*of_drains, *_left_on_lost(simulation, lost, is_over=is_over)]
 
 
@@ -471,6 +477,19 @@ def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
             _HANGING.format(_GIVES_UP if name in given_up else _WAITS, "1 pod stays" if n == 1 else f"{n} pods stay"),
         )
         for name, n in sorted(left.items())
+    ]
+
+
+def _not_ready(simulation: Simulation, drains: Sequence[Drain]) -> list[InputWarning]:
+    # Upstream: pkg/kubelet/kubelet.go syncLoop skips pods for errors of the runtime, not for those of the network; a
+    # node's conditions tell the two apart in their message only.
+    table = simulation.session.cluster.nodes
+    drained = {name for work in drains for name in work.nodes} - simulation.lost_nodes
+    conditions = {name: table.nodes[table.row_of[name]].status.conditions for name in drained if name in table.row_of}
+    return [
+        InputWarning("KubeletNotReady", f"Node/{name}", _NOT_READY)
+        for name in sorted(conditions)
+        if any((one.type, one.status) == ("Ready", "False") for one in conditions[name])
     ]
 
 

@@ -574,7 +574,7 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
     return Case(
         obstacle.pod,
         state,
-        "NeverGone" if obstacle.never_ends else "Blocked",
+        obstacle.rule,
         f"{obstacle.pod} {'never leaves' if obstacle.never_ends else 'cannot be evicted from'} {obstacle.node}:"
         f" {obstacle.why}",
         "\n".join(dict.fromkeys(part for part in (obstacle.why, obstacle.words, text) if part)),

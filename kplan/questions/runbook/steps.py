@@ -22,21 +22,21 @@ from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.draining import NOT_REPLACED
+from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
 from kplan.course.unblocking import ways
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
-from kplan.documents.base import Counted
+from kplan.documents.base import Counted, conditions_of
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.remedies.node_shapes import node_shapes
@@ -64,8 +64,9 @@ def runbook_report(
     book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, timeout=timeout, rolling=rolling)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
-    counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
-    counted = [Counted(node.name, "Blocked") for node in book.stuck] if counts else []
+    counted = [
+        Counted(node.name, node.rule) for node in book.stuck if not set(conditions_of(node.rule)).isdisjoint(chosen)
+    ]
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),
@@ -126,7 +127,9 @@ class _Runbook:
             stopped: dict[str, _Tried] = {}
             if not self._drain_one(stopped) and not self._prepare(stopped):
                 self.stuck += [tried.stuck for tried in stopped.values() if tried.stuck is not None]
-                self.stuck += [StuckNode(name=name, pod="", because="") for name in self._left if name not in stopped]
+                self.stuck += [
+                    StuckNode(name=name, rule="Stuck", pod="", because="") for name in self._left if name not in stopped
+                ]
                 break
         self.steps += reversed(self._undoing)
         if not any(step.action == "drain" for step in self.steps):
@@ -161,7 +164,7 @@ class _Runbook:
             simulation.run(self._clock.look)
             left = self._without_place(base, simulation)
             if stuck is None and left:
-                stuck = StuckNode(name=name, pod=left[0], because=_message(simulation, left[0]))
+                stuck = StuckNode(name=name, rule="Unschedulable", pod=left[0], because=_message(simulation, left[0]))
         obstacle = next(iter(plan.obstacles), None)
         return _Tried(stuck, obstacle, bool(waiting), step, simulation)
 
@@ -170,23 +173,27 @@ class _Runbook:
     ) -> StuckNode | None:
         """Return what stops a drain; None where it is safe."""
         if plan.obstacles:
-            return StuckNode(name=name, pod=plan.obstacles[0].pod, because=plan.obstacles[0].why)
+            obstacle = plan.obstacles[0]
+            return StuckNode(name=name, rule=obstacle.rule, pod=obstacle.pod, because=obstacle.why)
         endless = "" if plan.is_over else "the drain does not end in the time that is looked ahead"
         if because := plan.timed_out.get(name, endless):
-            return StuckNode(name=name, pod="", because=because)
+            return StuckNode(name=name, rule=TIMED_OUT if name in plan.timed_out else "Stuck", pod="", because=because)
         if plan.not_replaced:
-            return StuckNode(name=name, pod="", because=f"{plan.not_replaced[0]}: {NOT_REPLACED}")
+            because = f"{plan.not_replaced[0]}: {NOT_REPLACED}"
+            return StuckNode(name=name, rule="NotReplaced", pod="", because=because)
         simulation = plan.simulation
         if simulation.violations:
             by, pod = simulation.violations[0]
             preempted = tuple(victim for victim in step.preempted if victim.pod == pod and victim.by == by)
-            return StuckNode(name=name, pod=pod, because="", preempted=preempted or (Preempted(pod=pod, by=by),))
+            preempted = preempted or (Preempted(pod=pod, by=by),)
+            return StuckNode(name=name, rule="PdbViolation", pod=pod, because="", preempted=preempted)
         takes_again = self._rolling and not base.objects.node_by_name[name].spec.unschedulable
         too_few = _too_few(plan, self._clock.min_ready)
         if too_few is not None or (waiting and not takes_again):
             pod = waiting[0] if waiting else ""
             return StuckNode(
                 name=name,
+                rule="Unschedulable" if too_few is None else "Stuck",
                 pod=pod,
                 because=_message(simulation, pod),
                 too_few=UNSET if too_few is None else too_few,

@@ -111,7 +111,7 @@ def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:
         else:
             counted = document.verdict.counted_of(name)
             text = f"does not drain safely{_reason(stuck[name])}"
-            yield Case(name, "failed" if counted else "skipped", "Blocked", text, kind="node")
+            yield Case(name, "failed" if counted else "skipped", stuck[name].rule, text, kind="node")
 
 
 def _names(document: RunbookReport) -> list[str]:
