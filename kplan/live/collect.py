@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
 import threading
@@ -16,7 +17,15 @@ from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
 from kplan.live.connections import side_by_side
 from kplan.live.kubeconfig import load_access
-from kplan.live.lists import Discovery, decode_object, discover, page_decoder, prepare, read_list, read_version
+from kplan.live.lists import (
+    ListedObjects,
+    decode_object,
+    discover,
+    page_decoder,
+    prepare,
+    read_list,
+    read_version,
+)
 from kplan.live.options import LiveOptions
 from kplan.live.reader import Getter, Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
@@ -53,23 +62,15 @@ def collect_snapshot(
 ) -> Snapshot:
     """Return a snapshot of a live cluster, with all that scheduling depends on.
 
+    Raises KubeconfigError when no kubeconfig can be used, UnreachableError or UnauthorizedError when the server does
+    not answer or does not know the user, ApiError for an unexpected answer, and ForbiddenError where nodes or pods may
+    not be listed; any other such kind is only missing from the snapshot.
+
     Parameters
     ----------
-    options : which cluster, as whom, and which namespaces
     progress : called after every page
     warn : called with warnings about the connection
     begin : called with name and address of the server, before the first request
-
-    Raises
-    ------
-    KubeconfigError
-        No kubeconfig that can be used.
-    UnreachableError, UnauthorizedError
-        The server does not answer, or does not know the user.
-    ForbiddenError
-        Nodes or pods may not be listed; any other kind is then only missing from the snapshot.
-    ApiError
-        The server sent an unexpected answer.
     """
     access = load_access(options)
     if warn is not None and not access.verifies_tls:
@@ -95,37 +96,45 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    version, discovery = _server(reader)
-    wanted = [(resource, discovery.version_of(resource)) for resource in RESOURCES]
-    for resource, served in wanted:
-        if resource.required and served is None:
+    version, versions = "", dict[Resource, str]()
+    requests: list[Callable[[], str | dict[Resource, str]]] = [
+        lambda: read_version(reader),
+        lambda: discover(reader, RESOURCES),
+    ]
+    for answer in side_by_side(requests, len(requests)):
+        if isinstance(answer, str):
+            version = answer
+        else:
+            versions = answer
+    for resource in RESOURCES:
+        if resource.required and resource not in versions:
             raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
-    prepare(resource.kind.type for resource, served in wanted if served)
-    collector = _Collector(reader, options, _serialized(progress))
+    prepare(resource.kind.type for resource in versions)
     with ThreadPoolExecutor(1) as decoder:
-        tasks = [
-            functools.partial(collector.collect, resource, served, decoder) for resource, served in wanted if served
-        ]
+        collector = _Collector(reader, options, _serialized(progress), decoder)
+        tasks = [functools.partial(collector.collect, *served) for served in versions.items()]
         try:
             in_order = sorted(side_by_side(tasks, N_LISTS), key=lambda collected: RESOURCES.index(collected.resource))
         finally:
             # Requests that wait for a busy server end.
             stop.set()
-    whole = dict(_autoscaler_deployments(reader, in_order, dict(wanted)))
-    missing = _missing(in_order, options)
     return build_snapshot(
         (obj for collected in in_order for obj in collected.objects),
         source=source,
         taken_at=taken_at,
         server_version=version or None,
-        warnings=_warnings(in_order),
-        missing=missing,
-        whole=whole,
+        warnings=[
+            model.Warning(code="InconsistentList", object=entry.resource.kind.resource, message=note)
+            for entry in in_order
+            for note in entry.notes
+        ],
+        missing=_missing(in_order, options),
+        whole=dict(_autoscaler_deployments(reader, in_order, versions)),
     )
 
 
 def _autoscaler_deployments(
-    reader: Reader, collected: Iterable[_Collected], versions: Mapping[Resource, str | None]
+    reader: Reader, collected: Iterable[_Collected], versions: Mapping[Resource, str]
 ) -> Iterator[tuple[str, msgspec.Raw]]:
     """Yield the deployments of a cluster-autoscaler with all their fields: its flags are on its command line."""
     for entry in collected:
@@ -133,111 +142,94 @@ def _autoscaler_deployments(
             images = [container.image for container in deployment.spec.template.spec.containers]
             if any("cluster-autoscaler" in image for image in images):
                 metadata = deployment.metadata
-                path = f"{entry.resource.path(versions[entry.resource] or 'v1', metadata.namespace)}/{metadata.name}"
-                try:
+                path = f"{entry.resource.path(versions[entry.resource], metadata.namespace)}/{metadata.name}"
+                with contextlib.suppress(LiveClusterError):
                     yield f"Deployment/{metadata.key}", msgspec.Raw(reader.get(path).body)
-                except LiveClusterError:
-                    continue
-
-
-def _server(reader: Reader) -> tuple[str, Discovery]:
-    """Return the server's version and the resources that it serves, from parallel requests."""
-    version, discovery = "", Discovery(None)
-    requests: list[Callable[[], str | Discovery]] = [lambda: read_version(reader), lambda: discover(reader, RESOURCES)]
-    for answer in side_by_side(requests, len(requests)):
-        if isinstance(answer, Discovery):
-            discovery = answer
-        else:
-            version = answer
-    return version, discovery
 
 
 class _Collector:
     """Reads the objects of kinds; every method may run in several threads at once."""
 
-    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress) -> None:
+    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress, decoder: Executor) -> None:
         self._reader = reader
         self._options = options
         self._progress = progress
+        self._decoder = decoder
 
-    def collect(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
+    def collect(self, resource: Resource, version: str) -> _Collected:
         """Read all objects of one kind that this user may see."""
+        kind, namespaces = resource.kind, self._options.namespaces
         try:
-            if resource.kind.names:
+            if kind.names:
                 return self._read_named(resource, version)
-            if resource.kind.is_namespaced and self._options.namespaces and not resource.kind.namespace:
-                return self._read_namespaces(resource, version, decoder)
-            objects, notes = self._read(resource, version, resource.kind.namespace, decoder)
-            return _Collected(resource, objects, notes)
+            if kind.is_namespaced and namespaces and not kind.namespace:
+                return self._read_namespaces(resource, version)
+            listed = self._read(resource, version, kind.namespace)
+            return _Collected(resource, listed.objects, listed.notes)
         except ForbiddenError:
             if resource.required:
                 raise
-            if resource.kind.attribute == "namespaces" and self._options.namespaces:
-                return self._read_named_namespaces(resource, version)
-            return _Collected(resource, refused=FORBIDDEN)
+            is_narrowed = kind.attribute == "namespaces" and bool(namespaces)
+            return (
+                self._read_own_namespaces(resource, version) if is_narrowed else _Collected(resource, refused=FORBIDDEN)
+            )
         except ApiError as error:
             # Discovery is forbidden, or the group was removed meanwhile.
             if error.status != 404 or resource.required:
                 raise
             return _Collected(resource)
 
-    def _read(
-        self, resource: Resource, version: str, namespace: str, decoder: Executor
-    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    def _read(self, resource: Resource, version: str, namespace: str) -> ListedObjects:
         path = resource.path(version, namespace)
-        listed = read_list(
+        return read_list(
             self._reader,
             path,
             selector=resource.selector,
             page_size=self._options.page_size,
             decode=page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
-            decoder=decoder,
+            decoder=self._decoder,
             progress=lambda n_read, total: self._progress(resource.kind.resource, n_read, total),
         )
-        return listed.objects, listed.notes
 
-    def _read_namespaces(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
+    def _read_namespaces(self, resource: Resource, version: str) -> _Collected:
         """Read a kind namespace by namespace; list forbidden namespaces, unless the kind is required."""
         objects: list[Any] = []
         notes: list[str] = []
         refused: list[str] = []
         for namespace in self._options.namespaces:
             try:
-                listed, own_notes = self._read(resource, version, namespace, decoder)
+                listed = self._read(resource, version, namespace)
             except ForbiddenError:
                 if resource.required:
                     raise
                 refused.append(namespace)
             else:
-                objects += listed
-                notes += own_notes
+                objects += listed.objects
+                notes += listed.notes
         reason = FORBIDDEN_IN.format(", ".join(refused)) if refused else ""
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason, tuple(refused))
+
+    def _read_one(self, resource: Resource, path: str) -> Any:
+        return decode_object(self._reader.get(path).body, resource.kind.type, path)
 
     def _read_named(self, resource: Resource, version: str) -> _Collected:
         """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""
         objects: list[Any] = []
         for name in resource.kind.names:
-            path = f"{resource.path(version, SYSTEM_NAMESPACE)}/{name}"
             try:
-                objects.append(decode_object(self._reader.get(path).body, resource.kind.type, path))
-            except ForbiddenError:
-                continue
+                objects.append(self._read_one(resource, f"{resource.path(version, SYSTEM_NAMESPACE)}/{name}"))
             except ApiError as error:
-                if error.status != 404:
+                if error.status not in (403, 404):
                     raise
         self._progress(resource.kind.resource, len(objects), len(objects))
         return _Collected(resource, tuple(objects))
 
-    def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
-        objects: list[Any] = []
-        for namespace in self._options.namespaces:
-            path = f"{resource.path(version)}/{namespace}"
-            try:
-                objects.append(decode_object(self._reader.get(path).body, resource.kind.type, path))
-            except ForbiddenError:
-                return _Collected(resource, refused=FORBIDDEN)
-        return _Collected(resource, tuple(objects))
+    def _read_own_namespaces(self, resource: Resource, version: str) -> _Collected:
+        paths = [f"{resource.path(version)}/{namespace}" for namespace in self._options.namespaces]
+        try:
+            return _Collected(resource, tuple([self._read_one(resource, path) for path in paths]))
+        except ForbiddenError:
+            return _Collected(resource, refused=FORBIDDEN)
 
 
 def _serialized(progress: Progress | None) -> Progress:
@@ -263,11 +255,3 @@ def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingK
         reason = READ_IN.format(", ".join(options.namespaces))
         missing.insert(0, MissingKind(pods.kind.resource, reason, pods.blinds, tuple(options.namespaces)))
     return missing
-
-
-def _warnings(collected: list[_Collected]) -> list[model.Warning]:
-    return [
-        model.Warning(code="InconsistentList", object=entry.resource.kind.resource, message=note)
-        for entry in collected
-        for note in entry.notes
-    ]

@@ -19,16 +19,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
     DecodeError,
-    HTTPError,
     IncompleteRead,
     LocationParseError,
     NameResolutionError,
@@ -45,6 +44,9 @@ T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 20
 
+#: Errors of msgspec for what is no JSON, or of another shape.
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
 _LOOKS_UP = 0.2
 """Seconds after which a thread that waits looks whether a signal has come."""
 
@@ -58,15 +60,10 @@ class BodyTooLargeError(Exception):
 
 
 def in_time(seconds: float | None, task: Callable[[], T]) -> T:
-    """Return the result of `task`, or raise its error.
+    """Return the result of `task`, or raise its error, or OutOfTimeError after so many seconds (None: never).
 
     Time-outs of sockets count from one byte to the next, and looking up a name has none at all. So the task runs in a
     separate thread, which is abandoned when the time is up.
-
-    Raises
-    ------
-    OutOfTimeError
-        When it has not ended after that many seconds; None waits without limit.
     """
     if seconds is None:
         return task()
@@ -130,17 +127,8 @@ def _run(task: Callable[[], T]) -> Future[T]:
 def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> bytes:
     """Return a whole body, unpacked, and give the connection back; it is closed where that fails.
 
-    Parameters
-    ----------
-    deadline : on the monotonic clock; None for no limit
-    most : maximum number of bytes
-
-    Raises
-    ------
-    OutOfTimeError
-        When the deadline has passed: nothing waits for the body any more.
-    BodyTooLargeError
-        When the body is larger.
+    Raises BodyTooLargeError for more than `most` bytes, and OutOfTimeError after a deadline on the monotonic clock,
+    from which on nothing waits for the body any more.
     """
     try:
         body = b"".join(_chunks(answer, deadline, most))
@@ -170,29 +158,55 @@ class BrokenAnswerError(UnreachableError):
     """A connection that ended before the answer; another attempt may succeed."""
 
 
-#: Error of the transport, its message and hint; the first match applies.
-_FAULTS: tuple[tuple[type[HTTPError], str, str], ...] = (
+#: Errors of a request, with message and hint; the first match applies.
+_FAULTS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     (
-        ProxyError,
+        (ProxyError,),
         "the proxy on the way to {server} does not let the request through: {cause}",
         "look at proxy-url in the kubeconfig, and at HTTPS_PROXY and NO_PROXY",
     ),
     (
-        NameResolutionError,
+        (NameResolutionError,),
         "the host name of {server} is unknown",
         "look at the server address in the kubeconfig; does reaching it need a VPN?",
     ),
     (
-        NewConnectionError,
+        (NewConnectionError,),
         "cannot connect to {server}: {cause}",
         "is the API server running, and is the address in the kubeconfig right?",
     ),
     (
-        ConnectTimeoutError,
+        (ConnectTimeoutError,),
         "no connection to {server} in time",
         "is the cluster up, and does reaching it need a VPN or a proxy?",
     ),
-    (LocationParseError, "not an address: {server}", "look at the server address in the kubeconfig"),
+    ((LocationParseError,), "not an address: {server}", "look at the server address in the kubeconfig"),
+    (
+        (ReadTimeoutError, OutOfTimeError),
+        "no complete answer from {server}{within}",
+        "give it more time with --request-timeout, for example --request-timeout 2m",
+    ),
+    (
+        (ProtocolError,),
+        "the connection to {server} broke off in the middle of an answer: {cause}",
+        "try again; a proxy or load balancer on the way may be cutting long answers short",
+    ),
+    ((Exception,), "cannot ask {server}: {cause}", ""),
+)
+
+#: Part of OpenSSL's message, with message and hint, for failed handshakes.
+_HANDSHAKES: tuple[tuple[str, str, str], ...] = (
+    ("wrong_version_number", "{server} does not speak TLS", "should the server address begin with http://?"),
+    (
+        "alert",
+        "{server} refused the TLS connection: {cause}",
+        "the client certificate in the kubeconfig may have expired or be of another cluster",
+    ),
+    (
+        "",
+        "no TLS connection to {server}: {cause}",
+        "look at the certificates in the kubeconfig; they must be PEM and belong together",
+    ),
 )
 
 #: Part of OpenSSL's reason, and the hint, for certificates that are not trusted.
@@ -203,62 +217,39 @@ _UNTRUSTED: tuple[tuple[str, str], ...] = (
     ("", "the kubeconfig's certificate authority is of another cluster or out of date; get a new kubeconfig"),
 )
 
-#: Part of OpenSSL's message, with message and hint, for other failed handshakes.
-_HANDSHAKES: tuple[tuple[str, str, str], ...] = (
-    ("wrong_version_number", "{server} does not speak TLS", "should the server address begin with http://?"),
-    (
-        "alert",
-        "{server} refused the TLS connection: {error}",
-        "the client certificate in the kubeconfig may have expired or be of another cluster",
-    ),
-    (
-        "",
-        "no TLS connection to {server}: {error}",
-        "look at the certificates in the kubeconfig; they must be PEM and belong together",
-    ),
-)
-
-
 #: Errors of libraries without an error of the operating system as cause.
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (NameResolutionError, "the host name is unknown"),
-    (ConnectTimeoutError, "no connection in time"),
-    (ReadTimeoutError, "no answer in time"),
-    (IncompleteRead, "the answer is shorter than announced"),
-    (http.client.RemoteDisconnected, "it hung up without an answer"),
-    (http.client.IncompleteRead, "the answer is shorter than announced"),
-    (DecodeError, "the answer cannot be unpacked"),
-    (LocationParseError, "that is no address"),
+_REASONS: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((NameResolutionError,), "the host name is unknown"),
+    ((ConnectTimeoutError,), "no connection in time"),
+    ((ReadTimeoutError,), "no answer in time"),
+    ((IncompleteRead, http.client.IncompleteRead), "the answer is shorter than announced"),
+    ((http.client.RemoteDisconnected,), "it hung up without an answer"),
+    ((DecodeError,), "the answer cannot be unpacked"),
+    ((LocationParseError,), "that is no address"),
 )
 
 
-def explain(error: HTTPError, server: str, timeout: float | None) -> UnreachableError:
+def explain(error: Exception, server: str, timeout: float | None) -> UnreachableError:
     """Return the error to raise for a request that ended without a complete answer."""
+    cause = error.args[0] if isinstance(error, SSLError) and error.args else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        reason = cause.verify_message or reason_of(cause)
+        hint = next(hint for part, hint in _UNTRUSTED if part in reason)
+        return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
     if isinstance(error, SSLError):
-        return _explain_tls(error, server)
-    for kind, message, hint in _FAULTS:
-        if isinstance(error, kind):
-            return UnreachableError(message.format(server=server, cause=reason_of(error)), hint=hint)
-    if isinstance(error, ReadTimeoutError):
-        return too_slow(server, timeout)
-    if isinstance(error, ProtocolError):
-        return BrokenAnswerError(
-            f"the connection to {server} broke off in the middle of an answer: {reason_of(error)}",
-            hint="try again; a proxy or load balancer on the way may be cutting long answers short",
-        )
-    return UnreachableError(f"cannot ask {server}: {reason_of(error)}")
-
-
-def too_slow(server: str, timeout: float | None) -> UnreachableError:
+        words = str(cause).lower()
+        message, hint = next((message, hint) for part, message, hint in _HANDSHAKES if part in words)
+        reason = reason_of(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
+    else:
+        message, hint = next((message, hint) for kinds, message, hint in _FAULTS if isinstance(error, kinds))
+        reason = reason_of(error)
     within = "" if timeout is None else f" within {timeout:g} s"
-    return UnreachableError(
-        f"no complete answer from {server}{within}",
-        hint="give it more time with --request-timeout, for example --request-timeout 2m",
-    )
+    kind = BrokenAnswerError if isinstance(error, ProtocolError) else UnreachableError
+    return kind(message.format(server=server, cause=reason, within=within), hint=hint)
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of an error in the words of the operating system or of TLS, not of a library."""
+    """Return the reason of an error in lower-case words of the operating system or of TLS, not of a library."""
     visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
@@ -267,37 +258,18 @@ def reason_of(error: BaseException) -> str:
             continue
         visited.append(current)
         if isinstance(current, ssl.SSLError):
-            return tls_reason(current)
+            return (current.reason or "the handshake failed").replace("_", " ").lower()
         if isinstance(current, OSError) and current.strerror:
             return current.strerror[:1].lower() + current.strerror[1:]
         waiting += [current.__cause__, current.__context__, *current.args]
-    for kind, reason in _REASONS:
-        if any(isinstance(error, kind) for error in visited):
+    for kinds, reason in _REASONS:
+        if any(isinstance(error, kinds) for error in visited):
             return reason
     return "it does not speak HTTP as it should"
 
 
-def tls_reason(error: ssl.SSLError) -> str:
-    """Return OpenSSL's reason in lower-case words: ``certificate verify failed``."""
-    return (error.reason or "the handshake failed").replace("_", " ").lower()
-
-
-def _explain_tls(error: SSLError, server: str) -> UnreachableError:
-    cause = error.args[0] if error.args else error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        reason = cause.verify_message or tls_reason(cause)
-        hint = next(hint for part, hint in _UNTRUSTED if part in reason)
-        return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
-    description = str(cause).lower()
-    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in description)
-    reason = tls_reason(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
-    return UnreachableError(message.format(server=server, error=reason), hint=hint)
-
-
 Pem = bytes | str
 """Certificates or a key: the content itself, or the path of a file with it."""
-
-_NAME = "kplan"
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
@@ -329,33 +301,28 @@ def _readable(pem: Pem) -> Iterator[str]:
             raise OSError(errno.EINVAL, "is not a regular file", pem)
         yield pem
         return
-    descriptor = _nameless()
-    if descriptor is None:
-        with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
-            path = Path(directory) / "pem"
-            path.touch(mode=0o600)
-            path.write_bytes(pem)
-            yield str(path)
-        return
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-        file.flush()
-        yield _path_of(descriptor)
+    with _nameless() as file:
+        if file is not None:
+            file.write(pem)
+            file.flush()
+            yield _path_of(file)
+            return
+    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
+        path = Path(directory) / "pem"
+        path.touch(mode=0o600)
+        path.write_bytes(pem)
+        yield str(path)
 
 
-def _nameless() -> int | None:
-    """Return a file in memory that can be opened by its number; None where there are none."""
-    if not hasattr(os, "memfd_create"):
-        return None
-    try:
-        descriptor = os.memfd_create(_NAME)
-    except OSError:
-        return None
-    if Path(_path_of(descriptor)).exists():
-        return descriptor
-    os.close(descriptor)
-    return None
+def _nameless() -> AbstractContextManager[IO[bytes] | None]:
+    """Open a file in memory that can be opened by its number, too; None where there are none."""
+    with suppress(AttributeError, OSError):
+        file = os.fdopen(os.memfd_create("kplan"), "wb")
+        if Path(_path_of(file)).exists():
+            return file
+        file.close()
+    return nullcontext()
 
 
-def _path_of(descriptor: int) -> str:
-    return f"/proc/self/fd/{descriptor}"
+def _path_of(file: IO[bytes]) -> str:
+    return f"/proc/self/fd/{file.fileno()}"

@@ -24,7 +24,15 @@ from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
 from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
-from kplan.live.connections import BodyTooLargeError, OutOfTimeError, TlsFiles, in_time, read_body, reason_of
+from kplan.live.connections import (
+    UNREADABLE,
+    BodyTooLargeError,
+    OutOfTimeError,
+    TlsFiles,
+    in_time,
+    read_body,
+    reason_of,
+)
 from kplan.visible import without_account
 
 _OK = 200
@@ -65,17 +73,18 @@ class HTTPExtender:
         if error := answer["error"].text():
             raise ExtenderError(error)
         sent = {node.metadata.name for node in nodes}
-        if self._config.node_cache_capable and answer["nodenames"].is_present:
+        if self._config.node_cache_capable and answer["nodenames"].value is not None:
             names = [name.text() for name in answer["nodenames"].items()]
-            unknown = [name for name in names if name not in sent]
-            if unknown:
-                raise ExtenderError(
-                    f'extender "{self.name}" claims a filtered node "{unknown[0]}" '
-                    "which is not found in the input node list"
-                )
+            if unknown := [name for name in names if name not in sent]:
+                claim = f'extender "{self.name}" claims a filtered node "{unknown[0]}"'
+                raise ExtenderError(f"{claim} which is not found in the input node list")
         else:
             names = [item["metadata"]["name"].text() for item in answer["nodes"]["items"].items()]
-        return ExtenderFilterResult(names, answer["failednodes"].texts(), answer["failedandunresolvablenodes"].texts())
+        failed = [
+            {name: reason.text() for name, reason in answer[field].entries().items()}
+            for field in ("failednodes", "failedandunresolvablenodes")
+        ]
+        return ExtenderFilterResult(names, *failed)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         """Return its scores of nodes; raises ExtenderError when its answer is absent or invalid."""
@@ -111,10 +120,8 @@ class HTTPExtender:
         for item in answer["pods"].items():
             uid = item["uid"].text()
             if uid not in key_of:
-                raise ExtenderError(
-                    f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node}, "
-                    "but the pod is not found on that node"
-                )
+                claim = f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node}"
+                raise ExtenderError(f"{claim}, but the pod is not found on that node")
             keys.append(key_of[uid])
         return ExtenderVictims(keys, answer["numpdbviolations"].integer())
 
@@ -130,16 +137,18 @@ class HTTPExtender:
         try:
             status, body = in_time(seconds, functools.partial(self._exchange, verb, question, seconds))
         except (OutOfTimeError, TimeoutError, ReadTimeoutError, ConnectTimeoutError):
-            raise ExtenderError(
-                f'Post "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
-            ) from None
+            why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            raise ExtenderError(f'Post "{url}": {why}') from None
         except BodyTooLargeError:
             raise ExtenderError(f'Post "{url}": an answer of more than {_MOST_BYTES >> 20} MiB') from None
         except (HTTPError, OSError, ValueError) as error:
             raise ExtenderError(f'Post "{url}": {reason_of(error)}') from None
         if status != _OK:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
-        return _read_answer(body, self.name)
+        try:
+            return Value(msgspec.json.decode(body), f'extender "{self.name}" did not answer as it must: $')
+        except UNREADABLE:
+            raise ExtenderError(f'extender "{self.name}" did not answer with JSON') from None
 
     def _exchange(self, verb: str, question: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
         response = self._pool.request(
@@ -162,47 +171,32 @@ def http_extenders(config: SchedulerConfiguration) -> tuple[HTTPExtender, ...]:
 
 def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:
     tls = config.tls_config or ExtenderTLSConfig()
-    has_authority = bool(tls.ca_file or tls.ca_data)
-    verifies = not tls.insecure and (has_authority or not config.enable_https)
-    try:
-        context = _tls_context(tls, verifies=verifies)
-    except (OSError, ValueError) as error:
-        hint = "check certFile, keyFile and caFile under extenders[].tlsConfig"
-        raise UsageError(
-            f"the TLS settings of extender {without_account(config.url_prefix)} cannot be used: {reason_of(error)}",
-            hint=hint,
-        ) from None
-    if not verifies:
+    authority = tls.ca_data or tls.ca_file or None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if tls.insecure or (config.enable_https and authority is None):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
         urllib3.disable_warnings(InsecureRequestWarning)
+    try:
+        certificate, key = tls.cert_data or tls.cert_file or None, tls.key_data or tls.key_file or None
+        TlsFiles(authority, certificate, key).load_into(context)
+    except (OSError, ValueError) as error:
+        name = without_account(config.url_prefix)
+        message = f"the TLS settings of extender {name} cannot be used: {reason_of(error)}"
+        raise UsageError(message, hint="check certFile, keyFile and caFile under extenders[].tlsConfig") from None
     server_name = tls.server_name or None
     return urllib3.PoolManager(ssl_context=context, server_hostname=server_name, assert_hostname=server_name)
 
 
-def _tls_context(tls: ExtenderTLSConfig, *, verifies: bool) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if not verifies:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    authority = tls.ca_data or tls.ca_file or None
-    certificate, key = tls.cert_data or tls.cert_file or None, tls.key_data or tls.key_file or None
-    TlsFiles(authority, certificate, key).load_into(context)
-    return context
-
-
 class Value:
-    """A value of an answer, with its path and the extender for messages.
+    """A value of an answer; `where` is its path, and the beginning of messages about it.
 
     An extender may send anything. As in Go, field names are case-insensitive, and null means absent.
     """
 
-    def __init__(self, value: Any, extender: str, path: str) -> None:
-        self._value = value
-        self._extender = extender
-        self._path = path
-
-    @property
-    def is_present(self) -> bool:
-        return self._value is not None
+    def __init__(self, value: Any, where: str) -> None:
+        self.value = value
+        self._where = where
 
     def text(self) -> str:
         """Return a string; raises ExtenderError for anything else."""
@@ -211,41 +205,25 @@ class Value:
     def integer(self) -> int:
         number = self._as(int, "an integer", 0)
         if isinstance(number, bool) or number not in _INT64:
-            raise self._wrong("an integer of 64 bits")
+            raise ExtenderError(f"{self._where}: expected an integer of 64 bits")
         return int(number)
 
     def items(self) -> list[Value]:
         items = self._as(list, "a list", [])
-        return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
+        return [Value(item, f"{self._where}[{index}]") for index, item in enumerate(items)]
 
     def entries(self) -> dict[str, Value]:
         fields = self._as(dict, "an object", {})
-        return {name: Value(item, self._extender, f"{self._path}.{name}") for name, item in fields.items()}
+        return {name: Value(item, f"{self._where}.{name}") for name, item in fields.items()}
 
     def __getitem__(self, name: str) -> Value:
         """Return a field of an object by its name in lower case, whatever the case of its own; null if it is absent."""
         fields = {own_name.lower(): value for own_name, value in self.entries().items()}
-        return fields.get(name) or Value(None, self._extender, f"{self._path}.{name}")
-
-    def texts(self) -> dict[str, str]:
-        return {name: value.text() for name, value in self.entries().items()}
+        return fields.get(name) or Value(None, f"{self._where}.{name}")
 
     def _as(self, kind: type, name: str, zero: Any) -> Any:
-        if self._value is None:
+        if self.value is None:
             return zero
-        if not isinstance(self._value, kind):
-            raise self._wrong(name)
-        return self._value
-
-    def _wrong(self, expected: str) -> ExtenderError:
-        return ExtenderError(
-            f'extender "{self._extender}" did not answer as it must: {self._path}: expected {expected}'
-        )
-
-
-def _read_answer(body: bytes, extender: str) -> Value:
-    """Return the answer; raises ExtenderError when it is not JSON."""
-    try:
-        return Value(msgspec.json.decode(body), extender, "$")
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        raise ExtenderError(f'extender "{extender}" did not answer with JSON') from None
+        if not isinstance(self.value, kind):
+            raise ExtenderError(f"{self._where}: expected {name}")
+        return self.value

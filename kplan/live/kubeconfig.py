@@ -32,8 +32,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.errors import KubeconfigError, UsageError
-from kplan.live.connections import OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
+from kplan.live.connections import UNREADABLE, OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
 from kplan.live.kubeconfig_file import (
+    NEW_HINT,
     AuthInfo,
     Cluster,
     Context,
@@ -58,15 +59,9 @@ _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
-class Credential(msgspec.Struct, frozen=True):
+class Credential(msgspec.Struct, frozen=True, rename="camel"):
     """The credential that a plugin prints: a token, or a certificate with its key."""
 
-    token: str
-    certificate: str
-    key: str
-
-
-class _Status(msgspec.Struct, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -75,7 +70,7 @@ class _Status(msgspec.Struct, rename="camel"):
 class _Answer(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: Credential = Credential()
 
 
 def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
@@ -93,41 +88,37 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
     is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)
     environment = {**os.environ, **{variable.name: variable.value for variable in config.env}}
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(_exec_info(config, cluster, is_interactive=is_interactive))
+    limit = INTERACTIVE_LIMIT_SECONDS if is_interactive else LIMIT_SECONDS
     try:
-        code, out, err = _run([config.command, *config.args], environment, is_interactive=is_interactive)
-    except TimeoutError as error:
-        raise KubeconfigError(
-            f"{name} did not end within {error.args[0]:g} s",
-            hint="run it by hand to see what it waits for, and log in if it asks for that",
-        ) from None
+        code, out, err = _run([config.command, *config.args], environment, limit, is_interactive=is_interactive)
+    except OutOfTimeError:
+        hint = "run it by hand to see what it waits for, and log in if it asks for that"
+        raise KubeconfigError(f"{name} did not end within {limit:g} s", hint=hint) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "its name, arguments or environment hold what no program can be given"
         hint = " ".join(config.install_hint.split()) or "install the exec plugin, or fix its path in the kubeconfig"
         raise KubeconfigError(f"{name} cannot be run: {why}", hint=hint) from None
     if code:
         output = secrets.hide(" ".join(err.decode("utf-8", "replace").split()))[-_MOST_QUOTED:]
-        raise KubeconfigError(
-            f"{name} ended with {code}" + (f": {output}" if output else ""),
-            hint="run it by hand to see what it says, and log in again if it asks for that",
-        )
+        message = f"{name} ended with {code}" + (f": {output}" if output else "")
+        hint = "run it by hand to see what it says, and log in again if it asks for that"
+        raise KubeconfigError(message, hint=hint)
     credential = _credential(out, config, name)
-    secrets.add(credential.token, credential.certificate, credential.key)
+    secrets.add(*msgspec.structs.astuple(credential))
     return credential
 
 
 def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
     if config.api_version not in _API_VERSIONS:
-        known = " or ".join(_API_VERSIONS)
-        raise KubeconfigError(f"{name} is of an API version that is not known", hint=f"apiVersion must be {known}")
+        hint = f"apiVersion must be {' or '.join(_API_VERSIONS)}"
+        raise KubeconfigError(f"{name} is of an API version that is not known", hint=hint)
     if not config.command:
         raise KubeconfigError(f"{name} has no command", hint="get a new kubeconfig")
     has_somebody = stdin_is_free and sys.stdin is not None and sys.stdin.isatty()
     if config.interactive_mode == "Always" and not has_somebody:
         why = "is not a terminal" if stdin_is_free else "is read by kplan"
-        raise KubeconfigError(
-            f"{name} must ask somebody (interactiveMode: Always), and standard input {why}",
-            hint="run kplan in a terminal, with files instead of -",
-        )
+        message = f"{name} must ask somebody (interactiveMode: Always), and standard input {why}"
+        raise KubeconfigError(message, hint="run kplan in a terminal, with files instead of -")
     return has_somebody and config.interactive_mode != "Never"
 
 
@@ -135,30 +126,23 @@ def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) ->
     spec: dict[str, Any] = {"interactive": is_interactive}
     if config.provide_cluster_info:
         extensions = (entry.get("extension") for entry in cluster.extensions if entry.get("name") == _EXTENSION)
-        shown = replace(
-            cluster, certificate_authority="", certificate_authority_data=_authority(cluster), extensions=()
-        )
+        authority = cluster.certificate_authority_data
+        if cluster.certificate_authority and not authority:
+            with contextlib.suppress(OSError, ValueError):
+                authority = base64.b64encode(read_small(cluster.certificate_authority)).decode()
+        shown = replace(cluster, certificate_authority="", certificate_authority_data=authority, extensions=())
         cluster_info = {**msgspec.to_builtins(shown), "config": next(extensions, None)}
         spec["cluster"] = {key: value for key, value in cluster_info.items() if value or key == "server"}
     return {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
 
 
-def _authority(cluster: Cluster) -> str:
-    import base64
-
-    if cluster.certificate_authority_data or not cluster.certificate_authority:
-        return cluster.certificate_authority_data
-    with contextlib.suppress(OSError, ValueError):
-        return base64.b64encode(read_small(cluster.certificate_authority)).decode()
-    return ""
-
-
-def _run(command: list[str], environment: dict[str, str], *, is_interactive: bool) -> tuple[int, bytes, bytes]:
-    """Run a program and return its exit code and output; raises TimeoutError with its time limit.
+def _run(
+    command: list[str], environment: dict[str, str], limit: float, *, is_interactive: bool
+) -> tuple[int, bytes, bytes]:
+    """Run a program and return its exit code and output; raises OutOfTimeError.
 
     A program that is not interactive has its own session, so that all its processes can be ended together.
     """
-    limit = INTERACTIVE_LIMIT_SECONDS if is_interactive else LIMIT_SECONDS
     process = subprocess.Popen(  # noqa: S603 - what the user's own kubeconfig names
         command,
         stdin=None if is_interactive else subprocess.DEVNULL,
@@ -169,33 +153,26 @@ def _run(command: list[str], environment: dict[str, str], *, is_interactive: boo
     )
     try:
         return in_time(limit, functools.partial(_finish, process))
-    except OutOfTimeError:
-        raise TimeoutError(limit) from None
     finally:
         if process.returncode is None:
-            _end(process, has_session=not is_interactive)
-
-
-def _end(process: subprocess.Popen[bytes], *, has_session: bool) -> None:
-    with contextlib.suppress(OSError):
-        if has_session:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
+            with contextlib.suppress(OSError):
+                if is_interactive:
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _finish(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
     """Wait for a program, and return its exit code and the beginning of its output; then the pipes are closed."""
+    begins = {process.stdout: b"", process.stderr: b""}
 
-    def read(stream: IO[bytes] | None) -> tuple[IO[bytes] | None, bytes]:
-        if stream is not None:
-            with stream, contextlib.suppress(OSError, ValueError):
-                return stream, stream.read(_MOST_OUTPUT)
-        return stream, b""
+    def read(stream: IO[bytes]) -> None:
+        with stream, contextlib.suppress(OSError, ValueError):
+            begins[stream] = stream.read(_MOST_OUTPUT)
 
-    streams = (process.stdout, process.stderr)
-    begins = dict(side_by_side([functools.partial(read, stream) for stream in streams], len(streams)))
+    tasks = [functools.partial(read, stream) for stream in begins if stream is not None]
+    list(side_by_side(tasks, len(tasks)))
     return process.wait(), begins[process.stdout], begins[process.stderr]
 
 
@@ -204,22 +181,19 @@ def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
     hint = "run it by hand: it must print an ExecCredential as JSON, with a token or a certificate and its key"
     try:
         answer = msgspec.json.decode(out, type=_Answer)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         raise KubeconfigError(f"{name} did not print an ExecCredential", hint=hint) from None
     status = answer.status
     if answer.api_version != config.api_version or answer.kind != "ExecCredential":
-        raise KubeconfigError(
-            f"{name} printed another kind or version than the kubeconfig asks for",
-            hint=f"it must print an ExecCredential of {config.api_version}",
-        )
+        message = f"{name} printed another kind or version than the kubeconfig asks for"
+        raise KubeconfigError(message, hint=f"it must print an ExecCredential of {config.api_version}")
     if not status.token and not (status.client_certificate_data and status.client_key_data):
         raise KubeconfigError(f"{name} gave neither a token nor a certificate and key", hint=hint)
-    return Credential(status.token, status.client_certificate_data, status.client_key_data)
+    return status
 
 
 _DEFAULT_PATH = "~/.kube/config"
 _POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
 #: Returns the value of the Authorization header, or nothing; called again when the server refuses it.
 Authorization = Callable[[], str]
@@ -258,10 +232,8 @@ class Access(msgspec.Struct, frozen=True):
             context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if self.verifies_tls else ssl.CERT_NONE)
             self.tls.load_into(context)
         except Exception:  # noqa: BLE001 - settings of proxies and certificates raise many errors
-            raise KubeconfigError(
-                f"the connection settings of {self.name} cannot be used",
-                hint="look at proxy-url and the certificates in the kubeconfig; a SOCKS proxy needs PySocks",
-            ) from None
+            hint = "look at proxy-url and the certificates in the kubeconfig; a SOCKS proxy needs PySocks"
+            raise KubeconfigError(f"the connection settings of {self.name} cannot be used", hint=hint) from None
         pool.connection_pool_kw["ssl_context"] = context
         return pool
 
@@ -276,18 +248,14 @@ def load_access(options: LiveOptions) -> Access:
     """Return the access to the cluster of `options`.
 
     The order is kubectl's: the kubeconfig of the options, else ``~/.kube/config``, else the pod's service account.
-
-    Raises
-    ------
-    KubeconfigError
-        No kubeconfig, or one that cannot be used: unreadable, no such context, failing exec plugin, expired token.
+    Raises KubeconfigError without a kubeconfig, or for one that cannot be used: unreadable, no such context, failing
+    exec plugin, expired token.
     """
     if options.impersonate_groups and not options.impersonate_user:
-        raise UsageError(
-            "--as-group needs --as", hint="name the user too, for example --as system:serviceaccount:NS:NAME"
-        )
-    paths, separator = _existing_paths(options.kubeconfig)
-    access = _from_files(read_kubeconfig(paths, separator), options) if paths else _from_pod(options)
+        hint = "name the user too, for example --as system:serviceaccount:NS:NAME"
+        raise UsageError("--as-group needs --as", hint=hint)
+    config = _kubeconfig(options.kubeconfig)
+    access = _from_files(config, options) if config else _from_pod(options)
     if options.insecure_skip_tls_verify:
         access.configuration.verify_ssl = False
     return access
@@ -295,8 +263,8 @@ def load_access(options: LiveOptions) -> Access:
 
 def context_names(kubeconfig: str) -> list[str]:
     """Return the names of all contexts; raises KubeconfigError."""
-    paths, separator = _existing_paths(kubeconfig)
-    return [*read_kubeconfig(paths, separator).contexts] if paths else []
+    config = _kubeconfig(kubeconfig)
+    return [*config.contexts] if config else []
 
 
 def context_namespace(options: LiveOptions) -> str:
@@ -304,9 +272,7 @@ def context_namespace(options: LiveOptions) -> str:
 
     Raises KubeconfigError when the kubeconfig cannot be used.
     """
-    paths, separator = _existing_paths(options.kubeconfig)
-    if paths:
-        config = read_kubeconfig(paths, separator)
+    if config := _kubeconfig(options.kubeconfig):
         context = config.contexts.get(options.context or config.current_context)
         return context.namespace if context else ""
     try:
@@ -315,16 +281,14 @@ def context_namespace(options: LiveOptions) -> str:
         return ""
 
 
-def _existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
-    """Return the existing kubeconfig files, and the separator of their names; raises KubeconfigError."""
-    named = [path for path in kubeconfig.split(os.pathsep) if path]
-    existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
+def _kubeconfig(paths: str) -> Kubeconfig | None:
+    """Read the files that exist of some joined as in ``KUBECONFIG``; None where there is no default either."""
+    named = [path for path in paths.split(os.pathsep) if path]
+    existing = [path for path in named or [_DEFAULT_PATH] if _exists(path)]
     if named and not existing:
-        raise KubeconfigError(
-            f"no such kubeconfig: {kubeconfig}",
-            hint="look at --kubeconfig and KUBECONFIG, or use a file with --snapshot",
-        )
-    return existing, os.pathsep
+        hint = "look at --kubeconfig and KUBECONFIG, or use a file with --snapshot"
+        raise KubeconfigError(f"no such kubeconfig: {paths}", hint=hint)
+    return read_kubeconfig(existing, os.pathsep) if existing else None
 
 
 def _exists(path: str) -> bool:
@@ -342,10 +306,8 @@ def _from_pod(options: LiveOptions) -> Access:
     try:
         load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the client has no annotations here
     except (ConfigException, OSError, ValueError):
-        raise KubeconfigError(
-            "no cluster to ask: no kubeconfig, and not inside a pod",
-            hint="give --kubeconfig or set KUBECONFIG, or use a file with --snapshot (try --snapshot demo)",
-        ) from None
+        hint = "give --kubeconfig or set KUBECONFIG, or use a file with --snapshot (try --snapshot demo)"
+        raise KubeconfigError("no cluster to ask: no kubeconfig, and not inside a pod", hint=hint) from None
     for flag, value in (("--context", options.context), ("--cluster", options.cluster), ("--user", options.user)):
         if value:
             raise KubeconfigError(f"{flag} {value}: there is no kubeconfig to find it in", hint="give --kubeconfig")
@@ -354,9 +316,8 @@ def _from_pod(options: LiveOptions) -> Access:
         try:
             return str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
         except (ConfigException, OSError, ValueError):
-            raise KubeconfigError(
-                "the token of the pod's account cannot be read", hint="is it still mounted in this container?"
-            ) from None
+            hint = "is it still mounted in this container?"
+            raise KubeconfigError("the token of the pod's account cannot be read", hint=hint) from None
 
     tls = TlsFiles(authority=configuration.ssl_ca_cert or None)
     configuration.ssl_ca_cert = None
@@ -372,10 +333,8 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
     where = f"the kubeconfig {config.where}, context {context},"
     host = address(cluster.server)
     if not host.startswith(("https://", "http://")):
-        raise KubeconfigError(
-            f"the kubeconfig {config.where}: cluster {cluster_name} has no usable server address",
-            hint="an address looks like https://203.0.113.7:6443",
-        )
+        message = f"the kubeconfig {config.where}: cluster {cluster_name} has no usable server address"
+        raise KubeconfigError(message, hint="an address looks like https://203.0.113.7:6443")
     configuration = Configuration()
     configuration.host = host
     configuration.verify_ssl = not cluster.insecure_skip_tls_verify
@@ -385,8 +344,8 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
         _set_proxy(configuration, cluster.proxy_url, where)
     authority = _pem(where, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     authorization, credential = _sign_in(user, user_name, cluster, secrets, options)
-    if credential is not None and credential.certificate:
-        tls = TlsFiles(authority, credential.certificate.encode(), credential.key.encode())
+    if credential is not None and credential.client_certificate_data:
+        tls = TlsFiles(authority, credential.client_certificate_data.encode(), credential.client_key_data.encode())
     else:
         certificate = _pem(where, "client-certificate", user.client_certificate_data, user.client_certificate)
         tls = TlsFiles(authority, certificate, _pem(where, "client-key", user.client_key_data, user.client_key))
@@ -396,12 +355,10 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
 def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
     """Return the names of context, cluster and user, with `--context`, `--cluster` and `--user` applied."""
     context = options.context or config.current_context
-    contexts = list(config.contexts)
     if not context and not options.cluster:
-        raise KubeconfigError(
-            f"the kubeconfig {config.where} has no current context",
-            hint=f"give --context, one of: {', '.join(contexts)}" if contexts else "get a new kubeconfig",
-        )
+        names = ", ".join(config.contexts)
+        hint = f"give --context, one of: {names}" if names else "get a new kubeconfig"
+        raise KubeconfigError(f"the kubeconfig {config.where} has no current context", hint=hint)
     entry = config.contexts.get(context, Context())
     cluster, user = options.cluster or entry.cluster, options.user or entry.user
     for what, name, known in (
@@ -410,10 +367,8 @@ def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
         ("user", user, config.users),
     ):
         if name not in known and (name or what == "cluster"):
-            raise KubeconfigError(
-                f"the kubeconfig {config.where} has no {what} named {name!r}",
-                hint=f"it has: {', '.join(known)}" if known else f"it has no {what}s at all",
-            )
+            hint = f"it has: {', '.join(known)}" if known else f"it has no {what}s at all"
+            raise KubeconfigError(f"the kubeconfig {config.where} has no {what} named {name!r}", hint=hint)
     return context or cluster, cluster, user
 
 
@@ -424,9 +379,8 @@ def _set_proxy(configuration: Any, url: str, where: str) -> None:
 
     shown = address(url)
     if "://" not in shown:
-        raise KubeconfigError(
-            f"{where} has no usable proxy-url", hint="a proxy looks like http://proxy.example.com:3128"
-        )
+        hint = "a proxy looks like http://proxy.example.com:3128"
+        raise KubeconfigError(f"{where} has no usable proxy-url", hint=hint)
     split = urlsplit(url)
     configuration.proxy = shown
     if split.username is not None:
@@ -440,9 +394,9 @@ def _pem(where: str, what: str, data: str, path: str) -> Pem | None:
         try:
             return base64.b64decode(data, validate=False)
         except (binascii.Error, ValueError):
-            raise KubeconfigError(f"{where} cannot be used: {what}-data is not base64", hint=_HINT) from None
+            raise KubeconfigError(f"{where} cannot be used: {what}-data is not base64", hint=NEW_HINT) from None
     if path and not Path(path).is_file():
-        raise KubeconfigError(f"{where} cannot be used: no such file: {path} ({what})", hint=_HINT)
+        raise KubeconfigError(f"{where} cannot be used: no such file: {path} ({what})", hint=NEW_HINT)
     return path or None
 
 
@@ -459,8 +413,15 @@ def _sign_in(
         return lambda: f"Bearer {user.token}", None
     if user.exec is not None:
         free = options.stdin_is_free
-        plugin = _Plugin(functools.partial(run_plugin, user.exec, name, cluster, secrets, stdin_is_free=free))
-        return plugin.authorization, plugin.credential
+        run = functools.partial(run_plugin, user.exec, name, cluster, secrets, stdin_is_free=free)
+        waiting = [run()]
+
+        def authorization() -> str:
+            # A second call means that the token was refused.
+            credential = waiting.pop() if waiting else run()
+            return f"Bearer {credential.token}" if credential.token else ""
+
+        return authorization, waiting[0]
     if user.username or user.password:
         account = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
         secrets.add(account)
@@ -468,27 +429,12 @@ def _sign_in(
     return str, None
 
 
-class _Plugin:
-    """The token of an exec plugin; a second call means that the token was refused, so the plugin runs again."""
-
-    def __init__(self, run: Callable[[], Credential]) -> None:
-        self._run = run
-        self.credential = run()
-        self._is_tried = False
-
-    def authorization(self) -> str:
-        if self._is_tried:
-            self.credential = self._run()
-        self._is_tried = True
-        return f"Bearer {self.credential.token}" if self.credential.token else ""
-
-
 def _read_token(path: str, name: str, secrets: Secrets) -> str:
     try:
         token = read_small(path).decode().strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=_HINT) from None
+        raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=NEW_HINT) from None
     secrets.add(token)
     return token
 
@@ -502,10 +448,8 @@ def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> st
     token = settings.get("id-token") or settings.get("access-token") or ""
     expiry = _token_expiry(token) if token else None
     if not token or (expiry is not None and expiry <= time.time()):
-        raise KubeconfigError(
-            f"the token of user {user} ({provider or 'auth-provider'}) has run out",
-            hint="run a kubectl command once, which renews it, and try again",
-        )
+        message = f"the token of user {user} ({provider or 'auth-provider'}) has run out"
+        raise KubeconfigError(message, hint="run a kubectl command once, which renews it, and try again")
     return token
 
 
@@ -527,10 +471,10 @@ def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str
         user = AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
     if not user.impersonate:
         return ()
-    headers = [("Impersonate-User", user.impersonate)]
-    if user.as_uid:
-        headers.append(("Impersonate-Uid", user.as_uid))
-    headers += [("Impersonate-Group", group) for group in user.as_groups]
-    for key, values in user.as_user_extra.items():
-        headers += [(f"Impersonate-Extra-{key}", value) for value in values]
-    return tuple(headers)
+    extra = [(f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values]
+    return (
+        ("Impersonate-User", user.impersonate),
+        *([("Impersonate-Uid", user.as_uid)] if user.as_uid else []),
+        *(("Impersonate-Group", group) for group in user.as_groups),
+        *extra,
+    )

@@ -17,9 +17,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 MOST_BYTES = 1 << 20
 """Size of a file that a kubeconfig names: a token or a certificate."""
 
-_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
+NEW_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
 
 class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -127,41 +128,36 @@ class _Config(_Kebab, frozen=True):
     contexts: tuple[_NamedContext, ...] = ()
 
 
-class Kubeconfig(msgspec.Struct, frozen=True):
+class Kubeconfig(msgspec.Struct):
     """All files together; the first entry of a name applies."""
 
     where: str  #: the files, for messages
-    current_context: str
-    clusters: dict[str, Cluster]
-    users: dict[str, AuthInfo]
-    contexts: dict[str, Context]
+    current_context: str = ""
+    clusters: dict[str, Cluster] = {}
+    users: dict[str, AuthInfo] = {}
+    contexts: dict[str, Context] = {}
 
 
 def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
-    """Return the merged content of kubeconfig files.
+    """Return the merged content of kubeconfig files, the most important first; `separator` is between their names.
 
     Raises KubeconfigError when a file cannot be read, or is not a kubeconfig.
-
-    Parameters
-    ----------
-    paths : the files, the most important first
-    separator : separates their names in messages
     """
-    configs = [_absolute(_read(path), Path(path).expanduser().parent) for path in paths]
-    return Kubeconfig(
-        where=separator.join(paths),
-        current_context=next((config.current_context for config in configs if config.current_context), ""),
-        clusters=_first((cluster.name, cluster.cluster) for config in configs for cluster in config.clusters),
-        users=_first((user.name, user.user) for config in configs for user in config.users),
-        contexts=_first((context.name, context.context) for config in configs for context in config.contexts),
-    )
-
-
-def _first(named: Iterable[tuple[str, S]]) -> dict[str, S]:
-    entries: dict[str, S] = {}
-    for name, entry in named:
-        entries.setdefault(name, entry)
-    return entries
+    config = Kubeconfig(where=separator.join(paths))
+    for path in paths:
+        read, directory = _read(path), Path(path).expanduser().parent
+        config.current_context = config.current_context or read.current_context
+        for cluster in read.clusters:
+            config.clusters.setdefault(cluster.name, _located(cluster.cluster, directory, "certificate_authority"))
+        for user in read.users:
+            located = _located(user.user, directory, "client_certificate", "client_key", "token_file")
+            # A bare name is looked up in PATH.
+            if located.exec and "/" in located.exec.command:
+                located = replace(located, exec=_located(located.exec, directory, "command"))
+            config.users.setdefault(user.name, located)
+        for context in read.contexts:
+            config.contexts.setdefault(context.name, context.context)
+    return config
 
 
 def _read(path: str) -> _Config:
@@ -173,7 +169,8 @@ def _read(path: str) -> _Config:
             return convert(content, _Config, shows_values=False)
     except DecodeError as error:
         problems += error.problems
-    raise _unreadable(path, "; ".join(map(_in_words, problems)) or "it holds nothing")
+    why = "; ".join(map(_in_words, problems)) or "it holds nothing"
+    raise KubeconfigError(f"the kubeconfig {path} cannot be read: {why}", hint=NEW_HINT)
 
 
 def _in_words(problem: Problem) -> str:
@@ -182,28 +179,8 @@ def _in_words(problem: Problem) -> str:
     return f"{problem.json_path}: {problem.message}" if problem.json_path else problem.message
 
 
-def _unreadable(path: str, why: str) -> KubeconfigError:
-    return KubeconfigError(f"the kubeconfig {path} cannot be read: {why}", hint=_HINT)
-
-
-def _absolute(config: _Config, directory: Path) -> _Config:
-    """Return a kubeconfig with absolute paths; in a file they are relative to it."""
-    clusters = tuple(
-        replace(named, cluster=_located(named.cluster, directory, "certificate_authority")) for named in config.clusters
-    )
-    return replace(config, clusters=clusters, users=tuple(_absolute_user(user, directory) for user in config.users))
-
-
-def _absolute_user(named: _NamedUser, directory: Path) -> _NamedUser:
-    user = _located(named.user, directory, "client_certificate", "client_key", "token_file")
-    # A bare name is looked up in PATH.
-    if user.exec and "/" in user.exec.command:
-        user = replace(user, exec=_located(user.exec, directory, "command"))
-    return replace(named, user=user)
-
-
 def _located(entry: S, directory: Path, *fields: str) -> S:
-    """Return an entry with absolute paths in some fields; empty ones stay empty."""
+    """Return an entry with absolute paths, which are relative to the file; empty ones stay empty."""
     paths = {field: text for field in fields if (text := getattr(entry, field))}
     return replace(entry, **{field: str((directory / text).absolute()) for field, text in paths.items()})
 
@@ -233,7 +210,7 @@ _PIECE = 12
 _HIDDEN = "(hidden)"
 
 #: Fields of a user that are not secret: names and paths.
-_KNOWN = frozenset({"username", "client_certificate", "client_key", "token_file", "impersonate", "as_groups", "as_uid"})
+_KNOWN = frozenset({"username", "client-certificate", "client-key", "tokenFile", "as", "as-groups", "as-uid"})
 
 #: Any web tokens, keys, certificates and passwords in URLs and headers.
 _TELLTALE = re.compile(
@@ -253,22 +230,19 @@ class Secrets:
 
     @classmethod
     def of(cls, user: AuthInfo, cluster: Cluster) -> Secrets:
-        secrets = cls()
-        for field in user.__struct_fields__:
-            if field not in _KNOWN:
-                secrets.add(*_texts(msgspec.to_builtins(getattr(user, field))))
+        entries: dict[str, object] = msgspec.to_builtins(user)
+        secrets = cls(text for field, value in entries.items() if field not in _KNOWN for text in _texts(value))
         for url in (cluster.server, cluster.proxy_url):
-            split = urlsplit(url) if _is_url(url) else None
-            if split is not None:
+            if split := _split(url):
                 secrets.add(split.username or "", split.password or "", split.query)
         return secrets
 
     def add(self, *texts: str) -> None:
-        for text in texts:
-            words = [word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH]
-            self._texts.update(words)
-            self._texts.update(form for word in words for form in _in_base64(word))
-            self._pieces.update(piece for word in words if _is_made_by_chance(word) for piece in _pieces(word))
+        for word in (word for text in texts for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH):
+            self._texts.update((word, *_in_base64(word)))
+            # A text that looks like a token, of which no part occurs by chance.
+            if len(word) >= 2 * _PIECE and all(any(map(kind, word)) for kind in _KINDS):
+                self._pieces.update(word[start : start + _PIECE] for start in range(len(word) - _PIECE + 1))
 
     def hide(self, text: str) -> str:
         for secret in sorted(self._texts, key=len, reverse=True):
@@ -287,14 +261,7 @@ class Secrets:
         return "".join([*pieces, text[end:]])
 
 
-def _is_made_by_chance(text: str) -> bool:
-    """Tell whether a text looks like a token, of which no part occurs by chance."""
-    kinds = (str.islower, str.isupper, str.isdecimal)
-    return len(text) >= 2 * _PIECE and all(any(map(is_kind, text)) for is_kind in kinds)
-
-
-def _pieces(text: str) -> Iterable[str]:
-    return (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))
+_KINDS = (str.islower, str.isupper, str.isdecimal)
 
 
 def _in_base64(text: str) -> Iterable[str]:
@@ -311,20 +278,19 @@ def _in_base64(text: str) -> Iterable[str]:
 
 def address(url: str) -> str:
     """Return the public part of a URL: without user, password, query and fragment."""
-    if not _is_url(url):
+    split = _split(url)
+    if split is None:
         return "(no usable address)"
-    split = urlsplit(url)
-    host = split.netloc.rpartition("@")[2]
-    return f"{split.scheme}://{host}{split.path}".rstrip("/")
+    return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}".rstrip("/")
 
 
-def _is_url(url: str) -> bool:
-    try:
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL; None where it has no host, or a port that is none."""
+    with suppress(ValueError):
         split = urlsplit(url)
-        _ = split.port
-    except ValueError:
-        return False
-    return bool(split.hostname)
+        if split.hostname and (split.port is None or split.port >= 0):
+            return split
+    return None
 
 
 def _texts(value: object) -> Iterable[str]:

@@ -19,8 +19,8 @@ import msgspec
 
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError, ForbiddenError
-from kplan.live.connections import side_by_side
-from kplan.live.reader import ExpiredListError, ListMeta, Reader
+from kplan.live.connections import UNREADABLE, side_by_side
+from kplan.live.reader import NO_SERVER_HINT, ExpiredListError, ListMeta, Reader
 from kplan.live.resources import Resource
 from kplan.reading.files import MAX_OBJECT
 from kplan.reading.items import is_too_large, too_large
@@ -31,9 +31,6 @@ MAX_RESTARTS = 3
 #: More pages, or bytes in all pages, than any cluster has of a kind.
 MAX_PAGES = 20_000
 MAX_BYTES = 4 << 30
-
-#: The hint for an answer that no API server sends.
-NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
 
 _LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
 _ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
@@ -52,9 +49,6 @@ class _Head(msgspec.Struct, frozen=True):
 
     metadata: ListMeta = ListMeta()
     items: msgspec.Raw = msgspec.Raw(b"[]")
-
-
-_HEAD_DECODER = msgspec.json.Decoder(_Head)
 
 
 class ListedObjects(msgspec.Struct, frozen=True):
@@ -77,13 +71,8 @@ def read_list(
     """Return all objects of the list at `path`, read with `limit` and `continue`.
 
     When the list expires on the server (410), the rest is read in its present state if the server offers a token for
-    that, else the list is restarted; both add a note.
-
-    Raises
-    ------
-    LiveClusterError
-        As :meth:`Reader.get`, and when a page or an object does not have the shape it must have, or the list does not
-        end.
+    that, else the list is restarted; both add a note. Raises LiveClusterError as :meth:`Reader.get`, and when a page or
+    an object does not have the shape it must have, or the list does not end.
     """
     query = {"limit": str(page_size)}
     if selector:
@@ -91,84 +80,57 @@ def read_list(
     pages: list[Future[tuple[Any, ...]]] = []
     notes: list[str] = []
     token, n_read, restarts = "", 0, 0
-    length = _Length(path)
+    tokens: set[str] = set()  # since the list was last begun anew
+    n_pages = n_bytes = 0
     while True:
+        body, remaining = b"", None
         try:
             body = reader.get(path, query | {"continue": token} if token else query).body
         except ExpiredListError as error:
+            tokens.clear()
             if error.continue_token and error.continue_token != token:
-                length.begin_anew()
-                token = length.follow(error.continue_token)
+                token = error.continue_token
                 notes.append("it changed while it was being read: the rest is of a later moment")
-                continue
-            restarts += 1
-            if restarts > MAX_RESTARTS:
+            elif restarts == MAX_RESTARTS:
                 raise
-            pages, token, n_read = [], "", 0
-            length.begin_anew()
-            notes.append("it expired while it was being read and was begun anew")
-            continue
-        head = _read_head(body, path)
-        length.add(body)
-        pages.append(decoder.submit(decode, body))
-        token = length.follow(head.metadata.continue_token)
-        if not token:
+            else:
+                pages, token, n_read, restarts = [], "", 0, restarts + 1
+                notes.append("it expired while it was being read and was begun anew")
+        else:
+            head = _read_head(body, path)
+            pages.append(decoder.submit(decode, body))
+            token, remaining = head.metadata.continue_token, head.metadata.remaining
+        n_pages, n_bytes = n_pages + 1, n_bytes + len(body)
+        _refuse_endless(path, n_pages, n_bytes, is_repeated=token in tokens)
+        if body and not token:
             break
-        if len(pages) > 1:
+        tokens |= {token} - {""}
+        if body and len(pages) > 1:
             # Decoded while this page was on its way; waiting for it keeps at most two bodies in memory.
             n_read += len(pages[-2].result())
-            remaining = head.metadata.remaining
             progress(n_read, None if remaining is None else n_read + page_size + remaining)
     objects = tuple(item for page in pages for item in page.result())
     progress(len(objects), len(objects))
-    return ListedObjects(_without_repeats(objects) if notes else objects, tuple(dict.fromkeys(notes)))
+    if notes:  # what was read before and after the list expired may be the same
+        objects = tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
+    return ListedObjects(objects, tuple(dict.fromkeys(notes)))
 
 
-class _Length:
-    """Detects a list that does not end."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._tokens: set[str] = set()
-        self._n_pages = 0
-        self._n_bytes = 0
-
-    def add(self, body: bytes) -> None:
-        """Count a page; raises ApiError when there are more than any cluster has."""
-        self._n_pages += 1
-        self._n_bytes += len(body)
-        if self._n_pages > MAX_PAGES or self._n_bytes > MAX_BYTES:
-            limit = f"{MAX_PAGES:,} pages" if self._n_pages > MAX_PAGES else f"{MAX_BYTES >> 30} GiB"
-            raise ApiError(f"{self._path}: the list does not end after {limit}", status=200, hint=_ENDLESS_HINT)
-
-    def begin_anew(self) -> None:
-        """Clear the tokens, which may now repeat; this counts as a page, so that the list ends."""
-        self.add(b"")
-        self._tokens.clear()
-
-    def follow(self, token: str) -> str:
-        """Return the token of the next page; raises ApiError for a repeated one."""
-        if token in self._tokens:
-            raise ApiError(
-                f"{self._path}: the list does not end: the server repeats a continue token",
-                status=200,
-                hint=_ENDLESS_HINT,
-            )
-        if token:
-            self._tokens.add(token)
-        return token
+def _refuse_endless(path: str, n_pages: int, n_bytes: int, *, is_repeated: bool) -> None:
+    """Raise ApiError for a list of more pages than any cluster has, or one that goes in a circle."""
+    what = ": the server repeats a continue token" if is_repeated else ""
+    if n_pages > MAX_PAGES or n_bytes > MAX_BYTES:
+        what = f" after {MAX_PAGES:,} pages" if n_pages > MAX_PAGES else f" after {MAX_BYTES >> 30} GiB"
+    if what:
+        raise ApiError(f"{path}: the list does not end{what}", status=200, hint=_ENDLESS_HINT)
 
 
 def _read_head(body: bytes, path: str) -> _Head:
     try:
-        return _HEAD_DECODER.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(body, type=_Head)
+    except UNREADABLE as error:
         what = "not a list" if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise ApiError(f"{path}: the answer is {what}", status=200, hint=NO_SERVER_HINT) from None
-
-
-def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
 
 
 class _Page(msgspec.Struct, Generic[T], frozen=True):
@@ -180,28 +142,25 @@ def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
 
     The decoder raises ApiError when an object does not match its kind; if `is_open`, such objects are left out.
     """
-    decoder = _page_decoder(kind)
 
     def decode_page(body: bytes) -> tuple[Any, ...]:
-        _check_sizes(body, path)
+        # An API server stores no larger objects.
+        for index, item in enumerate(_items(body, msgspec.Raw, path) if len(body) > MAX_OBJECT else ()):
+            if is_too_large(item):
+                message = f"{path}: items[{index}] is {too_large().message}"
+                raise ApiError(message, status=200, hint=_LARGE_HINT)
         try:
-            return tuple(_decode(body, decoder, _Page[kind], path).items)
+            return _items(body, kind, path)
         except ApiError:
             if not is_open:
                 raise
-        return tuple(_matching(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items, kind))
+        return tuple(_matching(_items(body, msgspec.Raw, path), kind))
 
     return decode_page
 
 
-def _check_sizes(body: bytes, path: str) -> None:
-    """Raise ApiError for an object that is larger than any that an API server stores."""
-    if len(body) <= MAX_OBJECT:
-        return
-    for index, item in enumerate(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items):
-        if is_too_large(item):
-            problem = too_large()
-            raise ApiError(f"{path}: items[{index}] is {problem.message}", status=200, hint=_LARGE_HINT)
+def _items(body: bytes, kind: Any, path: str) -> tuple[Any, ...]:
+    return tuple(_decode(body, _Page[kind], path).items)
 
 
 def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
@@ -216,35 +175,34 @@ def prepare(kinds: Iterable[Any]) -> None:
     msgspec analyses a struct at its first use, and other threads may see the unfinished result.
     """
     for kind in kinds:
-        _page_decoder(kind)
+        _decoder(_Page[kind])  # type: ignore[valid-type]  # made here
 
 
 @functools.cache
-def _page_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_Page[kind])
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(shape)
 
 
 def decode_object(body: bytes, kind: Any, path: str) -> Any:
     """Decode one object into the struct `kind`; raises ApiError when it does not match."""
     if is_too_large(msgspec.Raw(body)):
         raise ApiError(f"{path}: {too_large().message}", status=200, hint=_LARGE_HINT)
-    return _decode(body, msgspec.json.Decoder(kind), kind, path)
+    return _decode(body, kind, path)
 
 
-def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
+def _decode(body: bytes, shape: Any, path: str) -> Any:
     """Decode strictly, which is quick, else leniently, with nulls as in Go and all problems."""
-    hint = "is this a Kubernetes API server, of a version that kplan knows?"
-    what = f"{path}: the answer is not what Kubernetes documents"
     try:
         try:
-            return decoder.decode(body)
+            return _decoder(shape).decode(body)
         except msgspec.ValidationError:
             return convert(msgspec.json.decode(body), shape)
-    except DecodeError as error:
-        raise ApiError(f"{what}: {error}", status=200, hint=hint) from None
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except (DecodeError, *UNREADABLE) as error:
         problem = "nested too deep" if isinstance(error, RecursionError) else "not JSON"
-        raise ApiError(f"{what}: {problem}", status=200, hint=hint) from None
+        message = f"{path}: the answer is not what Kubernetes documents: "
+        message += str(error) if isinstance(error, DecodeError) else problem
+        hint = "is this a Kubernetes API server, of a version that kplan knows?"
+        raise ApiError(message, status=200, hint=hint) from None
 
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -256,15 +214,12 @@ _ACCEPT = f"{_AGGREGATED.format('v2')},{_AGGREGATED.format('v2beta1')},applicati
 
 class _Named(msgspec.Struct, frozen=True):
     name: str = ""
-
-
-class _Discovered(msgspec.Struct, frozen=True):
-    resource: str = ""
+    resource: str = ""  #: its name in the aggregated form
 
 
 class _Version(msgspec.Struct, frozen=True):
     version: str = ""
-    resources: tuple[_Discovered, ...] = ()
+    resources: tuple[_Named, ...] = ()
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -277,92 +232,62 @@ class _AggregatedList(msgspec.Struct, frozen=True):
     items: tuple[_Group, ...] = ()
 
 
-class _ResourceList(msgspec.Struct, frozen=True):
-    resources: tuple[_Named, ...] = ()
-
-
 class _Info(msgspec.Struct, frozen=True, rename="camel"):
     git_version: str = ""
-
-
-class Discovery:
-    """The version of each resource to request.
-
-    Parameters
-    ----------
-    served : dict or None
-        Group and version to the plural names served there; None where this user may not know.
-    """
-
-    def __init__(self, served: dict[tuple[str, str], frozenset[str]] | None) -> None:
-        self._served = served
-
-    def version_of(self, resource: Resource) -> str | None:
-        """Return the best version that the server serves and kplan reads; None where there is none."""
-        if self._served is None:
-            return resource.kind.versions[0]
-        for version in resource.kind.versions:
-            if resource.kind.resource in self._served.get((resource.kind.group, version), ()):
-                return version
-        return None
 
 
 def read_version(reader: Reader) -> str:
     """Return the server's version; empty where this user may not read it."""
     try:
-        return _decode_group(reader.get("/version").body, _Info, "/version").git_version
+        return _ask(reader, "/version", _Info).git_version
     except ForbiddenError:
         return ""
 
 
-def _decode_group(body: bytes, shape: type[S], path: str) -> S:
+def _ask(reader: Reader, path: str, shape: type[S], accept: str = "application/json") -> S:
+    body = reader.get(path, accept=accept).body
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         raise ApiError(f"{path}: not an answer of an API server", status=200, hint=NO_SERVER_HINT) from None
 
 
-def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
-    """Return which of `resources` the server serves.
+def discover(reader: Reader, resources: tuple[Resource, ...]) -> dict[Resource, str]:
+    """Return the best version that the server serves and kplan reads, of each resource that it serves.
 
-    Raises
-    ------
-    LiveClusterError
-        As :meth:`Reader.get`; a forbidden request is not an error.
+    Where this user may not know that, all resources count as served. Raises LiveClusterError as :meth:`Reader.get`.
     """
-    served: dict[tuple[str, str], frozenset[str]] = {}
-    groups = {resource.kind.group for resource in resources}
     try:
-        for root, document in side_by_side([partial(_ask_root, reader, root) for root in _ROOTS], len(_ROOTS)):
-            if document.kind == "APIGroupDiscoveryList":
-                for group in document.items:
-                    for version in group.versions:
-                        names = frozenset(resource.resource for resource in version.resources)
-                        served[group.metadata.name, version.version] = names
-            else:
-                wanted = {""} if root == "/api" else groups - {""}
-                for name in sorted(wanted):
-                    served.update(_ask_group(reader, name, resources))
+        served = _served(reader, resources)
     except ForbiddenError:
-        return Discovery(None)
-    return Discovery(served)
+        return {resource: resource.kind.versions[0] for resource in resources}
+    best: dict[Resource, str] = {}
+    for resource in resources:
+        for version in resource.kind.versions:
+            if resource.kind.resource in served.get((resource.kind.group, version), ()):
+                best.setdefault(resource, version)
+    return best
 
 
-def _ask_root(reader: Reader, root: str) -> tuple[str, _AggregatedList]:
-    return root, _decode_group(reader.get(root, accept=_ACCEPT).body, _AggregatedList, root)
+def _served(reader: Reader, resources: tuple[Resource, ...]) -> dict[tuple[str, str], set[str]]:
+    """Return the plural names that are served in each group and version."""
+    served: dict[tuple[str, str], set[str]] = {}
 
+    def ask(root: str) -> tuple[str, _AggregatedList]:
+        return root, _ask(reader, root, _AggregatedList, _ACCEPT)
 
-def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:
-    served: dict[tuple[str, str], frozenset[str]] = {}
-    ours = [resource for resource in resources if resource.kind.group == group]
-    versions = dict.fromkeys(version for resource in ours for version in resource.kind.versions)
-    for version in versions:
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        try:
-            listed = _decode_group(reader.get(path).body, _ResourceList, path)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-        else:
-            served[group, version] = frozenset(resource.name for resource in listed.resources)
+    for root, document in side_by_side([partial(ask, root) for root in _ROOTS], len(_ROOTS)):
+        for group in document.items:
+            for version in group.versions:
+                served[group.metadata.name, version.version] = {named.resource for named in version.resources}
+        if document.kind == "APIGroupDiscoveryList":
+            continue
+        kinds = [resource.kind for resource in resources if (root == "/api") == (resource.kind.group == "")]
+        for name, number in sorted({(kind.group, number) for kind in kinds for number in kind.versions}):
+            path = f"{root}/{name}/{number}" if name else f"{root}/{number}"
+            try:
+                served[name, number] = {named.name for named in _ask(reader, path, _Version).resources}
+            except ApiError as error:
+                if error.status != 404:
+                    raise
     return served

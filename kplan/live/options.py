@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from kplan.api.time import SECOND, parse_duration
 from kplan.errors import UsageError
 
 #: Objects in one answer; kubectl's chunk size.
@@ -16,9 +17,6 @@ DEFAULT_REQUEST_TIMEOUT = 60.0
 
 #: Three years: sockets do not accept much more.
 _LONGEST = 1e8
-
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+)(ms|s|m|h)")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,13 +48,12 @@ def parse_timeout(text: str) -> float | None:
     Raises UsageError for an invalid duration.
     """
     stripped = text.strip()
+    duration = parse_duration(stripped)
     if re.fullmatch(r"\d+(\.\d+)?", stripped):
         seconds = float(stripped)
+    elif duration is not None and duration >= 0:
+        seconds = duration / SECOND
     else:
-        parts = _DURATION.findall(stripped)
-        if not parts or "".join(number + unit for number, unit in parts) != stripped:
-            raise UsageError(
-                f"not a duration: {text!r}", hint="write seconds or a number with a unit, for example 30s or 1m30s"
-            )
-        seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+        hint = "write seconds or a number with a unit, for example 30s or 1m30s"
+        raise UsageError(f"not a duration: {text!r}", hint=hint)
     return min(seconds, _LONGEST) or None

@@ -9,6 +9,7 @@ The `kubernetes` client opens the connections (addresses, TLS, proxies, credenti
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import functools
 import ipaddress
@@ -25,20 +26,22 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from kplan.errors import ApiError, ForbiddenError, KubeconfigError, UnauthorizedError, UnreachableError
 from kplan.live.connections import (
     CONNECT_SECONDS,
+    UNREADABLE,
     BodyTooLargeError,
     BrokenAnswerError,
     OutOfTimeError,
     explain,
     in_time,
     read_body,
-    reason_of,
-    too_slow,
 )
 from kplan.live.kubeconfig import Access
 
 #: An object has at most one and a half megabytes, and a page some hundred objects.
 _MOST_BYTES = 1 << 30
 _USER_AGENT = "kplan (read-only)"
+
+#: The hint for an answer that no API server sends.
+NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -86,14 +89,9 @@ class Transport:
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
         """Return the answer to GET `path`, whatever its status.
 
-        After a 401 the credentials are read again once, as tokens of exec plugins and service accounts expire.
-
-        Raises
-        ------
-        UnreachableError
-            When there is no complete answer: no connection, no trusted certificate, or not in time.
-        KubeconfigError
-            When the credentials cannot be sent or renewed.
+        After a 401 the credentials are read again once, as tokens of exec plugins and service accounts expire. Raises
+        UnreachableError when there is no complete answer, and KubeconfigError for credentials that cannot be sent or
+        renewed.
         """
         sent = self._headers
         response = self._get_once(path, query, accept, sent)
@@ -110,12 +108,12 @@ class Transport:
         # Messages of the libraries' errors may contain headers with credentials: they are not even the cause.
         try:
             return in_time(self._timeout, functools.partial(self._exchange, url, headers))
-        except OutOfTimeError:
-            raise too_slow(self.server, self._timeout) from None
-        except HTTPError as error:
+        except BodyTooLargeError:
+            raise UnreachableError(
+                f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB", hint=NO_SERVER_HINT
+            ) from None
+        except (OutOfTimeError, HTTPError, OSError) as error:
             raise explain(error, self.server, self._timeout) from None
-        except OSError as error:
-            raise UnreachableError(f"cannot ask {self.server}: {reason_of(error)}") from None
         except ValueError:
             raise KubeconfigError(
                 f"the request to {self.server} cannot be sent: a header cannot hold what it should",
@@ -128,13 +126,7 @@ class Transport:
         answer = self._pool.request(
             "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
         )
-        try:
-            body = read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
-        except BodyTooLargeError:
-            raise UnreachableError(
-                f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB",
-                hint="is the server address in the kubeconfig that of a Kubernetes API server?",
-            ) from None
+        body = read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
         return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _build_headers(self) -> urllib3.HTTPHeaderDict:
@@ -155,12 +147,9 @@ class Transport:
 
 def _is_loopback(server: str) -> bool:
     host = urlsplit(server).hostname or ""
-    if host == "localhost":
-        return True
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
 #: Maximum number of attempts of a request.
@@ -188,11 +177,7 @@ class _Status(msgspec.Struct, frozen=True):
 
     kind: str = ""
     message: str = ""
-    reason: str = ""
     metadata: ListMeta = ListMeta()
-
-
-_STATUS_DECODER = msgspec.json.Decoder(_Status)
 
 
 class ExpiredListError(ApiError):
@@ -209,10 +194,7 @@ class ExpiredListError(ApiError):
 class Reader:
     """Sends requests through a transport, again after 429, 5xx and incomplete answers.
 
-    Parameters
-    ----------
-    transport : sends one request
-    sleep : waits a number of seconds; tests pass their own clock
+    `sleep` waits a number of seconds.
     """
 
     def __init__(self, transport: Getter, *, sleep: Callable[[float], object] = time.sleep) -> None:
@@ -222,92 +204,71 @@ class Reader:
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
         """Return a successful answer to GET `path`.
 
-        Raises
-        ------
-        UnreachableError
-            No complete answer.
-        UnauthorizedError, ForbiddenError, ExpiredListError, ApiError
-            The server answered 401, 403, 410 or another status that is not a success.
+        Raises UnreachableError when there is no complete answer, and UnauthorizedError, ForbiddenError,
+        ExpiredListError or ApiError for 401, 403, 410 or another status that is not a success.
         """
-        waited = 0.0
-        attempt = 1
+        waited, attempt = 0.0, 0
         while True:
+            attempt += 1
+            wait = FIRST_WAIT_SECONDS * 2.0 ** (attempt - 1)
             try:
                 response = self._transport.get(path, query, accept=accept)
             except BrokenAnswerError:
                 if attempt == MAX_ATTEMPTS:
                     raise
-                wait = _backoff(attempt)
             else:
                 if 200 <= response.status < 300:
                     return response
-                retry_after = _retry_after(response) if _is_passing(response.status) else None
-                wait = _backoff(attempt) if retry_after is None else retry_after
-                if not _is_passing(response.status) or attempt == MAX_ATTEMPTS or waited + wait > MAX_WAIT_SECONDS:
-                    raise _error(response, path, attempt)
+                is_passing = response.status == 429 or 500 <= response.status < 600
+                wait = _retry_after(response, wait) if is_passing else wait
+                if not is_passing or attempt == MAX_ATTEMPTS or waited + wait > MAX_WAIT_SECONDS:
+                    raise _error(response, path, attempt if is_passing else 0)
             self._sleep(wait)
             waited += wait
-            attempt += 1
 
 
-def _is_passing(status: int) -> bool:
-    return status == 429 or 500 <= status < 600
-
-
-def _backoff(attempt: int) -> float:
-    return float(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
-
-
-def _retry_after(response: Response) -> float | None:
-    """Return the seconds of Retry-After, in either form; None without it."""
+def _retry_after(response: Response, otherwise: float) -> float:
+    """Return the seconds of Retry-After, in either form; `otherwise` without it."""
     value = (response.headers.get("Retry-After") or "").strip()
     try:
         if value.isdecimal():
             return float(value)
-        moment = email.utils.parsedate_to_datetime(value)
-        return max(0.0, moment.timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
-        return None
+        return otherwise
 
 
 def _error(response: Response, path: str, attempts: int) -> ApiError:
-    status = _read_status(response)
-    message = status.message or f"answered {response.status}"
-    if response.status == 401:
-        return UnauthorizedError(
-            f"the API server does not know who asks: {message} (401)",
-            status=401,
-            hint="the token or certificate may have expired: log in again; kubectl auth whoami shows who you are",
+    """Return the error of an answer; `attempts` is 0 for a status that does not pass by itself."""
+    status, code = _read_status(response), response.status
+    message = status.message or f"answered {code}"
+    if code == 401:
+        message = f"the API server does not know who asks: {message} (401)"
+        hint = "the token or certificate may have expired: log in again; kubectl auth whoami shows who you are"
+        return UnauthorizedError(message, status=code, hint=hint)
+    if code == 403:
+        hint = (
+            "kplan snapshot rbac prints a role with just the rights that kplan needs; "
+            "--namespaces reads only the namespaces you may see"
         )
-    if response.status == 403:
-        return ForbiddenError(
-            message,
-            status=403,
-            hint="kplan snapshot rbac prints a role with just the rights that kplan needs; "
-            "--namespaces reads only the namespaces you may see",
-        )
-    if response.status == 410:
+        return ForbiddenError(message, status=code, hint=hint)
+    if code == 410:
         return ExpiredListError(message, continue_token=status.metadata.continue_token)
-    if _is_passing(response.status):
-        return ApiError(
-            f"{path}: {message} ({response.status}, asked {attempts} times)",
-            status=response.status,
-            hint="the API server is overloaded or unwell; try again later",
-        )
-    return ApiError(
-        f"{path}: {message} ({response.status})",
-        status=response.status,
-        hint="is the server address in the kubeconfig that of a Kubernetes API server?",
-    )
+    if attempts:
+        message, hint = f"{message} ({code}, asked {attempts} times)", _UNWELL_HINT
+    else:
+        message, hint = f"{message} ({code})", NO_SERVER_HINT
+    return ApiError(f"{path}: {message}", status=code, hint=hint)
+
+
+_UNWELL_HINT = "the API server is overloaded or unwell; try again later"
 
 
 def _read_status(response: Response) -> _Status:
     """Return the Status in the body, or one with the beginning of another body as its message."""
-    try:
-        status = _STATUS_DECODER.decode(response.body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        status = _Status()
-    if status.kind == "Status":
-        return status
+    with contextlib.suppress(*UNREADABLE):
+        status = msgspec.json.decode(response.body, type=_Status)
+        if status.kind == "Status":
+            return status
     text = " ".join(response.body[: 4 * _TEXT_LIMIT].decode("utf-8", "replace").split())
     return _Status(message=text[:_TEXT_LIMIT])

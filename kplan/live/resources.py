@@ -92,27 +92,21 @@ def cluster_role(name: str = "kplan") -> dict[str, Any]:
     Discovery and ``/version`` need no rule: every authenticated user may read them (system:discovery).
     """
     groups: dict[str, list[str]] = {}
+    named: list[dict[str, Any]] = []
     for resource in RESOURCES:
-        if resource.kind.names:
-            continue
-        groups.setdefault(resource.kind.group, []).append(resource.kind.resource)
+        kind = resource.kind
+        if kind.names:
+            rule = {"apiGroups": [kind.group], "resources": [kind.resource], "resourceNames": sorted(kind.names)}
+            named.append({**rule, "verbs": ["get"]})
+        else:
+            groups.setdefault(kind.group, []).append(kind.resource)
     rules = [
         {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
         for group, plurals in sorted(groups.items())
-    ]
-    rules += [
-        {
-            "apiGroups": [resource.kind.group],
-            "resources": [resource.kind.resource],
-            "resourceNames": sorted(resource.kind.names),
-            "verbs": ["get"],
-        }
-        for resource in RESOURCES
-        if resource.kind.names
     ]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": rules,
+        "rules": [*rules, *named],
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import pytest
 
 from kplan.errors import ApiError
-from kplan.live.lists import Discovery, discover, read_version
+from kplan.live.lists import discover, read_version
 from kplan.live.reader import Reader, Response
 from kplan.live.resources import RESOURCES
 
@@ -45,8 +45,8 @@ NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2", **OP
 
 def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
     direct = Direct(cluster)
-    discovery = discover(Reader(direct, sleep=lambda _seconds: None), RESOURCES)
-    return {resource.kind.resource: discovery.version_of(resource) for resource in RESOURCES}, direct.paths
+    best = discover(Reader(direct, sleep=lambda _seconds: None), RESOURCES)
+    return {resource.kind.resource: best.get(resource) for resource in RESOURCES}, direct.paths
 
 
 def test_a_recent_server_is_asked_twice_and_serves_all() -> None:
@@ -104,10 +104,6 @@ def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
     found, _ = versions(forbidden)
 
     assert found == NEWEST | {name: BY_NAME[name].kind.versions[0] for name in OPTIONAL}
-
-
-def test_nothing_known_means_the_first_version() -> None:
-    assert Discovery(None).version_of(BY_NAME["resourceslices"]) == "v1"
 
 
 def test_the_version_of_the_server_is_read() -> None:
