@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,7 +15,7 @@ from kplan.api.labels import parse_int64
 from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
-from kplan.config.problems import Problems, child, index
+from kplan.config.problems import Place
 from kplan.config.releases import Release
 
 if TYPE_CHECKING:
@@ -195,235 +196,205 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 
 
-def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
-    """Record everything that kube-scheduler refuses in the arguments of the plugin `name` at `path`."""
+def validate_args(name: str, args: PluginArgs, place: Place) -> None:
+    """Record everything that kube-scheduler refuses in the arguments of a plugin."""
     check = _CHECKS.get(name)
     if check is not None:
-        check(args, path, problems)
+        check(args, place)
 
 
-def _default_preemption(args: DefaultPreemptionArgs, path: str, problems: Problems) -> None:
+def _default_preemption(args: DefaultPreemptionArgs, place: Place) -> None:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    percentage_path = child(path, "minCandidateNodesPercentage")
-    absolute_path = child(path, "minCandidateNodesAbsolute")
-    problems.check_range(percentage_path, percentage, 0, 100)
+    names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
+    place[names[0]].check_range(percentage, 0, 100)
     if absolute < 0:
-        problems.invalid(absolute_path, absolute, "not in valid range [0, inf)", "write 0 or more")
+        place[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
     if percentage == 0 and absolute == 0:
         hint = "give one of the two a value above 0; the defaults are 10 and 100"
-        same_time = "cannot be zero at the same time as"
-        problems.invalid(percentage_path, percentage, f"{same_time} minCandidateNodesAbsolute", hint)
-        problems.invalid(absolute_path, absolute, f"{same_time} minCandidateNodesPercentage", hint)
+        for name, other in (names, names[::-1]):
+            place[name].invalid(0, f"cannot be zero at the same time as {other}", hint)
 
 
-def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, problems: Problems) -> None:
+def _inter_pod_affinity(args: InterPodAffinityArgs, place: Place) -> None:
     hint = "write a number from 0 to 100; the default is 1"
-    problems.check_range(child(path, "hardPodAffinityWeight"), args.hard_pod_affinity_weight, 0, 100, hint)
+    place["hardPodAffinityWeight"].check_range(args.hard_pod_affinity_weight, 0, 100, hint)
 
 
-def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Problems) -> None:
-    place = child(path, "defaultingType")
+def _pod_topology_spread(args: PodTopologySpreadArgs, place: Place) -> None:
     if args.defaulting_type not in _DEFAULTING:
         hint = "write List to use defaultConstraints, System for Kubernetes' own"
-        problems.unsupported(place, args.defaulting_type, _DEFAULTING, hint)
+        place["defaultingType"].unsupported(args.defaulting_type, _DEFAULTING, hint)
     elif args.defaulting_type == "System" and args.default_constraints:
         hint = "write defaultingType: List, or remove defaultConstraints"
-        problems.invalid(place, args.defaulting_type, "when .defaultConstraints are not empty", hint)
+        place["defaultingType"].invalid(args.defaulting_type, "when .defaultConstraints are not empty", hint)
     pairs: set[tuple[str, str]] = set()
-    for i, constraint in enumerate(args.default_constraints):
-        at = index(child(path, "defaultConstraints"), i)
-        _spread_constraint(constraint, at, problems)
+    for at, constraint in place["defaultConstraints"].each(args.default_constraints):
+        _spread_constraint(constraint, at)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         if pair in pairs:
             hint = "keep one constraint for each pair of topologyKey and whenUnsatisfiable"
-            problems.duplicate(at, f"{{{pair[0]}, {pair[1]}}}", hint)
+            at.duplicate(f"{{{', '.join(pair)}}}", hint)
         pairs.add(pair)
 
 
-def _spread_constraint(constraint: TopologySpreadConstraint, path: str, problems: Problems) -> None:
+def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> None:
     if constraint.max_skew <= 0:
-        problems.invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
-    key_path = child(path, "topologyKey")
+        place["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
     if not constraint.topology_key:
-        problems.required(key_path, "can not be empty", "write a node label, such as topology.kubernetes.io/zone")
+        place["topologyKey"].required("can not be empty", "write a node label, such as topology.kubernetes.io/zone")
     else:
-        _label_name(constraint.topology_key, key_path, problems)
-    action_path = child(path, "whenUnsatisfiable")
+        _label_name(constraint.topology_key, place["topologyKey"])
     hint = "write DoNotSchedule to require it, ScheduleAnyway to prefer it"
     if not constraint.when_unsatisfiable:
-        problems.required(action_path, "can not be empty", hint)
+        place["whenUnsatisfiable"].required("can not be empty", hint)
     elif constraint.when_unsatisfiable not in _ACTIONS:
-        problems.unsupported(action_path, constraint.when_unsatisfiable, _ACTIONS, hint)
+        place["whenUnsatisfiable"].unsupported(constraint.when_unsatisfiable, _ACTIONS, hint)
     if constraint.label_selector is not None:
-        problems.forbidden(
-            child(path, "labelSelector"),
-            "constraint must not define a selector, as they deduced for each pod",
-            "remove it; the selector comes from the Services and workloads that select the pod",
-        )
+        hint = "remove it; the selector comes from the Services and workloads that select the pod"
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        place["labelSelector"].forbidden(detail, hint)
 
 
-def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problems) -> None:
-    for i, resource in enumerate(args.ignored_resources):
-        _label_name(resource, index(child(path, "ignoredResources"), i), problems)
-    for i, group in enumerate(args.ignored_resource_groups):
-        at = index(child(path, "ignoredResourceGroups"), i)
+def _node_resources_fit(args: NodeResourcesFitArgs, place: Place) -> None:
+    for at, resource in place["ignoredResources"].each(args.ignored_resources):
+        _label_name(resource, at)
+    for at, group in place["ignoredResourceGroups"].each(args.ignored_resource_groups):
         if "/" in group:
             hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
-            problems.invalid(at, group, "resource group name can't contain '/'", hint)
-        _label_name(group, at, problems)
-    strategy, place = args.scoring_strategy, child(path, "scoringStrategy")
+            at.invalid(group, "resource group name can't contain '/'", hint)
+        _label_name(group, at)
+    strategy, place = args.scoring_strategy, place["scoringStrategy"]
     if strategy.type not in _STRATEGIES:
         hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
-        problems.unsupported(child(place, "type"), strategy.type, _STRATEGIES, hint)
-    for i, resource_spec in enumerate(strategy.resources):
-        _resource_weight(resource_spec, index(child(place, "resources"), i), problems)
-    _ratio(strategy, place, problems)
-
-
-def _ratio(strategy: ScoringStrategy, place: str, problems: Problems) -> None:
-    by_type, ratio = problems.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
-    ratio_path = child(place, "requestedToCapacityRatio")
-    is_needed = strategy.type == "RequestedToCapacityRatio"
+        place["type"].unsupported(strategy.type, _STRATEGIES, hint)
+    for at, spec in place["resources"].each(strategy.resources):
+        if not 0 < spec.weight <= 100:
+            detail = f"resource weight of {spec.name} not in valid range (0, 100]"
+            at["weight"].invalid(spec.weight, detail, "write a number from 1 to 100")
+    by_type, ratio = place.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
+    at, is_needed = place["requestedToCapacityRatio"], strategy.type == "RequestedToCapacityRatio"
     if is_needed and ratio is None:
         # A kube-scheduler that does not check it panics.
         hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-        problems.required(ratio_path, "must be specified when type is RequestedToCapacityRatio", hint)
+        at.required("must be specified when type is RequestedToCapacityRatio", hint)
     elif ratio is not None and not is_needed and by_type:
         hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
-        problems.forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio", hint)
+        at.forbidden("must be nil when type is not RequestedToCapacityRatio", hint)
     elif ratio is not None:
-        _function_shape(ratio.shape, child(ratio_path if by_type else place, "shape"), problems)
+        _function_shape(ratio.shape, (at if by_type else place)["shape"])
 
 
-def _resource_weight(resource: ResourceSpec, path: str, problems: Problems) -> None:
-    if not 0 < resource.weight <= 100:
-        detail = f"resource weight of {resource.name} not in valid range (0, 100]"
-        problems.invalid(child(path, "weight"), resource.weight, detail, "write a number from 1 to 100")
-
-
-def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, problems: Problems) -> None:
+def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> None:
     if not shape:
         hint = "add points, for example: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-        problems.required(path, "at least one point must be specified", hint)
+        place.required("at least one point must be specified", hint)
         return
-    for i in range(1, len(shape)):
-        if shape[i - 1].utilization >= shape[i].utilization:
-            hint = f"order the points by utilization; this one must be above {shape[i - 1].utilization}"
-            place = child(index(path, i), "utilization")
-            problems.invalid(place, shape[i].utilization, problems.release.texts.utilization_order, hint)
+    for i, (before, point) in enumerate(pairwise(shape), 1):
+        if before.utilization >= point.utilization:
+            hint = f"order the points by utilization; this one must be above {before.utilization}"
+            place[i]["utilization"].invalid(point.utilization, place.release.texts.utilization_order, hint)
             break
-    for i, point in enumerate(shape):
-        problems.check_range(child(index(path, i), "utilization"), point.utilization, 0, 100)
-        problems.check_range(child(index(path, i), "score"), point.score, 0, 10)
+    for at, point in place.each(shape):
+        at["utilization"].check_range(point.utilization, 0, 100)
+        at["score"].check_range(point.score, 0, 10)
 
 
-def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:
+def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, place: Place) -> None:
     names: set[str] = set()
-    for i, resource in enumerate(args.resources):
-        at = index(child(path, "resources"), i)
+    for at, resource in place["resources"].each(args.resources):
         if resource.name in names:
-            problems.duplicate(child(at, "name"), resource.name, f"name {resource.name or 'each resource'} once")
+            at["name"].duplicate(resource.name, f"name {resource.name or 'each resource'} once")
         names.add(resource.name)
         if resource.weight != 1:
             hint = "write weight: 1 or leave it out; balance knows no weights"
-            problems.invalid(child(at, "weight"), resource.weight, "must be 1", hint)
+            at["weight"].invalid(resource.weight, "must be 1", hint)
 
 
-def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> None:
+def _volume_binding(args: VolumeBindingArgs, place: Place) -> None:
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         hint = "write 0 (do not wait) or more; the default is 600"
-        problems.invalid(child(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, detail, hint)
-    if problems.release.is_on(STORAGE_SCORING_GATE):
-        _function_shape(args.shape or (), child(path, "shape"), problems)
+        place["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail, hint)
+    if place.release.is_on(STORAGE_SCORING_GATE):
+        _function_shape(args.shape or (), place["shape"])
     elif args.shape is not None:
-        points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        problems.invalid(child(path, "shape"), points, detail, "remove it, or turn that gate on")
+        place["shape"].invalid(msgspec.to_builtins(args.shape), detail, "remove it, or turn that gate on")
 
 
-def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:
+def _dynamic_resources(args: DynamicResourcesArgs, place: Place) -> None:
     if args.filter_timeout is not None and args.filter_timeout < 0:
         hint = "write 0s for no limit, or a duration; the default is 10s"
-        value = format_duration(args.filter_timeout)
-        problems.invalid(child(path, "filterTimeout"), value, "must be zero or positive", hint)
+        place["filterTimeout"].invalid(format_duration(args.filter_timeout), "must be zero or positive", hint)
     if args.binding_timeout is not None and args.binding_timeout < SECOND:
-        value = format_duration(args.binding_timeout)
         hint = "write 1s or more; the default is 600s"
-        problems.invalid(child(path, "bindingTimeout"), value, "must be at least 1 second", hint)
+        place["bindingTimeout"].invalid(format_duration(args.binding_timeout), "must be at least 1 second", hint)
 
 
-def _node_affinity(args: NodeAffinityArgs, path: str, problems: Problems) -> None:
+def _node_affinity(args: NodeAffinityArgs, place: Place) -> None:
     if args.added_affinity is None:
         return
-    place = child(path, "addedAffinity")
+    place = place["addedAffinity"]
     required = args.added_affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
-        terms_path = child(place, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-        for i, term in enumerate(required.node_selector_terms):
-            _node_selector_term(term, index(terms_path, i), problems)
-    preferred_path = child(place, "preferredDuringSchedulingIgnoredDuringExecution")
-    for i, preferred in enumerate(args.added_affinity.preferred_during_scheduling_ignored_during_execution):
-        if preferred.weight != 0:  # upstream skips terms of weight 0 without parsing them
-            _node_selector_term(preferred.preference, child(index(preferred_path, i), "preference"), problems)
+        terms = place["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        for at, term in terms.each(required.node_selector_terms):
+            _node_selector_term(term, at)
+    preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
+    for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].each(preferred):
+        if weighted.weight != 0:  # upstream skips terms of weight 0 without parsing them
+            _node_selector_term(weighted.preference, at["preference"])
 
 
-def _node_selector_term(term: NodeSelectorTerm, path: str, problems: Problems) -> None:
-    for i, requirement in enumerate(term.match_expressions):
-        _label_requirement(requirement, index(child(path, "matchExpressions"), i), problems)
-    for i, requirement in enumerate(term.match_fields):
-        at = index(child(path, "matchFields"), i)
+def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:
+    for at, requirement in place["matchExpressions"].each(term.match_expressions):
+        _label_requirement(requirement, at)
+    for at, requirement in place["matchFields"].each(term.match_fields):
         if requirement.operator not in _FIELD_OPERATORS:
-            problems.unsupported(
-                child(at, "operator"), requirement.operator, _FIELD_OPERATORS, "write In or NotIn, with one node name"
-            )
+            hint = "write In or NotIn, with one node name"
+            at["operator"].unsupported(requirement.operator, _FIELD_OPERATORS, hint)
         elif len(requirement.values) != 1:
             hint = "write one value; use several terms for several nodes"
-            problems.invalid(child(at, "values"), list(requirement.values), "must have one element", hint)
+            at["values"].invalid(list(requirement.values), "must have one element", hint)
 
 
-def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems: Problems) -> None:
+def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> None:
     if requirement.operator not in _LABEL_OPERATORS:
         hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
-        problems.unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS, hint)
+        place["operator"].unsupported(requirement.operator, _LABEL_OPERATORS, hint)
         return
-    key_errors = label_key_problems(requirement.key)
-    if key_errors:
+    if errors := label_key_problems(requirement.key):
         hint = "write the key of a node label, such as topology.kubernetes.io/zone"
-        problems.invalid(child(path, "key"), requirement.key, "; ".join(key_errors), hint)
-    values_path = child(path, "values")
-    _count_of_values(requirement, values_path, problems)
-    for i, value in enumerate(requirement.values):
-        at = index(values_path, i)
+        place["key"].invalid(requirement.key, "; ".join(errors), hint)
+    _count_of_values(requirement, place["values"])
+    for at, value in place["values"].each(requirement.values):
         if requirement.operator in {"Gt", "Lt"} and parse_int64(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            problems.invalid(at, value, detail, 'write a whole number in quotes, such as "5"')
-        errors = label_value_problems(value)
-        if errors:
+            at.invalid(value, detail, 'write a whole number in quotes, such as "5"')
+        if errors := label_value_problems(value):
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
-            problems.invalid(at, value, "; ".join(errors), hint)
+            at.invalid(value, "; ".join(errors), hint)
 
 
-def _count_of_values(requirement: NodeSelectorRequirement, path: str, problems: Problems) -> None:
-    count, values = len(requirement.values), list(requirement.values)
+def _count_of_values(requirement: NodeSelectorRequirement, place: Place) -> None:
+    values = list(requirement.values)
     match requirement.operator:
-        case "In" | "NotIn" if count == 0:
-            detail = "for 'in', 'notin' operators, values set can't be empty"
-            problems.invalid(path, values, detail, "add at least one value")
-        case "Exists" | "DoesNotExist" if count > 0:
+        case "In" | "NotIn" if not values:
+            place.invalid(values, "for 'in', 'notin' operators, values set can't be empty", "add at least one value")
+        case "Exists" | "DoesNotExist" if values:
             detail = "values set must be empty for exists and does not exist"
-            problems.invalid(path, values, detail, "remove values, or write In or NotIn")
-        case "Gt" | "Lt" if count != 1:
+            place.invalid(values, detail, "remove values, or write In or NotIn")
+        case "Gt" | "Lt" if len(values) != 1:
             detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-            problems.invalid(path, values, detail, "write one whole number, in quotes")
+            place.invalid(values, detail, "write one whole number, in quotes")
 
 
-def _label_name(name: str, path: str, problems: Problems) -> None:
+def _label_name(name: str, place: Place) -> None:
     for error in label_key_problems(name):
-        problems.invalid(path, name, error, "write a name such as cpu, example.com or example.com/name")
+        place.invalid(name, error, "write a name such as cpu, example.com or example.com/name")
 
 
-_CHECKS: Final[Mapping[str, Callable[[Any, str, Problems], None]]] = {
+_CHECKS: Final[Mapping[str, Callable[[Any, Place], None]]] = {
     "DefaultPreemption": _default_preemption,
     "DynamicResources": _dynamic_resources,
     "InterPodAffinity": _inter_pod_affinity,

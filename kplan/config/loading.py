@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -36,8 +36,8 @@ from kplan.config.model import (
     decode,
     plain,
 )
-from kplan.config.problems import API_VERSION, KIND, Problems, check_type_meta, child, go_value, index
-from kplan.config.profiles import Warn, build_profiles
+from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta, go_value
+from kplan.config.profiles import DEFAULT_SCHEDULER_NAME, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
 from kplan.errors import ConfigError, Problem, UsageError
@@ -47,23 +47,23 @@ from kplan.reading.files import SETTINGS
 from kplan.rules.resources import is_extended
 
 
-def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems) -> None:
+def validate_configuration(wire: KubeSchedulerConfiguration, place: Place) -> None:
     if wire.client_connection.burst < 0:
         hint = "write 0 or more; the default is 100"
-        problems.invalid("clientConnection.burst", wire.client_connection.burst, "must be non-negative", hint)
-    _leader_election(filled(wire.leader_election), problems)
+        place["clientConnection"]["burst"].invalid(wire.client_connection.burst, "must be non-negative", hint)
+    _leader_election(filled(wire.leader_election), place["leaderElection"])
     if wire.parallelism <= 0:
         detail = "should be an integer value greater than zero"
-        problems.invalid("parallelism", wire.parallelism, detail, "write 1 or more; the default is 16")
-    problems.check_percentage("percentageOfNodesToScore", wire.percentage_of_nodes_to_score)
+        place["parallelism"].invalid(wire.parallelism, detail, "write 1 or more; the default is 16")
+    place["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
     initial, longest = wire.pod_initial_backoff_seconds, wire.pod_max_backoff_seconds
     if initial <= 0:
         hint = "write 1 or more; the default is 1"
-        problems.invalid("podInitialBackoffSeconds", initial, "must be greater than 0", hint)
+        place["podInitialBackoffSeconds"].invalid(initial, "must be greater than 0", hint)
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
-        problems.invalid("podMaxBackoffSeconds", longest, detail, f"write {initial} or more; the default is 10")
-    _extenders(wire.extenders, problems)
+        place["podMaxBackoffSeconds"].invalid(longest, detail, f"write {initial} or more; the default is 10")
+    _extenders(wire.extenders, place["extenders"])
 
 
 def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
@@ -78,7 +78,7 @@ def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
     }
 
 
-def _leader_election(election: LeaderElection, problems: Problems) -> None:
+def _leader_election(election: LeaderElection, place: Place) -> None:
     if not election.leader_elect:
         return
     for field, duration in (
@@ -87,61 +87,43 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
         ("retryPeriod", election.retry_period),
     ):
         if duration <= 0:
-            place = child("leaderElection", field)
-            problems.invalid(place, format_duration(duration), "must be greater than zero", "write a duration: 15s")
+            place[field].invalid(format_duration(duration), "must be greater than zero", "write a duration: 15s")
     if election.lease_duration <= election.renew_deadline:
-        deadline = format_duration(election.renew_deadline)
-        problems.invalid(
-            "leaderElection.leaseDuration",
-            format_duration(election.lease_duration),
-            "must be greater than `RenewDeadline`",
-            f"write more than renewDeadline ({deadline}), or lower that too",
-        )
+        hint = f"write more than renewDeadline ({format_duration(election.renew_deadline)}), or lower that too"
+        lease = format_duration(election.lease_duration)
+        place["leaseDuration"].invalid(lease, "must be greater than `RenewDeadline`", hint)
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
-        problems.invalid("leaderElection.resourceLock", election.resource_lock, detail, "write leases or leave it out")
+        place["resourceLock"].invalid(election.resource_lock, detail, "write leases or leave it out")
 
 
-def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
+def _extenders(extenders: tuple[Extender, ...], place: Place) -> None:
     names: set[str] = set()
-    for i, extender in enumerate(extenders):
-        path = index("extenders", i)
+    for at, extender in place.each(extenders):
         if extender.prioritize_verb and extender.weight <= 0:
-            detail = "must have a positive weight applied to it"
             hint = "write weight: 1 or more, or remove prioritizeVerb"
-            problems.invalid(child(path, "weight"), extender.weight, detail, hint)
-        for j, resource in enumerate(extender.managed_resources):
-            place = child(index(child(path, "managedResources"), j), "name")
-            _managed_resource(resource.name, place, problems)
+            at["weight"].invalid(extender.weight, "must have a positive weight applied to it", hint)
+        for resource_at, resource in at["managedResources"].each(extender.managed_resources):
+            _managed_resource(resource.name, resource_at["name"])
             if resource.name in names:
                 detail = "duplicate extender managed resource name"
-                problems.invalid(place, resource.name, detail, "let one extender manage it, named once")
+                resource_at["name"].invalid(resource.name, detail, "let one extender manage it, named once")
             names.add(resource.name)
         tls = extender.tls_config
         if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
             detail = "specifying a root certificates file with the insecure flag is not allowed"
-            hint = "remove insecure, or caFile and caData"
-            problems.invalid(child(path, "tlsConfig", "insecure"), tls.insecure, detail, hint)
-    binders = [i for i, extender in enumerate(extenders) if extender.bind_verb]
+            at["tlsConfig"]["insecure"].invalid(tls.insecure, detail, "remove insecure, or caFile and caData")
+    binders = [at.path for at, extender in place.each(extenders) if extender.bind_verb]
     if len(binders) > 1:
-        problems.invalid(
-            "extenders",
-            f"found {len(binders)} extenders implementing bind",
-            "only one extender can implement bind",
-            f"remove bindVerb from {' or '.join(index('extenders', i) for i in binders)}",
-        )
+        what = f"found {len(binders)} extenders implementing bind"
+        place.invalid(what, "only one extender can implement bind", f"remove bindVerb from {' or '.join(binders)}")
 
 
-def _managed_resource(name: str, path: str, problems: Problems) -> None:
+def _managed_resource(name: str, place: Place) -> None:
     hint = "write an extended resource with its domain, such as example.com/device"
-    errors = label_key_problems(name)
+    errors = label_key_problems(name) or ([] if is_extended(name) else ["is an invalid extended resource name"])
     for error in errors:
-        problems.invalid(path, name, error, hint)
-    if not errors and not is_extended(name):
-        problems.invalid(path, name, "is an invalid extended resource name", hint)
-
-
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+        place.invalid(name, error, hint)
 
 
 def default_profile(release: Release) -> Profile:
@@ -164,10 +146,9 @@ def default_configuration(release: Release | None = None) -> SchedulerConfigurat
 
 @lru_cache(maxsize=16)
 def _default_configuration(release: Release) -> SchedulerConfiguration:
-    settings = MappingProxyType(settings_of(KubeSchedulerConfiguration()))
     return SchedulerConfiguration(
         profiles=(default_profile(release),),
-        settings=settings,
+        settings=MappingProxyType(settings_of(KubeSchedulerConfiguration())),
         release=release,
         warnings=release_warnings(release),
     )
@@ -190,20 +171,15 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
     problems : those of reading it, and the release that reads it
     others : documents of the file that follow it
     """
-    if not check_type_meta(value, problems):
+    whole = Place(problems)
+    if not check_type_meta(value, whole):
         problems.raise_if_any()
-    warnings: list[InputWarning] = list(release_warnings(problems.release))
-
-    def warn(code: str, subject: str, message: str) -> None:
-        warnings.append(InputWarning(code=code, object=subject, message=message))
-
     if others:
         text = f"only the first document is read, as by kube-scheduler; {others} more in the file"
-        warn("IgnoredConfiguration", source, text)
-    wire = decode(value, KubeSchedulerConfiguration, "", problems)
-    validate_configuration(wire, problems)
-    profiles = build_profiles(wire.profiles, problems, warn)
-    profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
+        problems.warn("IgnoredConfiguration", source, text)
+    wire = decode(value, KubeSchedulerConfiguration, whole)
+    validate_configuration(wire, whole)
+    profiles = _ignore_extender_resources(build_profiles(wire.profiles, problems), wire.extenders, whole["extenders"])
     problems.raise_if_any(value)
     return SchedulerConfiguration(
         profiles=profiles,
@@ -213,7 +189,7 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
         pod_max_backoff_seconds=wire.pod_max_backoff_seconds,
         extenders=tuple(map(filled, wire.extenders)),
         source=source,
-        warnings=tuple(warnings),
+        warnings=(*release_warnings(problems.release), *problems.warnings),
         settings=MappingProxyType(settings_of(wire)),
         release=problems.release,
         document=value,
@@ -222,36 +198,32 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
 
 
 def _ignore_extender_resources(
-    profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], problems: Problems, warn: Warn
+    profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], place: Place
 ) -> tuple[Profile, ...]:
     """Return profiles whose NodeResourcesFit ignores the extenders' resources, in place of its own list.
 
     Upstream: scheduler.go buildExtenders.
     """
-    ignored: list[str] = []
-    place = ""
-    for i, extender in enumerate(extenders):
-        for j, resource in enumerate(extender.managed_resources):
-            if resource.ignored_by_scheduler:
-                ignored.append(resource.name)
-                at = index(child(index("extenders", i), "managedResources"), j)
-                place = place or child(at, "ignoredByScheduler")
-    if not ignored:
-        return profiles
+    ignored = {
+        at["ignoredByScheduler"]: resource.name
+        for extender_at, extender in place.each(extenders)
+        for at, resource in extender_at["managedResources"].each(extender.managed_resources)
+        if resource.ignored_by_scheduler
+    }
+    names = tuple(ignored.values())
     changed = []
-    for profile in profiles:
+    for profile in profiles if ignored else ():
         fit = profile.args.get("NodeResourcesFit")
         if not isinstance(fit, NodeResourcesFitArgs):
             hint = f"enable NodeResourcesFit in profile {profile.scheduler_name}, or remove ignoredByScheduler"
-            problems.add(place, "can't find NodeResourcesFitArgs in plugin config", hint)
+            next(iter(ignored)).add("can't find NodeResourcesFitArgs in plugin config", hint)
             continue
         if fit.ignored_resources:
-            text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(ignored)}"
-            warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
-        replaced = msgspec.structs.replace(fit, ignored_resources=tuple(ignored))
-        args = MappingProxyType({**profile.args, "NodeResourcesFit": replaced})
-        changed.append(Profile(profile.scheduler_name, profile.plugins, args, profile.percentage_of_nodes_to_score))
-    return tuple(changed)
+            text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(names)}"
+            place.problems.warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
+        args = {**profile.args, "NodeResourcesFit": msgspec.structs.replace(fit, ignored_resources=names)}
+        changed.append(msgspec.structs.replace(profile, args=MappingProxyType(args)))
+    return tuple(changed) if ignored else profiles
 
 
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
@@ -283,8 +255,8 @@ def read_file(path: str) -> ConfigDocument:
         raise ConfigError([first.locate(problem) for problem in error.problems]) from None
     problems = Problems(first.file, lines=first.lines)
     for repeated in first.duplicates():
-        place = repeated.path.removeprefix("$").removeprefix(".")
-        problems.add(place, f"duplicate field {go_value(place)}", "keep one of the two")
+        at = Place(problems, repeated.path.removeprefix("$").removeprefix("."))
+        at.add(f"duplicate field {go_value(at.path)}", "keep one of the two")
     return ConfigDocument(value, problems, others=len(documents) - 1)
 
 
@@ -334,12 +306,12 @@ def read_configuration(
     if source is None:
         return default_configuration(release)
     if isinstance(source, dict):
-        return _load(source, "object", Problems("", release=release), others=0)
+        return configuration_of(source, "object", Problems("", release=release), others=0)
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"{source!r} is no configuration", hint="give a path, a dict, or None for the defaults")
     document = read_file(os.fspath(source))
     document.problems.release = release
-    return _load(document.value, document.problems.file, document.problems, document.others)
+    return configuration_of(document.value, document.problems.file, document.problems, document.others)
 
 
 def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
@@ -352,13 +324,7 @@ def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerCon
     if config.document is None:
         return default_configuration(release)
     file = "" if config.source == "object" else config.source
-    return _load(config.document, config.source, Problems(file, release=release), others=config.other_documents)
-
-
-def _load(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
-    # most clusters run the default configuration
-
-    return configuration_of(value, source, problems, others)
+    return configuration_of(config.document, config.source, Problems(file, release=release), config.other_documents)
 
 
 class Difference(Document, frozen=True):
@@ -402,32 +368,24 @@ def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
 
     A list counts as one value. Every profile is compared with the default one, except for its name.
     """
-    effective, default = to_document(config), to_document(default_configuration(config.release))
-    differing: list[Difference] = []
-    for name in dict.fromkeys((*default, *effective)):
-        if name != "profiles":
-            differing.extend(_compare(name, default.get(name), effective.get(name)))
+    default_config = default_configuration(config.release)
+    effective, default = to_document(config), to_document(default_config)
+    differing = _compare("", {**default, "profiles": None}, {**effective, "profiles": None})
+    default_profile = default_config.profiles[0]
     for i, profile in enumerate(config.profiles):
-        differing.extend(_compare_profile(index("profiles", i), profile, config.release))
+        differing += _compare(f"profiles[{i}]", _comparable(default_profile, profile), _comparable(profile, profile))
     return tuple(differing)
 
 
-def _compare_profile(path: str, profile: Profile, release: Release) -> list[Difference]:
-    default = default_configuration(release).profiles[0]
-    differing = []
-    for field, default_value, value in (
-        ("schedulerName", default.scheduler_name, profile.scheduler_name),
-        ("percentageOfNodesToScore", default.percentage_of_nodes_to_score, profile.percentage_of_nodes_to_score),
-    ):
-        differing.extend(_compare(child(path, field), default_value, value))
-    for point, refs in profile.plugins.items():
-        place = child(path, "plugins", POINT_NAMES[point], "enabled")
-        differing.extend(_compare(place, _refs(default.plugins[point]), _refs(refs)))
-    default_args = args_document(default)
-    for position, (name, args) in enumerate(args_document(profile).items()):
-        place = child(index(child(path, "pluginConfig"), position), "args")
-        differing.extend(_compare(place, default_args.get(name), args))
-    return differing
+def _comparable(profile: Profile, positions: Profile) -> dict[str, object]:
+    """Return a profile by what is compared; arguments stand where another profile has them."""
+    args = args_document(profile)
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": {POINT_NAMES[point]: {"enabled": _refs(refs)} for point, refs in profile.plugins.items()},
+        **{f"pluginConfig[{i}]": {"args": args.get(name)} for i, name in enumerate(sorted(positions.args))},
+    }
 
 
 def _compare(path: str, default: object, effective: object) -> list[Difference]:
@@ -436,7 +394,7 @@ def _compare(path: str, default: object, effective: object) -> list[Difference]:
         return [
             difference
             for field in fields
-            for difference in _compare(child(path, field), default.get(field), effective.get(field))
+            for difference in _compare(below(path, field), default.get(field), effective.get(field))
         ]
     return [] if default == effective else [Difference(path, default, effective)]
 

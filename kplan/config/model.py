@@ -22,7 +22,7 @@ from kplan.api.meta import Int32, Int64, KubeStruct
 from kplan.api.names import nearest_texts
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
-from kplan.config.problems import Problems, go_value
+from kplan.config.problems import Place, go_value
 from kplan.config.releases import Release, reference, releases
 from kplan.errors import Problem
 from kplan.visible import without_account
@@ -154,31 +154,6 @@ def plain(value: object) -> object:
     return value
 
 
-#: The extension points of a pod's scheduling cycle, in the order in which they run.
-EXTENSION_POINTS: Final = (
-    "pre_enqueue",
-    "queue_sort",
-    "pre_filter",
-    "filter",
-    "post_filter",
-    "pre_score",
-    "score",
-    "reserve",
-    "permit",
-    "pre_bind",
-    "bind",
-    "post_bind",
-)
-
-#: Extension points of whole pod groups. They run only with the gate TopologyAwareWorkloadScheduling, off by default.
-PLACEMENT_POINTS: Final = ("placement_generate", "placement_score")
-
-#: Extension point -> the Go type of its plugins, as in kube-scheduler's start-up errors.
-UPSTREAM_POINT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {point: f"{point.title().replace('_', '')}Plugin" for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS)}
-)
-
-
 def in_tree_since(plugin: str) -> str:
     """Return the oldest known minor that has the plugin in-tree; empty where none has.
 
@@ -223,6 +198,19 @@ class Plugins(ConfigStruct, frozen=True, kw_only=True):
 
 #: Extension point -> its name in a file.
 POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
+
+_MULTI_POINT = Plugins.__struct_fields__.index("multi_point")
+
+#: The extension points of a pod's scheduling cycle, in the order in which they run.
+EXTENSION_POINTS: Final = Plugins.__struct_fields__[:_MULTI_POINT]
+
+#: Extension points of whole pod groups. They run only with the gate TopologyAwareWorkloadScheduling, off by default.
+PLACEMENT_POINTS: Final = Plugins.__struct_fields__[_MULTI_POINT + 1 :]
+
+#: Extension point -> the Go type of its plugins, as in kube-scheduler's start-up errors.
+UPSTREAM_POINT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {point: f"{point.title().replace('_', '')}Plugin" for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS)}
+)
 
 
 class PluginConfig(ConfigStruct, frozen=True, kw_only=True):
@@ -303,25 +291,22 @@ def closest(name: str, known: Sequence[str]) -> str:
     return next(itertools.chain(same, nearest_texts(name, known, 1, 0.7)), "")
 
 
-def decode(value: object, cls: type[S], path: str, problems: Problems) -> S:
+def decode(value: object, cls: type[S], place: Place) -> S:
     """Decode an object of the document into a struct, beside whose fields `apiVersion` and `kind` may stand.
 
     The rules are those of Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted,
     `null` means absent. Fields that do not decode get their default, and a problem each.
-
-    Parameters
-    ----------
-    value : the object, as plain values
-    path : where it stands
     """
-    release = problems.release
+    release = place.release
+
+    def where(at: str) -> str:
+        return (place.path + at.removeprefix("$")).removeprefix(".")
 
     def refuse(struct: type[msgspec.Struct], name: str, at: str) -> Problem | None:
         fields = struct.__struct_encode_fields__
         known = [field for field in fields if (struct.__name__, field) not in release.absent_fields]
         if name in known or at in ("$.apiVersion", "$.kind"):
             return None
-        place = _place(path, at)
         if (struct.__name__, name) in release.absent_fields:
             hint = f"remove it: Kubernetes {release.minor} does not have this field yet"
         elif suggestion := closest(name, known):
@@ -329,13 +314,11 @@ def decode(value: object, cls: type[S], path: str, problems: Problems) -> S:
         else:
             hint = f"remove it; fields here are {', '.join(known)}"
         hint = _ELSEWHERE.get((struct.__name__, name), hint)
-        return Problem(f"unknown field {go_value(place)}", json_path=at, hint=hint)
+        return Problem(f"unknown field {go_value(where(at))}", json_path=at, hint=hint)
 
     decoded, wrong = convert_what_is_right(value, cls, refuse)
     for problem in wrong:
-        problems.unreadable(_place(path, problem.json_path), problem.message, problem.hint)
+        at = place.at(where(problem.json_path))
+        at.add(problem.message, problem.hint)
+        place.problems.unreadable.append(at.path)
     return decoded
-
-
-def _place(path: str, at: str) -> str:
-    return (path + at.removeprefix("$")).removeprefix(".")

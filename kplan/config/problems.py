@@ -8,22 +8,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
+from kplan.facts import InputWarning
 from kplan.reading.files import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-
-def child(path: str, *names: str) -> str:
-    return ".".join(part for part in (path, *names) if part)
-
-
-def index(path: str, position: int) -> str:
-    return f"{path}[{position}]"
+T = TypeVar("T")
 
 
 def go_value(value: object) -> str:
@@ -31,68 +26,18 @@ def go_value(value: object) -> str:
 
 
 class Problems:
-    """The problems of one document, and the paths of values that do not decode.
+    """The problems and warnings of one document; after a value that does not decode, others about it are dropped."""
 
-    Problems of a value that does not decode are recorded once: later checks of it are dropped.
-    """
-
-    def __init__(
-        self, file: str, document: int | None = None, lines: Lines | None = None, release: Release | None = None
-    ) -> None:
+    def __init__(self, file: str, lines: Lines | None = None, release: Release | None = None) -> None:
         self.release = release or reference()  #: the release whose rules apply
         self.file = file
-        self.document = document
         self._lines = lines
         self.recorded: list[Problem] = []
-        self._unreadable: list[str] = []
-        self._only_once: set[str] = set()
+        self.unreadable: list[str] = []  #: the paths of values that do not decode
+        self.warnings: list[InputWarning] = []
 
-    def add(self, path: str, message: str, hint: str = "") -> None:
-        """Record a problem, unless its path is that of a value that does not decode."""
-        if any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in self._unreadable):
-            return
-        self.recorded.append(
-            Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint)
-        )
-
-    def add_once(self, path: str, message: str, hint: str) -> None:
-        """Record a problem, unless this has recorded one at the path."""
-        if path not in self._only_once:
-            self._only_once.add(path)
-            self.add(path, message, hint)
-
-    def unreadable(self, path: str, message: str, hint: str = "") -> None:
-        """Record a value that does not decode; later problems at its path are dropped."""
-        self.add(path, message, hint)
-        self._unreadable.append(path)
-
-    def invalid(self, path: str, value: object, detail: str, hint: str) -> None:
-        """Record a value that the field does not allow."""
-        self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
-
-    def check_range(self, path: str, value: int, least: int, most: int, hint: str = "") -> None:
-        if not least <= value <= most:
-            self.invalid(
-                path, value, f"not in valid range [{least}, {most}]", hint or f"write a number from {least} to {most}"
-            )
-
-    def check_percentage(self, path: str, percentage: int | None) -> None:
-        if percentage is not None and not 0 <= percentage <= 100:
-            hint = "write a number from 0 (adaptive) to 100 (every node)"
-            self.invalid(path, percentage, "not in valid range [0-100]", hint)
-
-    def required(self, path: str, detail: str, hint: str) -> None:
-        self.add(path, f"Required value: {detail}" if detail else "Required value", hint)
-
-    def forbidden(self, path: str, detail: str, hint: str) -> None:
-        self.add(path, f"Forbidden: {detail}", hint)
-
-    def duplicate(self, path: str, value: object, hint: str) -> None:
-        self.add(path, f"Duplicate value: {go_value(value)}", hint)
-
-    def unsupported(self, path: str, value: object, supported: Iterable[str], hint: str = "") -> None:
-        words = ", ".join(go_value(word) for word in supported)
-        self.add(path, f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
+    def warn(self, code: str, subject: str, message: str) -> None:
+        self.warnings.append(InputWarning(code=code, object=subject, message=message))
 
     def raise_if_any(self, document: object = None) -> None:
         """Raise all recorded problems, in the order of the document's fields if it is given.
@@ -101,25 +46,81 @@ class Problems:
         """
         if self.recorded:
             order = {path: position for position, path in enumerate(_paths(document, ""))}
-            problems = sorted(self.recorded, key=lambda problem: _place(problem.json_path, order))
-            raise ConfigError(map(self._with_line, problems))
+            problems = sorted(self.recorded, key=lambda problem: _position(problem.json_path, order))
+            lines = self._lines
+            raise ConfigError(replace(one, line=lines.of(one.json_path)) if lines else one for one in problems)
 
-    def _with_line(self, problem: Problem) -> Problem:
-        return replace(problem, line=self._lines.of(problem.json_path)) if self._lines else problem
+
+class Place:
+    """A place in a document, such as ``profiles[0].plugins``, under which problems are recorded."""
+
+    def __init__(self, problems: Problems, path: str = "") -> None:
+        self.problems = problems
+        self.path = path
+
+    @property
+    def release(self) -> Release:
+        return self.problems.release
+
+    def __getitem__(self, step: str | int) -> Place:
+        """Return the place of a field or item."""
+        return self.at(below(self.path, step))
+
+    def at(self, path: str) -> Place:
+        return Place(self.problems, path)
+
+    def each(self, items: Iterable[T]) -> Iterator[tuple[Place, T]]:
+        """Yield the items of the list that stands here, with their places."""
+        return ((self[position], item) for position, item in enumerate(items))
+
+    def add(self, message: str, hint: str = "") -> None:
+        """Record a problem, unless the place is in a value that does not decode."""
+        if not any(f"{self.path}.".startswith((f"{path}.", f"{path}[")) for path in self.problems.unreadable):
+            problem = Problem(message=message, path=self.problems.file, json_path=self.path, hint=hint)
+            self.problems.recorded.append(problem)
+
+    def invalid(self, value: object, detail: str, hint: str) -> None:
+        """Record a value that the field does not allow."""
+        self.add(f"Invalid value: {go_value(value)}: {detail}", hint)
+
+    def check_range(self, value: int, least: int, most: int, hint: str = "") -> None:
+        if not least <= value <= most:
+            hint = hint or f"write a number from {least} to {most}"
+            self.invalid(value, f"not in valid range [{least}, {most}]", hint)
+
+    def check_percentage(self, percentage: int | None) -> None:
+        if percentage is not None and not 0 <= percentage <= 100:
+            hint = "write a number from 0 (adaptive) to 100 (every node)"
+            self.invalid(percentage, "not in valid range [0-100]", hint)
+
+    def required(self, detail: str, hint: str) -> None:
+        self.add(f"Required value: {detail}" if detail else "Required value", hint)
+
+    def forbidden(self, detail: str, hint: str) -> None:
+        self.add(f"Forbidden: {detail}", hint)
+
+    def duplicate(self, value: object, hint: str) -> None:
+        self.add(f"Duplicate value: {go_value(value)}", hint)
+
+    def unsupported(self, value: object, supported: Iterable[str], hint: str) -> None:
+        words = ", ".join(map(go_value, supported))
+        self.add(f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
+
+
+def below(path: str, step: str | int) -> str:
+    """Return the path of a field or item of what stands at a path."""
+    return f"{path}[{step}]" if isinstance(step, int) else f"{path}.{step}".removeprefix(".")
 
 
 def _paths(value: object, path: str) -> Iterator[str]:
     """Yield the paths of a document in reading order."""
     yield path
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _paths(item, child(path, name))
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _paths(item, index(path, position))
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in inner:
+        yield from _paths(item, below(path, step))
 
 
-def _place(path: str, order: Mapping[str, int]) -> int:
+def _position(path: str, order: Mapping[str, int]) -> int:
     while path and path not in order:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return order.get(path, 0)
@@ -131,76 +132,75 @@ KIND: Final = "KubeSchedulerConfiguration"
 
 #: Versions that are still close enough to v1 for the rest of the document to be checked too.
 _NEAR: Final = {"v1beta3": "1.29", "v1beta2": "1.28"}
-_WORKLOADS: Final = frozenset({"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet"})
+_WORKLOADS: Final = ("Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet")
+_BEGIN: Final = f"begin with: apiVersion: {API_VERSION}, kind: {KIND}"
 
 
-def check_type_meta(value: object, problems: Problems) -> bool:
+def check_type_meta(value: object, place: Place) -> bool:
     """Tell whether the document is a KubeSchedulerConfiguration; record a problem for another document.
 
     A document of a near older version counts as one, with its version as a problem.
     """
     if not isinstance(value, dict):
         got = "a list" if isinstance(value, list) else "a single value"
-        problems.add("", f"expected an object with apiVersion and kind, got {got}", _begin_with())
+        place.add(f"expected an object with apiVersion and kind, got {got}", _BEGIN)
         return False
-    kind, version = value.get("kind"), value.get("apiVersion")
+    if value.get("kind") == "List":
+        value = next((item for item in _objects(value, "items") if _leads_to_one(item)), value)
+    kind, at = value.get("kind"), place["kind"]
     if kind == "ConfigMap":
-        return _config_map(value, problems)
-    if kind == "List":
-        return _list(value, problems)
-    if isinstance(kind, str) and kind in _WORKLOADS:
-        return _manifest(value, kind, problems)
-    if kind == "Policy":
+        _config_map(value, place)
+    elif kind in _WORKLOADS:
+        _manifest(value, at)
+    elif kind == "List":
+        at.add(f"this is a List, not a {KIND}", _BEGIN)
+    elif kind == "Policy":
         hint = f"describe it as a {KIND} with profiles and extenders"
-        problems.add("kind", "scheduler policies are gone since Kubernetes 1.23", hint)
-        return False
-    if kind is None:
-        problems.add("kind", "Object 'Kind' is missing", f"add: kind: {KIND}")
-    elif kind != KIND:
-        problems.add("kind", f"expected {KIND}, got {go_value(kind)}", f"write: kind: {KIND}")
-    return _version(version, problems) and kind in (None, KIND)
+        at.add("scheduler policies are gone since Kubernetes 1.23", hint)
+    else:
+        if kind is None:
+            at.add("Object 'Kind' is missing", f"add: kind: {KIND}")
+        elif kind != KIND:
+            at.add(f"expected {KIND}, got {go_value(kind)}", f"write: kind: {KIND}")
+        return _version(value.get("apiVersion"), place["apiVersion"]) and kind in (None, KIND)
+    return False
 
 
-def _version(version: object, problems: Problems) -> bool:
+def _version(version: object, place: Place) -> bool:
     if version == API_VERSION:
         return True
     if version is None:
-        problems.add("apiVersion", "Object 'apiVersion' is missing", f"add: apiVersion: {API_VERSION}")
+        place.add("Object 'apiVersion' is missing", f"add: apiVersion: {API_VERSION}")
         return True
-    message = f"no kind {go_value(KIND)} is registered for version {go_value(version)}"
     name = str(version).removeprefix(f"{API_GROUP}/")
     hint = f"write: apiVersion: {API_VERSION}"
     if name in _NEAR:
         hint += f"; {name} is gone since Kubernetes {_NEAR[name]}"
-    problems.add("apiVersion", message, hint)
+    place.add(f"no kind {go_value(KIND)} is registered for version {go_value(version)}", hint)
     return name in _NEAR or name == str(version)
 
 
-def _begin_with() -> str:
-    return f"begin with: apiVersion: {API_VERSION}, kind: {KIND}"
+def _leads_to_one(item: dict[str, object]) -> bool:
+    if item.get("kind") == "ConfigMap":
+        return bool(_configuration_keys(item))
+    return item.get("kind") in _WORKLOADS and _scheduler_container(item) is not None
 
 
-def _config_map(value: dict[str, object], problems: Problems) -> bool:
-    keys = _configuration_keys(value)
-    if not keys:
-        problems.add("kind", f"this is a ConfigMap, and no key of its data holds a {KIND}", _begin_with())
-        return False
+def _config_map(value: dict[str, object], place: Place) -> None:
     name, namespace = _identity(value)
+    keys = _configuration_keys(value)
     for key in keys:
-        problems.add(
-            f"data[{go_value(key)}]",
-            f"this is a ConfigMap; the configuration is the text under its key {go_value(key)}",
-            f"take it out: {_take_out(namespace, name, key)} > scheduler.yaml",
-        )
-    return False
+        at = place.at(f"data[{go_value(key)}]")
+        message = f"this is a ConfigMap; the configuration is the text under its key {go_value(key)}"
+        at.add(message, f"take it out: {_take_out(namespace, name, key)} > scheduler.yaml")
+    if not keys:
+        place["kind"].add(f"this is a ConfigMap, and no key of its data holds a {KIND}", _BEGIN)
 
 
 def _configuration_keys(value: dict[str, object]) -> list[str]:
-    return [key for key, text in _object(value.get("data")).items() if _holds_configuration(text)]
-
-
-def _holds_configuration(text: object) -> bool:
-    return isinstance(text, str) and re.search(rf"""(?m)["']?kind["']?\s*:\s*["']?{KIND}\b""", text) is not None
+    pattern = rf"""(?m)["']?kind["']?\s*:\s*["']?{KIND}\b"""
+    texts = _object(value, "data").items()
+    return [key for key, text in texts if isinstance(text, str) and re.search(pattern, text)]
 
 
 def _take_out(namespace: str, name: str, key: str) -> str:
@@ -208,42 +208,32 @@ def _take_out(namespace: str, name: str, key: str) -> str:
     return f"kubectl -n {namespace} get configmap {name} -o jsonpath='{{.data.{escaped}}}'"
 
 
-def _list(value: dict[str, object], problems: Problems) -> bool:
-    for item in map(_object, _listed(value.get("items"))):
-        if item.get("kind") == "ConfigMap" and _configuration_keys(item):
-            return _config_map(item, problems)
-        if item.get("kind") in _WORKLOADS and _scheduler_container(item):
-            return _manifest(item, str(item["kind"]), problems)
-    problems.add("kind", f"this is a List, not a {KIND}", _begin_with())
-    return False
-
-
-def _manifest(value: dict[str, object], kind: str, problems: Problems) -> bool:
+def _manifest(value: dict[str, object], place: Place) -> None:
     """Record that this is kube-scheduler's manifest, with the file that its `--config` names."""
-    scheduler = _scheduler_container(value)
-    name, namespace = _identity(value)
-    if scheduler is None:
-        problems.add("kind", f"this is a {kind}, not a {KIND}", _begin_with())
-        return False
-    container, pod = scheduler
+    kind, (name, namespace) = value["kind"], _identity(value)
+    container = _scheduler_container(value)
+    if container is None:
+        place.add(f"this is a {kind}, not a {KIND}", _BEGIN)
+        return
     path = _config_flag(container)
     what = f"this is the manifest of kube-scheduler ({kind} {namespace}/{name}), not its configuration"
     if path is None:
         hint = "leave --scheduler-config out: without --config kube-scheduler runs with the defaults"
-        problems.add("kind", f"{what}; it has no --config", hint)
+        place.add(f"{what}; it has no --config", hint)
     else:
-        problems.add("kind", f"{what}; its --config names {path}", _where(path, container, pod, namespace))
-    return False
+        place.add(f"{what}; its --config names {path}", _where(path, container, _pod(value), namespace))
 
 
-def _scheduler_container(value: dict[str, object]) -> tuple[dict[str, object], dict[str, object]] | None:
-    """Find the container that runs kube-scheduler, and the pod spec around it."""
-    spec = _object(value.get("spec"))
-    pod = _object(_object(spec.get("template")).get("spec")) or spec
-    for container in map(_object, _listed(pod.get("containers"))):
+def _pod(value: dict[str, object]) -> dict[str, object]:
+    return _object(value, "spec", "template", "spec") or _object(value, "spec")
+
+
+def _scheduler_container(value: dict[str, object]) -> dict[str, object] | None:
+    """Find the container that runs kube-scheduler."""
+    for container in _objects(_pod(value), "containers"):
         words = [*_words(container), str(container.get("image", ""))]
         if any("kube-scheduler" in word for word in words) or _config_flag(container) is not None:
-            return container, pod
+            return container
     return None
 
 
@@ -258,35 +248,39 @@ def _config_flag(container: dict[str, object]) -> str | None:
 
 def _where(path: str, container: dict[str, object], pod: dict[str, object], namespace: str) -> str:
     """Return a hint where the file of `--config` is outside the container: on the host, or in a ConfigMap."""
-    for mount in map(_object, _listed(container.get("volumeMounts"))):
+    for mount in _objects(container, "volumeMounts"):
         at = str(mount.get("mountPath", "")).rstrip("/")
-        if not at or not (path == at or path.startswith(f"{at}/")):
+        if not at or not f"{path}/".startswith(f"{at}/"):
             continue
         inside = path.removeprefix(at).lstrip("/") or str(mount.get("subPath", ""))
-        for volume in map(_object, _listed(pod.get("volumes"))):
+        for volume in _objects(pod, "volumes"):
             if volume.get("name") != mount.get("name"):
                 continue
-            host, config_map = _object(volume.get("hostPath")), _object(volume.get("configMap"))
-            if host:
+            if host := _object(volume, "hostPath"):
                 on_host = str(host.get("path", "")).rstrip("/") + path.removeprefix(at)
                 return f"copy that file from the control plane host and pass it: --scheduler-config {on_host}"
-            if config_map:
+            if config_map := _object(volume, "configMap"):
                 return f"take it out: {_take_out(namespace, str(config_map.get('name')), inside)} > scheduler.yaml"
     return f"pass that file: --scheduler-config {path}"
 
 
 def _identity(value: dict[str, object]) -> tuple[str, str]:
-    metadata = _object(value.get("metadata"))
+    metadata = _object(value, "metadata")
     return str(metadata.get("name", "NAME")), str(metadata.get("namespace", "kube-system"))
 
 
-def _object(value: object) -> dict[str, object]:
+def _object(value: object, *keys: str) -> dict[str, object]:
+    """Return the object below some keys; empty where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _objects(value: dict[str, object], key: str) -> list[dict[str, object]]:
+    listed = value.get(key)
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def _words(container: dict[str, object]) -> list[str]:
-    return [str(word) for key in ("command", "args") for word in _listed(container.get(key))]
+    listed = (container.get(key) for key in ("command", "args"))
+    return [str(word) for words in listed if isinstance(words, list) for word in words]

@@ -25,7 +25,8 @@ from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, identity, unbound
 from kplan.autoscaling.cluster_autoscaler.templates import Template
-from kplan.config.loading import DEFAULT_SCHEDULER_NAME, default_configuration
+from kplan.config.loading import default_configuration
+from kplan.config.profiles import DEFAULT_SCHEDULER_NAME
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster

@@ -109,17 +109,8 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        switched, out_of_tree = sorted(self.switched.items()), sorted(self.out_of_tree)
-        return (
-            self.minor,
-            self.patch,
-            self.stands_for,
-            self.source,
-            self.texts,
-            self.rules,
-            tuple(switched),
-            tuple(out_of_tree),
-        )
+        data = (self.minor, self.patch, self.stands_for, self.source, self.texts, self.rules)
+        return (*data, tuple(sorted(self.switched.items())), tuple(sorted(self.out_of_tree)))
 
     @property
     def version(self) -> str:
@@ -191,7 +182,8 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
         merged_gates, is_compared : as in the class
         """
         known, plugins = _changed(self.gates, gates), _changed(self.implements, implements)
-        return Release(
+        return structs.replace(
+            self,
             minor=minor,
             source=source,
             gates=known,
@@ -199,7 +191,6 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
             implements=plugins,
             profile=tuple((name, weights.get(name, weight)) for name, weight in self.profile if name in plugins),
             plugin_gates={plugin: gate for plugin, gate in self.plugin_gates.items() if plugin in plugins},
-            removed_plugins=self.removed_plugins,
             texts=structs.replace(self.texts, **texts),
             rules=structs.replace(self.rules, **rules),
             absent_fields=self.absent_fields | absent_fields,
@@ -210,8 +201,7 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def _changed(old: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:
-    merged = {**old, **changes}
-    return {key: value for key, value in merged.items() if value is not None}
+    return {key: value for key, value in {**old, **changes}.items() if value is not None}
 
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -250,7 +240,8 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
         if gate is None:
             raise _unknown(release, name)
         if gate.is_locked and gate.is_on is not is_on:
-            message = f"cannot set feature gate {name} to {_go(is_on)}, feature is locked to {_go(gate.is_on)}"
+            wanted, locked = str(is_on).lower(), str(gate.is_on).lower()
+            message = f"cannot set feature gate {name} to {wanted}, feature is locked to {locked}"
             raise UsageError(message, hint=f"leave {name} out: Kubernetes {release.minor} does not let it be changed")
     changed = structs.replace(release, switched={**release.switched, **gates})
     for name, others in changed.needs.items():
@@ -268,10 +259,6 @@ def _unknown(release: Release, name: str) -> UsageError:
     near = difflib.get_close_matches(name, release.gates, n=1)
     hint = f"did you mean {near[0]}?" if near else "kplan config show lists the gates that scheduling depends on"
     return UsageError(f"no feature gate {name!r} touches scheduling in Kubernetes {release.minor}", hint=hint)
-
-
-def _go(value: bool) -> str:  # noqa: FBT001 - it is the value, not a switch
-    return str(value).lower()
 
 
 #: Minor -> scheduling gates that are on by default from it on, for minors older than the known ones.
@@ -296,15 +283,11 @@ _KNOWN_TO_DIFFER: Final[dict[int, str]] = {
 
 def release_notes(release: Release) -> list[str]:
     """List what to beware of in the answers of a release; empty for one that was compared with its own code."""
-    notes = []
-    if release.stands_for is not None:
-        notes.append(
-            f"1.{release.stands_for} is decided as {release.minor}; {_unknown_server(release.stands_for, release)}"
-        )
+    notes, minor = [], release.minor
+    if (number := release.stands_for) is not None:
+        notes.append(f"1.{number} is decided as {minor}; {_unknown_server(number, release)}")
     if not release.is_compared:
-        notes.append(
-            f"the rules of {release.minor} are those of its release notes, and were not compared with its own code"
-        )
+        notes.append(f"the rules of {minor} are those of its release notes, and were not compared with its own code")
     return notes
 
 
@@ -312,16 +295,6 @@ def _unknown_server(minor: int, release: Release) -> str:
     known = [text for number, text in sorted(_KNOWN_TO_DIFFER.items()) if release.number < number <= minor]
     unknown = f"what v1.{release.number + 1} and later changed is not known here"
     return f"{unknown}, except that {'; '.join(known)}" if known else unknown
-
-
-def on_since(minor: int, release: Release) -> list[str]:
-    """List the gates that are on by default in a release and were not in an older minor, each with its minor."""
-    return [
-        f"{gate} ({release.minor.partition('.')[0]}.{since})"
-        for since, gates in sorted(_ON_SINCE.items())
-        if minor < since <= release.number
-        for gate in gates
-    ]
 
 
 def version_note(git_version: str, minor: int | None, release: Release) -> str:
@@ -337,9 +310,13 @@ def version_note(git_version: str, minor: int | None, release: Release) -> str:
         return decides
     if minor == release.number:
         return ""
+    nearest = f"{decides}, the nearest that it knows"
     if minor > release.number:
-        return f"{decides}, the nearest that it knows: {_unknown_server(minor, release)}"
-    newer = ", ".join(on_since(minor, release))
-    return (
-        f"{decides}, the nearest that it knows; these gates count as on, though later versions turned them on: {newer}"
-    )
+        return f"{nearest}: {_unknown_server(minor, release)}"
+    newer = [
+        f"{gate} (1.{since})"
+        for since, gates in sorted(_ON_SINCE.items())
+        if minor < since <= release.number
+        for gate in gates
+    ]
+    return f"{nearest}; these gates count as on, though later versions turned them on: {', '.join(newer)}"
