@@ -22,19 +22,16 @@ from kplan.admission.podsecurity import NEWEST, enforced
 from kplan.admission.stored import Stage, WholeTemplate
 from kplan.admission.validation.checks import quoted
 from kplan.api.affinity import NO_EXECUTE, Toleration
-from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.core import PersistentVolumeClaim, Pod, parsed
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
 from kplan.api.meta import ResourceList
 from kplan.api.names import object_name
-from kplan.api.quantity import parse
 from kplan.api.scheduling import RuntimeClass, Scheduling
 from kplan.facts import RefusedPods
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 _DEFAULT_TOLERATION_SECONDS = 300
-_DEFAULT_ACCOUNT = "default"
-_TOPOLOGY_LABELS = (REGION, ZONE)
 _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has."""
 
@@ -63,7 +60,7 @@ class Admitter:
 
     Parameters
     ----------
-    standing : existing objects that count in quotas, where these are not all objects of the snapshot
+    existing : objects that count in quotas, where these are not all objects of the snapshot
     minor : minor version of the API server, such as 36
     """
 
@@ -158,18 +155,16 @@ class Admitter:
 
         A controller makes the account ``default`` in every namespace.
         """
-        if name in ("", _DEFAULT_ACCOUNT) or not self._knows_all_accounts:
-            return
-        if f"{namespace}/{name}" not in self._accounts:
-            words = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-            raise Rejection(words)
+        is_known = name in ("", "default") or f"{namespace}/{name}" in self._accounts
+        if not is_known and self._knows_all_accounts:
+            raise Rejection(f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
 
     def _copy_topology_labels(self, pod: Pod) -> Pod:
         """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""
         node = self._snapshot.node_by_name.get(pod.spec.node_name)
         if node is None or not is_on("PodTopologyLabelsAdmission", self._minor):
             return pod
-        copied = {key: node.metadata.labels[key] for key in _TOPOLOGY_LABELS if key in node.metadata.labels}
+        copied = {key: node.metadata.labels[key] for key in (REGION, ZONE) if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
 
 
@@ -215,9 +210,6 @@ def set_priority(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
     return resolved.applied_to(pod)
 
 
-_STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-
-
 def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
     """Return the pod with overhead, node selector and tolerations of its class (plugin/pkg/admission/runtimeclass).
 
@@ -237,31 +229,27 @@ def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -
         return pod
     if runtime_class.overhead is not None:
         overhead = runtime_class.overhead.pod_fixed
-        if pod.spec.overhead and not _same(pod.spec.overhead, overhead):
+        if pod.spec.overhead and _exact(pod.spec.overhead) != _exact(overhead):
             raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
     return _schedule(pod, runtime_class.scheduling) if runtime_class.scheduling else pod
 
 
 def check_overhead(pod: Pod, classes: Sequence[RuntimeClass]) -> None:
-    """Refuse an overhead that the pod's runtime class does not have; an unknown class passes.
-
-    Raises Rejection.
-    """
+    """Refuse an overhead that the pod's runtime class does not have (raises Rejection); an unknown class passes."""
     name = pod.spec.runtime_class_name
     runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
-    is_known = name is None or runtime_class is not None
-    if pod.spec.overhead and is_known and (runtime_class is None or runtime_class.overhead is None):
-        raise Rejection(_STRAY_OVERHEAD)
+    has_none = name is None if runtime_class is None else runtime_class.overhead is None
+    if pod.spec.overhead and has_none:
+        raise Rejection("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 
 
 def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:
     for key, value in scheduling.node_selector.items():
         own = pod.spec.node_selector.get(key, value)
         if own != value:
-            raise Rejection(
-                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
-            )
+            what = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
+            raise Rejection(f"conflict: {what}")
     spec = replace(
         pod.spec,
         node_selector={**pod.spec.node_selector, **scheduling.node_selector},
@@ -270,10 +258,8 @@ def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:
     return replace(pod, spec=spec)
 
 
-def _same(amounts: ResourceList, other: ResourceList) -> bool:
-    return amounts.keys() == other.keys() and all(
-        parse(amounts[name]).nanos == parse(other[name]).nanos for name in amounts
-    )
+def _exact(amounts: ResourceList) -> dict[str, int]:
+    return {name: amount.nanos for name, amount in parsed(amounts).items()}
 
 
 def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> tuple[Toleration, ...]:

@@ -153,19 +153,10 @@ def _version(struct: str) -> str:
 
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
-_PIECES = (
-    ("2006", r"[0-9]{4}"),
-    ("-", "-"),
-    ("01", "[0-9]{2}"),
-    ("-", "-"),
-    ("02", "[0-9]{2}"),
-    ("T", "T"),
-    ("15", "[0-9]{1,2}"),
-    (":", ":"),
-    ("04", "[0-9]{2}"),
-    (":", ":"),
-    ("05", r"[0-9]{2}([.,][0-9]+)?"),
-    ("Z07:00", "Z|[-+][0-9]{2}:[0-9]{2}"),
+_FORMS = {"2006": "[0-9]{4}", "15": "[0-9]{1,2}", "05": "[0-9]{2}([.,][0-9]+)?", "Z07:00": "Z|[-+][0-9]{2}:[0-9]{2}"}
+_PIECES = tuple(
+    (piece, _FORMS.get(piece, "[0-9]{2}" if piece.isdigit() else piece))
+    for piece in ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00")
 )
 """Pieces of the layout, with the patterns of their values."""
 
@@ -183,18 +174,15 @@ def time_problem(text: str) -> str:
             return f'{start} as "{_LAYOUT}": cannot parse "{rest}" as "{piece}"'
         read[piece] = match[0]
         rest = rest[match.end() :]
-        if piece in _RANGES:
-            what, least, most = _RANGES[piece]
-            if not least <= int(match[0][:2]) <= most:
-                return f"{start}: {what} out of range"
+        what, least, most = _RANGES.get(piece, ("", 0, 99))
+        if what and not least <= int(match[0][:2]) <= most:
+            return f"{start}: {what} out of range"
     if rest or len(text) > 60:
         return f'{start}: extra text: "{rest}"'
-    zone = read["Z07:00"]
-    if zone != "Z":
-        if int(zone[1:3]) > 24:
-            return f"{start}: time zone offset hour out of range"
-        if int(zone[4:6]) > 60:
-            return f"{start}: time zone offset minute out of range"
+    zone = read["Z07:00"].replace("Z", "+00:00")
+    for what, digits, most in (("hour", zone[1:3], 24), ("minute", zone[4:6], 60)):
+        if int(digits) > most:
+            return f"{start}: time zone offset {what} out of range"
     year, month, day = int(read["2006"]), int(read["01"]), int(read["02"])
     # As calendar.isleap, whose module takes longer to load than this one.
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -282,29 +270,29 @@ class _Reader:
         entries = {key: self.value(item, inner, f"{path}.{key}", plain, owner) for key, item in named.items()}
         return {key: _zero(inner) if item is None else item for key, item in entries.items()}
 
-    def _scalar(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:  # noqa: PLR0911 - one a kind
+    def _scalar(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:
         match field.kind:
-            case "s" | "y" if isinstance(value, str):
-                return value
-            case "b" if isinstance(value, bool):
-                return value
-            case "i" | "l" if _is_whole(value):
-                most = _INT32 if field.kind == "i" else MAX_INT64 + 1
-                if -most <= value < most:
-                    return value
-            case "n" if isinstance(value, int | float) and not isinstance(value, bool):
-                return value
+            case "s" | "y":
+                fits = isinstance(value, str)
+            case "b":
+                fits = isinstance(value, bool)
+            case "i":
+                fits = _is_whole(value, _INT32)
+            case "l":
+                fits = _is_whole(value, MAX_INT64 + 1)
+            case "n":
+                fits = isinstance(value, int | float) and not isinstance(value, bool)
             case "q":
                 return self._quantity(value, path)
-            case "x":
-                return self._number_or_string(value, path, plain, owner)
             case "t":
                 return self._time(value, path, plain, owner)
-            case "o":
-                return value
+            case "x":
+                if isinstance(value, str) or _is_whole(value, _INT32):
+                    return value
+                return self._refuse(_json_kind(value), "int32", path, plain, owner)
             case _:
-                pass
-        return self._mismatch(value, field, path, plain, owner)
+                fits = True
+        return value if fits else self._mismatch(value, field, path, plain, owner)
 
     def _quantity(self, value: Any, path: str) -> str | None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -314,12 +302,6 @@ class _Reader:
             self._faults.append(Fault(path, str(error), is_quantity=True))
             return None
         return str(exact)
-
-    def _number_or_string(self, value: Any, path: str, plain: str, owner: str) -> int | str | None:
-        if isinstance(value, str) or (_is_whole(value) and -_INT32 <= value < _INT32):
-            return value  # type: ignore[no-any-return] # a text or an integer, as just checked
-        self._refuse(_json_kind(value), "int32", path, plain, owner)
-        return None
 
     def _time(self, value: Any, path: str, plain: str, owner: str) -> str | None:
         if isinstance(value, bool | int | float | list | dict):
@@ -355,23 +337,15 @@ def _zero(field: Field) -> Any:
     return {} if field.is_struct else {"s": "", "b": False, "i": 0, "l": 0, "n": 0, "q": "0", "x": 0}.get(field.kind)
 
 
-def _is_whole(value: Any) -> bool:
-    """Tell integers; JSON's 1e1 and 1.0 are none, and YAML's are 10 and 1 when they come here."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_whole(value: Any, most: int) -> bool:
+    """Tell integers below `most`; JSON's 1e1 and 1.0 are none, and YAML's are 10 and 1 when they come here."""
+    return isinstance(value, int) and not isinstance(value, bool) and -most <= value < most
 
 
 def _json_kind(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case int() | float():
-            return f"number {value}"[:60]
-        case list():
-            return "array"
-        case _:
-            return "object" if isinstance(value, dict) else "string"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"number {value}"[:60]
+    return {bool: "bool", list: "array", dict: "object"}.get(type(value), "string")
 
 
 def _key(key: Any) -> str:
@@ -554,11 +528,8 @@ def _drop(*paths: str) -> Callable[[Object], None]:
 
 def _drop_stop_signals(spec: Object) -> None:
     for container in reached(spec, "*"):
-        lifecycle = container.get("lifecycle", {})
-        if "stopSignal" in lifecycle:
-            del lifecycle["stopSignal"]
-            if not lifecycle:
-                del container["lifecycle"]
+        if container.get("lifecycle", {}).pop("stopSignal", None) is not None and not container["lifecycle"]:
+            del container["lifecycle"]
 
 
 def _drop_restart_rules(spec: Object) -> None:

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -130,8 +131,7 @@ def _ways(struct: str) -> tuple[tuple[str, str], ...]:
 
 
 def _pod_spec(spec: Object) -> None:
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if account:
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     _round_up(spec.get("overhead", {}))
 
@@ -158,11 +158,6 @@ def _pulled(image: str, policy: str) -> Callable[[Object], None]:
             obj[policy] = "Always" if is_latest else "IfNotPresent"
 
     return fill_in
-
-
-def _volume(volume: Object) -> None:
-    if not volume.keys() - {"name"}:
-        volume["emptyDir"] = {}
 
 
 def _rolling(share: Object) -> Callable[[Object], None]:
@@ -194,7 +189,7 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "V1PodSpec": _pod_spec,
     "V1ResourceRequirements": _resources,
     "V1StatefulSetUpdateStrategy": _stateful_strategy,
-    "V1Volume": _volume,
+    "V1Volume": lambda volume: None if volume.keys() - {"name"} else volume.update(emptyDir={}),
     "V1VolumeResourceRequirements": _resources,
 }
 
@@ -204,23 +199,19 @@ def default_pod(pod: Object) -> Object:
     spec: Object = complete(pod.setdefault("spec", {}), "V1PodSpec")
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    for container in _running(spec):
+    containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
+    for container in containers:
         resources: Object = container.setdefault("resources", {})
         if limits := resources.get("limits"):
             resources["requests"] = {**limits, **resources.get("requests", {})}
     if "resources" in spec:
         _default_pod_resources(spec, spec["resources"])
     spec.setdefault("enableServiceLinks", True)
-    for container in _running(spec) if spec.get("hostNetwork") else ():
+    for container in containers if spec.get("hostNetwork") else ():
         for port in container.get("ports", []):
             if port.get("containerPort", 0):
                 port.setdefault("hostPort", port["containerPort"])
     return pod
-
-
-def _running(spec: Object) -> Iterator[Object]:
-    yield from spec.get("containers", [])
-    yield from spec.get("initContainers", [])
 
 
 def settle_data_source(spec: Object) -> Object:
@@ -270,14 +261,11 @@ def default_workload(obj: Object, kind: str) -> Object:
         return default_job(obj)
     complete(obj, f"V1{kind}")
     spec: Object = obj.get("spec", {})
-    if kind == "StatefulSet":
-        for claim in spec.get("volumeClaimTemplates", []):
-            claim.setdefault("apiVersion", "v1")
-            claim.setdefault("kind", "PersistentVolumeClaim")
-    labels = (
-        spec["template"]["metadata"].get("labels", {}) if kind == "ReplicationController" and "template" in spec else {}
-    )
-    if labels:
+    for claim in spec.get("volumeClaimTemplates", []) if kind == "StatefulSet" else ():
+        claim.setdefault("apiVersion", "v1")
+        claim.setdefault("kind", "PersistentVolumeClaim")
+    template = spec.get("template", {}) if kind == "ReplicationController" else {}
+    if labels := template.get("metadata", {}).get("labels"):
         spec["selector"] = spec.get("selector") or dict(labels)
         metadata: Object = obj.setdefault("metadata", {})
         metadata["labels"] = metadata.get("labels") or dict(labels)
@@ -429,10 +417,6 @@ def update_errors(before: Any, after: Any) -> list[FieldError]:
     """Return what the API server says about the change of an object; empty where it accepts it.
 
     Defaults that were filled into `after` count as not named by the manifest, and so as unchanged.
-
-    Parameters
-    ----------
-    before, after : objects of the same kind and name
     """
     check = _UPDATE_CHECKS.get(type(before))
     fixed = (
@@ -487,14 +471,17 @@ def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
 
 
 def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(before, RuntimeClass):
-        yield "handler", before.handler, after.handler
-    if isinstance(before, CSIStorageCapacity):
-        yield "storageClassName", before.storage_class_name, after.storage_class_name
-    if isinstance(before, ResourceSlice):
-        yield "spec.pool.name", before.spec.pool.name, after.spec.pool.name
-        yield "spec.driver", before.spec.driver, after.spec.driver
-        yield "spec.nodeName", before.spec.node_name, after.spec.node_name
+    """Yield the fields of an object that stay as they are, by their paths, with both values."""
+    for path in _FIXED.get(type(before), ()):
+        read = attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))
+        yield path, read(before), read(after)
+
+
+_FIXED: dict[type, tuple[str, ...]] = {
+    RuntimeClass: ("handler",),
+    CSIStorageCapacity: ("storageClassName",),
+    ResourceSlice: ("spec.pool.name", "spec.driver", "spec.nodeName"),
+}
 
 
 def _volume_update(before: PersistentVolume, after: PersistentVolume) -> Errors:
@@ -515,12 +502,11 @@ def _names_another(old: Any, new: Any) -> bool:
 
 
 def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
-    named = (
+    for name, old, new, default in (
         ("provisioner", before.provisioner, after.provisioner, ""),
         ("reclaimPolicy", before.reclaim_policy, after.reclaim_policy, "Delete"),
         ("volumeBindingMode", before.volume_binding_mode, after.volume_binding_mode, "Immediate"),
-    )
-    for name, old, new, default in named:
+    ):
         if new not in (old, default, None):
             yield invalid(name, new, _IMMUTABLE)
 
@@ -535,10 +521,8 @@ def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Error
     is_other = is_block or any(getattr(new, field) != getattr(old, field) for field in named)
     is_other |= bool(new.access_modes) and new.access_modes != old.access_modes
     if is_other or (not is_bound and sizes[0] != sizes[1]):
-        words = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        )
-        yield forbidden("spec", words)
+        exceptions = "resources.requests and volumeAttributesClassName for bound claims"
+        yield forbidden("spec", f"spec is immutable after creation except {exceptions}")
     if sizes[1] < sizes[0] and sizes[1] <= parse(before.status.capacity.get(STORAGE, 0)).nanos:
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if is_block:

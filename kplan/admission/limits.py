@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import PodAffinity
+from kplan.api.affinity import PodAffinityTerm
 from kplan.api.core import (
     HUGE_PAGES,
     LIMITS,
@@ -51,7 +51,7 @@ class Refusal(Rejection):
 
 
 _POD_LEVEL = ("cpu", "memory")
-_ABSENT = Quantity(0)
+_ZERO = Quantity(0)
 
 Amounts = Mapping[str, Quantity]
 
@@ -167,23 +167,21 @@ def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Ite
 def _outside(kind: str, name: str, bound: Quantity, sign: int, sides: list[tuple[str, Amounts]]) -> list[str]:
     """Return how an amount violates a bound: a maximum where `sign` is 1, a minimum where it is -1.
 
-    Parameters
-    ----------
-    sides : ``request`` or ``limit``, with the amounts; the first has to state the resource
+    `sides` are ``request`` and ``limit`` with the amounts; the first one has to state the resource.
     """
     what = f"{'maximum' if sign > 0 else 'minimum'} {name} usage per {kind} is {bound}"
-    amounts = dict(sides)
-    of_side = [amounts.get(side, {}).get(name, _ABSENT) for side in ("request", "limit")]
-    request, limit, most = _comparable(of_side[0], of_side[1], bound)
-    comparable = {"request": request, "limit": limit}
     if name not in sides[0][1]:
         return [f"{what}.  No {sides[0][0]} is specified"]
-    outside = [side for side, stated in sides if name in stated and comparable[side] * sign > most * sign]
-    return [f"{what}, but {outside[0]} is {amounts[outside[0]][name]}"] if outside else []
+    *amounts, most = _comparable(*(stated.get(name, _ZERO) for _, stated in sides), bound)
+    return [
+        f"{what}, but {side} is {stated[name]}"
+        for (side, stated), amount in zip(sides, amounts, strict=True)
+        if name in stated and amount * sign > most * sign
+    ][:1]
 
 
 def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
-    request, limit, _ = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
+    request, limit, _ = _comparable(requests.get(name, _ZERO), limits.get(name, _ZERO), bound)
     what = f"{name} max limit to request ratio per {kind} is {bound}"
     if request == 0:
         return f"{what}, but no request is specified or request is 0"
@@ -195,12 +193,11 @@ def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limit
     return None
 
 
-def _comparable(request: Quantity, limit: Quantity, bound: Quantity) -> tuple[int, int, int]:
-    """Return the three amounts in thousandths where they are small enough (upstream requestLimitEnforcedValues)."""
-    amounts = (request, limit, bound)
+def _comparable(*amounts: Quantity) -> list[int]:
+    """Return amounts in thousandths where they are all small enough (upstream requestLimitEnforcedValues)."""
     if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
-        return request.milli_value(), limit.milli_value(), bound.milli_value()
-    return request.value(), limit.value(), bound.value()
+        return [amount.milli_value() for amount in amounts]
+    return [amount.value() for amount in amounts]
 
 
 Usage = dict[str, Quantity]
@@ -208,7 +205,6 @@ Scoped = Pod | PersistentVolumeClaim | None
 """An object that a scope may match; None for objects of other kinds."""
 
 _ONE = Quantity(10**9)
-_ZERO = Quantity(0)
 _REQUESTS = "requests."
 _NATIVE_DOMAIN = "kubernetes.io/"
 _OF_CLASS = ".storageclass.storage.k8s.io/"
@@ -280,12 +276,9 @@ class QuotaLedger:
                 )
                 uses = tuple(
                     QuotaUse(
-                        resource=resource,
-                        requested=str(requested[resource]),
-                        used=str(used.get(resource, _ZERO)),
-                        hard=str(hard[resource]),
+                        resource=one, requested=str(requested[one]), used=str(used.get(one, _ZERO)), hard=str(hard[one])
                     )
-                    for resource in exceeded
+                    for one in exceeded
                 )
                 raise Rejection(text, RefusedPods(by=f"ResourceQuota {quota.metadata.key}", uses=uses))
             charged.append((used, new))
@@ -420,17 +413,9 @@ def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool
 
 
 def _class_matches(selector: ScopedResourceSelectorRequirement, name: str) -> bool:
-    match selector.operator:
-        case "Exists":
-            return bool(name)
-        case "DoesNotExist":
-            return not name
-        case "In":
-            return bool(name) and name in selector.values
-        case "NotIn":
-            return name not in selector.values or not name
-        case _:
-            return False
+    is_listed = bool(name) and name in selector.values
+    matches = {"Exists": bool(name), "DoesNotExist": not name, "In": is_listed, "NotIn": not is_listed}
+    return matches.get(selector.operator, False)
 
 
 def _is_terminating(pod: Pod) -> bool:
@@ -442,28 +427,18 @@ def _is_best_effort(pod: Pod) -> bool:
     """Tell whether a pod has no requests or limits of CPU or memory (upstream qos.ComputePodQOS)."""
     whole = pod.spec.resources
     parts = [whole] if whole is not None else [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
-    return not any(
-        parse(amounts[name]).nanos > 0
-        for part in parts
-        for amounts in (part.requests, part.limits)
-        for name in ("cpu", "memory")
-        if name in amounts
-    )
+    amounts = (side.get(name, 0) for part in parts for side in (part.requests, part.limits) for name in _POD_LEVEL)
+    return not any(parse(amount).nanos > 0 for amount in amounts)
 
 
 def _crosses_namespaces(pod: Pod) -> bool:
     affinity = pod.spec.affinity
     if affinity is None:
         return False
-    sides: list[PodAffinity] = [
-        side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None
-    ]
-    terms = [term for side in sides for term in side.required_during_scheduling_ignored_during_execution]
-    terms += [
-        weighted.pod_affinity_term
-        for side in sides
-        for weighted in side.preferred_during_scheduling_ignored_during_execution
-    ]
+    terms: list[PodAffinityTerm] = []
+    for side in filter(None, (affinity.pod_affinity, affinity.pod_anti_affinity)):
+        terms += side.required_during_scheduling_ignored_during_execution
+        terms += [term.pod_affinity_term for term in side.preferred_during_scheduling_ignored_during_execution]
     return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 

@@ -66,25 +66,35 @@ class Subject:
 Find = Callable[[Subject], str]
 
 
+_NEVER = 1000
+
+
 class Check(NamedTuple):
-    """One revision of a check."""
+    """One revision of a check; the numbers are minor versions of the policies."""
 
     name: str  #: checks of a level run in the order of their names
-    since: int  #: first minor version of the policies that has this revision
+    since: int  #: the first that has this revision
     find: Find
     overrides: str = ""  #: name of the weaker check that it replaces
+    spares_windows: int = _NEVER  #: the first in which pods of Windows pass
+    #: the first in which pods in user namespaces of their own pass, where root is not root outside
+    spares_own_users: int = _NEVER
 
 
 def _quoted(items: Iterable[str]) -> str:
     return ", ".join(f'"{item}"' for item in items)
 
 
-def _plural(singular: str, several: str, items: Collection[str]) -> str:
-    return singular if len(items) == 1 else several
+def _plural(singular: str, items: Collection[str]) -> str:
+    return singular if len(items) == 1 else f"{singular}s"
+
+
+def _use(names: Collection[str]) -> str:
+    return "uses" if len(names) == 1 else "use"
 
 
 def _containers(names: Collection[str]) -> str:
-    return f"{_plural('container', 'containers', names)} {_quoted(names)}"
+    return f"{_plural('container', names)} {_quoted(names)}"
 
 
 def _demand(is_bad: Callable[[Object], object], reason: str, demand: str, *, in_pod: bool = True) -> Find:
@@ -97,15 +107,6 @@ def _demand(is_bad: Callable[[Object], object], reason: str, demand: str, *, in_
     return find
 
 
-def _unless_windows(find: Find) -> Find:
-    return lambda pod: "" if (pod.spec.get("os") or {}).get("name") == "windows" else find(pod)
-
-
-def _unless_own_users(find: Find) -> Find:
-    """Return a check without pods in user namespaces of their own, where root is not root outside."""
-    return lambda pod: "" if pod.spec.get("hostUsers") is False else find(pod)
-
-
 def _apparmor(pod: Subject) -> str:
     def forbidden(security: Object) -> str:
         profile = security.get("appArmorProfile")
@@ -116,9 +117,9 @@ def _apparmor(pod: Subject) -> str:
         for key, value in pod.annotations.items()
         if key.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
     )
-    who = [pod.violators(forbidden), _plural("annotation", "annotations", notes) if notes else ""]
+    who = [pod.violators(forbidden), _plural("annotation", notes) if notes else ""]
     values = [*sorted(set(map(forbidden, pod.all_contexts)) - {""}), *notes]
-    reason = _plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values)
+    reason = _plural("forbidden AppArmor profile", values)
     subject = " and ".join(filter(None, who))
     return f"{reason} ({subject} must not set AppArmor profile type to {_quoted(values)})" if subject else ""
 
@@ -157,15 +158,15 @@ def _host_namespaces(pod: Subject) -> str:
 
 def _host_paths(pod: Subject) -> str:
     names = [volume.get("name", "") for volume in pod.spec.get("volumes") or () if "hostPath" in volume]
-    return f"hostPath volumes ({_plural('volume', 'volumes', names)} {_quoted(names)})" if names else ""
+    return f"hostPath volumes ({_plural('volume', names)} {_quoted(names)})" if names else ""
 
 
 def _volumes(pod: Subject) -> str:
     sources = [(volume, [key for key in volume if key != "name"]) for volume in pod.spec.get("volumes") or ()]
     bad = [(volume.get("name", ""), keys[0]) for volume, keys in sources if keys and not _VOLUMES.intersection(keys)]
     names, kinds = [name for name, _ in bad], {kind for _, kind in bad}
-    what = _plural("restricted volume type", "restricted volume types", kinds)
-    use = f"{_plural('volume', 'volumes', names)} {_quoted(names)} {_plural('uses', 'use', names)}"
+    what = _plural("restricted volume type", kinds)
+    use = f"{_plural('volume', names)} {_quoted(names)} {_use(names)}"
     return f"restricted volume types ({use} {what} {_quoted(sorted(kinds))})" if bad else ""
 
 
@@ -173,7 +174,7 @@ def _host_ports(pod: Subject) -> str:
     names, ports = _used(
         (one.get("name", ""), {str(port) for port in reached(one, "ports.hostPort") if port}) for one in pod.containers
     )
-    use = f"{_plural('uses', 'use', names)} {_plural('hostPort', 'hostPorts', ports)}"
+    use = f"{_use(names)} {_plural('hostPort', ports)}"
     return f"hostPort ({_containers(names)} {use} {', '.join(ports)})" if names else ""
 
 
@@ -190,8 +191,8 @@ def _host_probes(pod: Subject) -> str:
         for one in pod.containers
     )
     names = sorted(set(used))
-    what = _plural("probe or lifecycle host", "probe or lifecycle hosts", hosts)
-    detail = f"{_containers(names)} {_plural('uses', 'use', names)} {what} {_quoted(hosts)}"
+    what = _plural("probe or lifecycle host", hosts)
+    detail = f"{_containers(names)} {_use(names)} {what} {_quoted(hosts)}"
     return f"probe or lifecycle host ({detail})" if names else ""
 
 
@@ -211,7 +212,7 @@ def _selinux(allowed: Collection[str]) -> Find:
         who = pod.violators(is_odd)
         options = [security.get("seLinuxOptions") or {} for security in pod.all_contexts]
         types = sorted({option.get("type", "") for option in options}.difference(allowed))
-        what = [f"{_plural('type', 'types', types)} {_quoted(types)}"] if types else []
+        what = [f"{_plural('type', types)} {_quoted(types)}"] if types else []
         what += [f"{key} may not be set" for key in ("user", "role") if any(option.get(key) for option in options)]
         detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
         return f"seLinuxOptions ({detail})" if who else ""
@@ -227,7 +228,7 @@ def _seccomp_notes(pod: Subject) -> str:
         if pod.annotations[key] not in {"runtime/default", "docker/default"}
         and not pod.annotations[key].startswith("localhost/")
     )
-    what = _plural("annotation", "annotations", forbidden)
+    what = _plural("annotation", forbidden)
     return f"seccompProfile (forbidden {what} {', '.join(forbidden)})" if forbidden else ""
 
 
@@ -293,8 +294,7 @@ BASELINE = (
     Check("hostPorts", 0, _host_ports),
     Check("hostProbesAndHostLifecycle", 34, _host_probes),
     Check("privileged", 0, _UNPRIVILEGED),
-    Check("procMount", 0, _unmasked_proc),
-    Check("procMount", 35, _unless_own_users(_unmasked_proc)),
+    Check("procMount", 0, _unmasked_proc, spares_own_users=35),
     Check("seLinuxOptions", 0, _selinux(_SELINUX_TYPES)),
     Check("seLinuxOptions", 31, _selinux(_SELINUX_TYPES_31)),
     Check("seccompProfile_baseline", 0, _seccomp_notes),
@@ -306,18 +306,13 @@ BASELINE = (
     Check("windowsHostProcess", 0, _HOST_PROCESS),
 )
 RESTRICTED = (
-    Check("allowPrivilegeEscalation", 8, _ESCALATION),
-    Check("allowPrivilegeEscalation", 25, _unless_windows(_ESCALATION)),
-    Check("capabilities_restricted", 22, _restricted_capabilities, "capabilities_baseline"),
-    Check("capabilities_restricted", 25, _unless_windows(_restricted_capabilities), "capabilities_baseline"),
+    Check("allowPrivilegeEscalation", 8, _ESCALATION, spares_windows=25),
+    Check("capabilities_restricted", 22, _restricted_capabilities, "capabilities_baseline", spares_windows=25),
     Check("procMount_restricted", 35, _unmasked_proc, "procMount"),
     Check("restrictedVolumes", 0, _volumes, "hostPathVolumes"),
-    Check("runAsNonRoot", 0, _non_root),
-    Check("runAsNonRoot", 35, _unless_own_users(_non_root)),
-    Check("runAsUser", 23, _ROOT),
-    Check("runAsUser", 35, _unless_own_users(_ROOT)),
-    Check("seccompProfile_restricted", 19, _restricted_seccomp, "seccompProfile_baseline"),
-    Check("seccompProfile_restricted", 25, _unless_windows(_restricted_seccomp), "seccompProfile_baseline"),
+    Check("runAsNonRoot", 0, _non_root, spares_own_users=35),
+    Check("runAsUser", 23, _ROOT, spares_own_users=35),
+    Check("seccompProfile_restricted", 19, _restricted_seccomp, "seccompProfile_baseline", spares_windows=25),
 )
 """The revisions of each check, oldest first."""
 
@@ -366,19 +361,20 @@ def violations(policy: Policy, pod: Object) -> str:
         return ""
     newest = policy.newest
     minor = newest if policy.version == _LATEST else min(int(policy.version.removeprefix("v1.")), newest)
-    checks = _in_force(BASELINE, minor)
-    if policy.level == _RESTRICTED:
-        stricter = _in_force(RESTRICTED, minor)
-        overridden = {check.overrides for check in stricter.values()}
-        checks = {name: check for name, check in checks.items() if name not in overridden} | stricter
+    revisions = BASELINE if policy.level == _BASELINE else (*BASELINE, *RESTRICTED)
+    checks = {check.name: check for check in revisions if check.since <= minor}
+    for check in list(checks.values()):
+        checks.pop(check.overrides, None)
     subject = Subject(pod)
-    details = [*filter(None, (check.find(subject) for check in checks.values()))]
-    return f'violates PodSecurity "{policy}": {", ".join(details)}' if details else ""
+    is_windows = (subject.spec.get("os") or {}).get("name") == "windows"
+    has_own_users = subject.spec.get("hostUsers") is False
+    details = [
+        check.find(subject)
+        for check in sorted(checks.values(), key=lambda check: (check.name in _STRICTER, check.name))
+        if not (is_windows and check.spares_windows <= minor)
+        and not (has_own_users and check.spares_own_users <= minor)
+    ]
+    return f'violates PodSecurity "{policy}": {", ".join(filter(None, details))}' if any(details) else ""
 
 
-def _in_force(checks: tuple[Check, ...], minor: int) -> dict[str, Check]:
-    newest: dict[str, Check] = {}
-    for check in checks:
-        if check.since <= minor:
-            newest[check.name] = check
-    return {name: newest[name] for name in sorted(newest)}
+_STRICTER = frozenset(check.name for check in RESTRICTED)

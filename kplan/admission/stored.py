@@ -25,9 +25,9 @@ from kplan.admission.validation.checks import FieldError, Object, reached
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.affinity import required_node_affinity
-from kplan.api.core import Container, Pod
+from kplan.api.core import Pod
 from kplan.api.labels import GATED_CONDITION
-from kplan.api.quantity import Quantity, parse
+from kplan.api.quantity import parse
 from kplan.facts import Document
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -188,9 +188,7 @@ def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object
 
 def _add_job_fields(created: Object, pod: Pod) -> None:
     """Add what a job's controller adds: its finalizer, and for indexed jobs the index."""
-    owner = next(
-        (owner_reference for owner_reference in pod.metadata.owner_references if owner_reference.kind == "Job"), None
-    )
+    owner = next((owner for owner in pod.metadata.owner_references if owner.kind == "Job"), None)
     if owner is None:
         return
     metadata, spec = created["metadata"], created["spec"]
@@ -209,35 +207,32 @@ def _add_job_fields(created: Object, pod: Pod) -> None:
 
 def _add_claims(spec: Object, pod: Pod) -> None:
     """Copy the volumes that a stateful set's controller adds."""
-    claims = [
-        {"name": volume.name, "persistentVolumeClaim": msgspec.to_builtins(volume.persistent_volume_claim)}
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    ]
     stated = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
-    added = [claim for claim in claims if "persistentVolumeClaim" not in stated.get(claim["name"], {})]
+    added = {
+        volume.name: {"name": volume.name, "persistentVolumeClaim": msgspec.to_builtins(volume.persistent_volume_claim)}
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None and "persistentVolumeClaim" not in stated.get(volume.name, {})
+    }
     if added:
-        names = {claim["name"] for claim in added}
-        spec["volumes"] = [*added, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in names)]
+        others = (volume for volume in spec.get("volumes", []) if volume.get("name") not in added)
+        spec["volumes"] = [*added.values(), *others]
 
 
 def _impress(obj: Object, pod: Pod) -> None:
     """Copy the fields that controllers and admission change."""
     metadata, spec = obj["metadata"], obj["spec"]
     _set(metadata, "labels", dict(pod.metadata.labels))
+    if note := pod.metadata.annotations.limit_ranger:
+        metadata.setdefault("annotations", {})[_LIMIT_RANGER] = note
     plain: Object = msgspec.to_builtins(pod.spec)
     for key in ("tolerations", "nodeSelector", "priorityClassName", "priority", "preemptionPolicy"):
         _set(spec, key, plain.get(key))
     _set(spec, "overhead", _amounts(pod.spec.overhead))
     for group, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
         for written, container in zip(spec.get(group, []), containers, strict=False):
-            _impress_resources(written, container)
-
-
-def _impress_resources(written: Object, container: Container) -> None:
-    resources: Object = written.setdefault("resources", {})
-    _set(resources, "limits", _amounts(container.resources.limits))
-    _set(resources, "requests", _amounts(container.resources.requests))
+            resources: Object = written.setdefault("resources", {})
+            _set(resources, "limits", _amounts(container.resources.limits))
+            _set(resources, "requests", _amounts(container.resources.requests))
 
 
 def _amounts(amounts: dict[str, Any]) -> dict[str, str]:
@@ -277,39 +272,16 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
     obj = default_pod(copy.deepcopy(created))
     yield "default", copy.deepcopy(obj)
     for stage in stages:
-        before = copy.deepcopy(obj)
         _impress(obj, stage.pod)
-        if stage.source.startswith("LimitRange "):
-            _annotate(obj, before)
         yield stage.source, copy.deepcopy(obj)
     for source in _finish(obj, minor):
         yield source, copy.deepcopy(obj)
     obj["metadata"]["generation"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
     if obj["spec"].get("schedulingGates"):
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "lastProbeTime": None,
-            "reason": "SchedulingGated",
-            "message": GATED_CONDITION,
-        }
-        obj["status"]["conditions"] = [condition]
+        condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "reason": "SchedulingGated"}
+        obj["status"]["conditions"] = [{**condition, "message": GATED_CONDITION}]
     yield "API server", obj
-
-
-def _annotate(obj: Object, before: Object) -> None:
-    """Add the annotation in which LimitRanger lists what it filled in."""
-    notes: list[str] = []
-    for group, called in (("containers", "container"), ("initContainers", "init container")):
-        for old, new in zip(before["spec"].get(group, []), obj["spec"].get(group, []), strict=True):
-            for side, word in (("requests", "request"), ("limits", "limit")):
-                was, now = old.get("resources", {}).get(side, {}), new["resources"].get(side, {})
-                if added := sorted(now.keys() - was.keys()):
-                    notes.append(f"{', '.join(added)} {word} for {called} {new.get('name', '')}")
-    if notes:
-        annotations = obj["metadata"].setdefault("annotations", {})
-        annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 
 def _merge_label_keys(obj: Object, minor: int) -> None:
@@ -365,24 +337,14 @@ def qos_class(spec: dict[str, Any]) -> str:
     whole = spec.get("resources")
     containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
     parts = [whole] if whole is not None else [container.get("resources", {}) for container in containers]
-    requests: dict[str, int] = {}
-    limits: dict[str, int] = {}
-    is_guaranteed = True
-    for part in parts:
-        for name, amount in _positive(part.get("requests", {})).items():
-            requests[name] = requests.get(name, 0) + amount.nanos
-        limited = _positive(part.get("limits", {}))
-        for name, amount in limited.items():
-            limits[name] = limits.get(name, 0) + amount.nanos
-        is_guaranteed = is_guaranteed and limited.keys() == set(_COMPUTE)
-    if not requests and not limits:
+    requests, limits = (
+        [[max(parse(part.get(side, {}).get(name, 0)).nanos, 0) for name in _COMPUTE] for part in parts]
+        for side in ("requests", "limits")
+    )
+    if not any(map(any, requests + limits)):
         return "BestEffort"
-    return "Guaranteed" if is_guaranteed and requests == limits else "Burstable"
-
-
-def _positive(amounts: dict[str, str]) -> dict[str, Quantity]:
-    exact = {name: parse(amounts[name]) for name in _COMPUTE if name in amounts}
-    return {name: amount for name, amount in exact.items() if amount.nanos > 0}
+    sums = [[sum(amounts) for amounts in zip(*side, strict=True)] for side in (requests, limits)]
+    return "Guaranteed" if all(map(all, limits)) and sums[0] == sums[1] else "Burstable"
 
 
 _ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
@@ -400,18 +362,11 @@ def take_profiles_from_annotations(pod: dict[str, Any]) -> None:
         written = annotations.get(_ANNOTATION + container.get("name", ""))
         if written is None or "appArmorProfile" in container.get("securityContext", {}):
             continue
-        profile = _profile(written)
-        if profile is not None and profile != whole and not any(app_armor_errors(profile, "")):
+        profile = {"type": _TYPES.get(written, "")}
+        if written.startswith(_LOCALHOST):
+            profile = {"type": "Localhost", "localhostProfile": written.removeprefix(_LOCALHOST)}
+        if profile != whole and not any(app_armor_errors(profile, "")):
             container.setdefault("securityContext", {})["appArmorProfile"] = profile
-
-
-def _profile(annotation: str) -> dict[str, str] | None:
-    if annotation in _TYPES:
-        return {"type": _TYPES[annotation]}
-    if annotation.startswith(_LOCALHOST):
-        name = annotation.removeprefix(_LOCALHOST)
-        return {"type": "Localhost", "localhostProfile": name} if name else None
-    return None
 
 
 class WholeTemplate:
@@ -431,8 +386,7 @@ class WholeTemplate:
         return mirror_problem(self._template)
 
     def account(self) -> str:
-        """Return the name of the service account of its pods; "" for mirror pods."""
-        # The name of a pod's service account; "" for a mirror pod, which this plugin leaves alone.
+        """Return the name of the service account of its pods; "" for mirror pods, which this plugin leaves alone."""
         if _MIRROR in self._template.get("metadata", {}).get("annotations", {}):
             return ""
         spec = self._template.get("spec", {})
@@ -441,14 +395,12 @@ class WholeTemplate:
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
         """Return the API server's answer to an invalid pod after admission; "" where it is valid."""
         if self.errors is None:
-            self.errors = tuple(pod_errors(self._whole(pod, minor)))
+            self.errors = tuple(pod_errors(for_validation(self._template, pod, minor)))
         return invalid_words("Pod", "", pod.metadata.name, self.errors) if self.errors else ""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:
         """Return how one of its pods violates a policy; "" where it does not."""
         if policy not in self._forbidden:
-            self._forbidden[policy] = violations(policy, self._whole(pod, policy.newest) if policy.is_demanding else {})
+            whole = for_validation(self._template, pod, policy.newest) if policy.is_demanding else {}
+            self._forbidden[policy] = violations(policy, whole)
         return self._forbidden[policy]
-
-    def _whole(self, pod: Pod, minor: int) -> dict[str, Any]:
-        return for_validation(self._template, pod, minor)

@@ -388,38 +388,30 @@ def _wipe(old: Object, new: Object) -> None:
 def _change_errors(old: Object, new: Object) -> Errors:
     if EXTERNAL_NAME not in (old["type"], new["type"]):
         if not (is_headless(old) and is_headless(new)):
-            yield from _address_changes(old, new)
+            yield from _list_changes(old, new, "clusterIPs", "clusterIP")
         if not (is_headless(old) or is_headless(new)):
-            yield from _family_changes(old, new)
+            yield from _list_changes(old, new, "ipFamilies", "ipFamily")
     if old["type"] == _BALANCED == new["type"] and not _is_same(old, new, "loadBalancerClass"):
         yield invalid("spec.loadBalancerClass", new.get("loadBalancerClass"), _ONCE)
     if _checks_health(old) and _checks_health(new) and not _is_same(old, new, "healthCheckNodePort"):
         yield forbidden("spec.healthCheckNodePort", "field is immutable")
 
 
-def _address_changes(old: Object, new: Object) -> Errors:
-    before, after, at = old.get("clusterIPs", []), new.get("clusterIPs", []), "spec.clusterIPs"
+def _list_changes(old: Object, new: Object, key: str, one: str) -> Errors:
+    """Return what must not change in the addresses or families; the errors about families are all at the first one."""
+    before, after, at = old.get(key, []), new.get(key, []), f"spec.{key}[0]"
+    are_families = key == "ipFamilies"
     if len(before) == len(after):
         for index, pair in enumerate(zip(before, after, strict=True)):
             if pair[0] != pair[1]:
-                yield invalid(f"{at}[{index}]", after, _ONCE)
+                yield invalid(at if are_families else f"spec.{key}[{index}]", after, _ONCE)
         return
-    if not after:
-        yield invalid(f"{at}[0]", None, "primary clusterIP can not be unset")
-    elif before and before[0] != after[0]:
-        yield invalid(f"{at}[0]", after, _ONCE)
-    if len(before) > len(after) == 1 and new.get("ipFamilyPolicy") != "SingleStack":
-        yield invalid("spec.ipFamilyPolicy", new.get("ipFamilyPolicy"), _RELEASE.format("clusterIP"))
-
-
-def _family_changes(old: Object, new: Object) -> Errors:
-    before, after, at = old.get("ipFamilies", []), new.get("ipFamilies", []), "spec.ipFamilies[0]"
-    if len(before) == len(after):
-        yield from (invalid(at, after, _ONCE) for first, second in zip(before, after, strict=True) if first != second)
-        return
-    if len(before) > len(after) and old.get("clusterIPs") and not new.get("clusterIPs"):
-        yield invalid(at, after or None, "primary ipFamily can not be unset")
+    is_unset = not after
+    if are_families:
+        is_unset = len(before) > len(after) and bool(old.get("clusterIPs")) and not new.get("clusterIPs")
+    if is_unset:
+        yield invalid(at, after or None, f"primary {one} can not be unset")
     if before and after and before[0] != after[0]:
         yield invalid(at, new.get("clusterIPs"), _ONCE)
     if len(before) > len(after) == 1 and new.get("ipFamilyPolicy") != "SingleStack":
-        yield invalid("spec.ipFamilyPolicy", new.get("ipFamilyPolicy"), _RELEASE.format("ipFamily"))
+        yield invalid("spec.ipFamilyPolicy", new.get("ipFamilyPolicy"), _RELEASE.format(one))
