@@ -228,7 +228,7 @@ def _pod_topology_spread(args: PodTopologySpreadArgs, place: Place) -> None:
         hint = "write defaultingType: List, or remove defaultConstraints"
         place["defaultingType"].invalid(args.defaulting_type, "when .defaultConstraints are not empty", hint)
     pairs: set[tuple[str, str]] = set()
-    for at, constraint in place["defaultConstraints"].each(args.default_constraints):
+    for at, constraint in place["defaultConstraints"].walk(args.default_constraints):
         _spread_constraint(constraint, at)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         if pair in pairs:
@@ -256,9 +256,9 @@ def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> No
 
 
 def _node_resources_fit(args: NodeResourcesFitArgs, place: Place) -> None:
-    for at, resource in place["ignoredResources"].each(args.ignored_resources):
+    for at, resource in place["ignoredResources"].walk(args.ignored_resources):
         _label_name(resource, at)
-    for at, group in place["ignoredResourceGroups"].each(args.ignored_resource_groups):
+    for at, group in place["ignoredResourceGroups"].walk(args.ignored_resource_groups):
         if "/" in group:
             hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
             at.invalid(group, "resource group name can't contain '/'", hint)
@@ -267,7 +267,7 @@ def _node_resources_fit(args: NodeResourcesFitArgs, place: Place) -> None:
     if strategy.type not in _STRATEGIES:
         hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
         place["type"].unsupported(strategy.type, _STRATEGIES, hint)
-    for at, spec in place["resources"].each(strategy.resources):
+    for at, spec in place["resources"].walk(strategy.resources):
         if not 0 < spec.weight <= 100:
             detail = f"resource weight of {spec.name} not in valid range (0, 100]"
             at["weight"].invalid(spec.weight, detail, "write a number from 1 to 100")
@@ -294,14 +294,14 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> N
             hint = f"order the points by utilization; this one must be above {before.utilization}"
             place[i]["utilization"].invalid(point.utilization, place.release.texts.utilization_order, hint)
             break
-    for at, point in place.each(shape):
+    for at, point in place.walk(shape):
         at["utilization"].check_range(point.utilization, 0, 100)
         at["score"].check_range(point.score, 0, 10)
 
 
 def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, place: Place) -> None:
     names: set[str] = set()
-    for at, resource in place["resources"].each(args.resources):
+    for at, resource in place["resources"].walk(args.resources):
         if resource.name in names:
             at["name"].duplicate(resource.name, f"name {resource.name or 'each resource'} once")
         names.add(resource.name)
@@ -338,18 +338,18 @@ def _node_affinity(args: NodeAffinityArgs, place: Place) -> None:
     required = args.added_affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
         terms = place["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        for at, term in terms.each(required.node_selector_terms):
+        for at, term in terms.walk(required.node_selector_terms):
             _node_selector_term(term, at)
     preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
-    for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].each(preferred):
+    for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].walk(preferred):
         if weighted.weight != 0:  # upstream skips terms of weight 0 without parsing them
             _node_selector_term(weighted.preference, at["preference"])
 
 
 def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:
-    for at, requirement in place["matchExpressions"].each(term.match_expressions):
+    for at, requirement in place["matchExpressions"].walk(term.match_expressions):
         _label_requirement(requirement, at)
-    for at, requirement in place["matchFields"].each(term.match_fields):
+    for at, requirement in place["matchFields"].walk(term.match_fields):
         if requirement.operator not in _FIELD_OPERATORS:
             hint = "write In or NotIn, with one node name"
             at["operator"].unsupported(requirement.operator, _FIELD_OPERATORS, hint)
@@ -367,7 +367,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> No
         hint = "write the key of a node label, such as topology.kubernetes.io/zone"
         place["key"].invalid(requirement.key, "; ".join(errors), hint)
     _count_of_values(requirement, place["values"])
-    for at, value in place["values"].each(requirement.values):
+    for at, value in place["values"].walk(requirement.values):
         if requirement.operator in {"Gt", "Lt"} and parse_int64(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
             at.invalid(value, detail, 'write a whole number in quotes, such as "5"')

@@ -99,11 +99,11 @@ def _leader_election(election: LeaderElection, place: Place) -> None:
 
 def _extenders(extenders: tuple[Extender, ...], place: Place) -> None:
     names: set[str] = set()
-    for at, extender in place.each(extenders):
+    for at, extender in place.walk(extenders):
         if extender.prioritize_verb and extender.weight <= 0:
             hint = "write weight: 1 or more, or remove prioritizeVerb"
             at["weight"].invalid(extender.weight, "must have a positive weight applied to it", hint)
-        for resource_at, resource in at["managedResources"].each(extender.managed_resources):
+        for resource_at, resource in at["managedResources"].walk(extender.managed_resources):
             _managed_resource(resource.name, resource_at["name"])
             if resource.name in names:
                 detail = "duplicate extender managed resource name"
@@ -113,7 +113,7 @@ def _extenders(extenders: tuple[Extender, ...], place: Place) -> None:
         if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
             detail = "specifying a root certificates file with the insecure flag is not allowed"
             at["tlsConfig"]["insecure"].invalid(tls.insecure, detail, "remove insecure, or caFile and caData")
-    binders = [at.path for at, extender in place.each(extenders) if extender.bind_verb]
+    binders = [at.path for at, extender in place.walk(extenders) if extender.bind_verb]
     if len(binders) > 1:
         what = f"found {len(binders)} extenders implementing bind"
         place.invalid(what, "only one extender can implement bind", f"remove bindVerb from {' or '.join(binders)}")
@@ -206,8 +206,8 @@ def _ignore_extender_resources(
     """
     ignored = {
         at["ignoredByScheduler"]: resource.name
-        for extender_at, extender in place.each(extenders)
-        for at, resource in extender_at["managedResources"].each(extender.managed_resources)
+        for extender_at, extender in place.walk(extenders)
+        for at, resource in extender_at["managedResources"].walk(extender.managed_resources)
         if resource.ignored_by_scheduler
     }
     names = tuple(ignored.values())

@@ -69,7 +69,7 @@ class Place:
     def at(self, path: str) -> Place:
         return Place(self.problems, path)
 
-    def each(self, items: Iterable[T]) -> Iterator[tuple[Place, T]]:
+    def walk(self, items: Iterable[T]) -> Iterator[tuple[Place, T]]:
         """Yield the items of the list that stands here, with their places."""
         return ((self[position], item) for position, item in enumerate(items))
 

@@ -69,11 +69,11 @@ def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> di
 
 def _merged(default: PointSet, custom: PointSet) -> PointSet:
     disabled = (*custom.disabled, *default.disabled)
-    kept = [entry for entry in default.enabled if not {_EVERYTHING, entry.name} & {*disabled}]
+    defaults = [entry for entry in default.enabled if not {_EVERYTHING, entry.name} & {*disabled}]
     # Of several with a name the last one takes the place of the default.
     last = {entry.name: position for position, entry in enumerate(custom.enabled)}
-    replacing = {last[entry.name] for entry in kept if entry.name in last}
-    replaced = [custom.enabled[last[entry.name]] if entry.name in last else entry for entry in kept]
+    replacing = {last[entry.name] for entry in defaults if entry.name in last}
+    replaced = [custom.enabled[last[entry.name]] if entry.name in last else entry for entry in defaults]
     others = (entry for position, entry in enumerate(custom.enabled) if position not in replacing)
     return PointSet((*replaced, *others), disabled)
 
@@ -167,7 +167,7 @@ class _Draft(msgspec.Struct, frozen=True):
 def build_profiles(wires: tuple[KubeSchedulerProfile, ...], problems: Problems) -> tuple[Profile, ...]:
     """Default, expand and check the profiles of a file; a file without any has one default profile."""
     wires = wires or (KubeSchedulerProfile(),)
-    places = Place(problems)["profiles"].each(wires)
+    places = Place(problems)["profiles"].walk(wires)
     drafts = [_draft(wire, place, is_only=len(wires) == 1) for place, wire in places]
     first: dict[str, str] = {}
     for draft in drafts:
@@ -189,7 +189,7 @@ def _draft(wire: KubeSchedulerProfile, place: Place, *, is_only: bool) -> _Draft
     for point, written in POINT_NAMES.items():
         point_set = getattr(wire.plugins or Plugins(), point)
         enabled = []
-        for at, plugin in place["plugins"][written]["enabled"].each(point_set.enabled):
+        for at, plugin in place["plugins"][written]["enabled"].walk(point_set.enabled):
             enabled.append(Entry(plugin.name, plugin.weight or 0, at.path))
             _refuse_removed(plugin.name, at)
             since = in_tree_since(plugin.name)
@@ -253,7 +253,7 @@ def _args(draft: _Draft) -> dict[str, object]:
     enabled = enabled_names(draft.sets)
     args: dict[str, object] = {}
     names: set[str] = set()
-    for place, config in draft.place["pluginConfig"].each(draft.wire.plugin_config):
+    for place, config in draft.place["pluginConfig"].walk(draft.wire.plugin_config):
         if config.name in names:
             place.duplicate(config.name, f"merge the entries of {config.name} into one")
         names.add(config.name)
