@@ -20,14 +20,10 @@ COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
 """The feature gate without which the operators Lt and Gt tolerate nothing."""
 
 _DECIMAL: Final = r"0|-?[1-9][0-9]{0,18}"
-_FEW: Final = 16
-"""Of so many pairs each is looked at: that is quicker than to arrange the tolerations."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 class Taint(KubeStruct, frozen=True):
-    """A mark on a node that repels pods without a matching toleration."""
-
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -68,27 +64,9 @@ T = TypeVar("T", bound=AnyTaint)
 def tolerates(toleration: AnyToleration, taint: AnyTaint, *, compares: bool = False) -> bool:
     """Tell whether one toleration tolerates one taint.
 
-    Parameters
-    ----------
-    compares : the gate COMPARISON_GATE is on, so Lt and Gt compare numbers; without it they tolerate nothing
+    Where it `compares`, the gate COMPARISON_GATE is on, so that Lt and Gt compare numbers: else they tolerate nothing.
     """
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in {"", "Equal"}:
-        return toleration.value == taint.value
-    if compares and is_comparison(toleration):
-        return _compares(toleration, taint)
-    return toleration.operator == "Exists"
-
-
-def _compares(toleration: AnyToleration, taint: AnyTaint) -> bool:
-    """Tell whether the taint's value is less (Lt) or greater (Gt) than the toleration's; other texts are neither."""
-    bound, value = _decimal(toleration.value), _decimal(taint.value)
-    if bound is None or value is None:
-        return False
-    return value < bound if toleration.operator == "Lt" else value > bound
+    return arranged((toleration,), compares=compares).tolerate(taint)
 
 
 def _decimal(text: str) -> int | None:
@@ -100,12 +78,7 @@ def _decimal(text: str) -> int | None:
 
 
 class Tolerations:
-    """Tolerations, arranged so that the time of a look-up does not grow with their number.
-
-    Parameters
-    ----------
-    compares : as in `tolerates`
-    """
+    """Tolerations, arranged so that the time of a look-up does not grow with their number; `compares` as above."""
 
     def __init__(self, tolerations: Iterable[AnyToleration], *, compares: bool = False) -> None:
         self._exists: set[tuple[str, str]] = set()  # keys and effects, empty for any
@@ -138,18 +111,7 @@ class Tolerations:
 
 
 def untolerated(tolerations: Sequence[AnyToleration], taints: Sequence[T], *, compares: bool = False) -> tuple[T, ...]:
-    """Return the taints that no toleration tolerates; the time grows with the sum of both numbers.
-
-    Parameters
-    ----------
-    compares : as in `tolerates`
-    """
-    if len(tolerations) * len(taints) <= _FEW:
-        return tuple(
-            taint
-            for taint in taints
-            if not any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
-        )
+    """Return the taints that no toleration tolerates; the time grows with the sum of both numbers."""
     own = arranged(tuple(tolerations), compares=compares)
     return tuple(taint for taint in taints if not own.tolerate(taint))
 
@@ -193,15 +155,11 @@ class PreferredSchedulingTerm(KubeStruct, frozen=True):
 
 
 class NodeAffinity(KubeStruct, frozen=True):
-    """The nodes that a pod requires or prefers."""
-
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
 class PodAffinityTerm(KubeStruct, frozen=True):
-    """Pods of some namespaces, and the topology key whose domains count as the same place."""
-
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
     topology_key: str = ""
@@ -218,8 +176,6 @@ class WeightedPodAffinityTerm(KubeStruct, frozen=True):
 
 
 class PodAffinity(KubeStruct, frozen=True):
-    """The pods near which a pod must, or preferably should, run."""
-
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
@@ -229,8 +185,6 @@ class PodAntiAffinity(PodAffinity, frozen=True):
 
 
 class Affinity(KubeStruct, frozen=True):
-    """All affinity of a pod."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
@@ -243,8 +197,6 @@ def required_node_affinity(affinity: Affinity | None) -> NodeSelector | None:
 
 
 class TopologySpreadConstraint(KubeStruct, frozen=True):
-    """How evenly matching pods must spread over the domains of a topology key."""
-
     max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -256,14 +208,10 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
 
 
 class VolumeNodeAffinity(KubeStruct, frozen=True):
-    """The nodes from which a volume can be reached."""
-
     required: NodeSelector | None = None
 
 
 class TopologySelectorLabelRequirement(KubeStruct, frozen=True):
-    """A label key with the values that are allowed."""
-
     key: str = ""
     values: tuple[str, ...] = ()
 

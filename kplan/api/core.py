@@ -15,10 +15,12 @@ from msgspec.structs import force_setattr
 from kplan.api.affinity import Taint, VolumeNodeAffinity
 from kplan.api.meta import (
     ApiObject,
+    Condition,
     Int32,
     Int64,
     KubeStruct,
     ObjectMeta,
+    Phase,
     PlainMeta,
     QuantityLike,
     ResourceList,
@@ -33,8 +35,6 @@ HEADLESS = "None"
 
 
 class ServicePort(KubeStruct, frozen=True):
-    """A port of a service."""
-
     name: str = ""
     protocol: str = ""
     port: Int32 = 0
@@ -42,14 +42,10 @@ class ServicePort(KubeStruct, frozen=True):
 
 
 class ClientIPConfig(KubeStruct, frozen=True):
-    """For how long the connections of a client go to the same pod."""
-
     timeout_seconds: Int32 | None = None
 
 
 class SessionAffinityConfig(KubeStruct, frozen=True):
-    """How the session affinity of a service works."""
-
     client_ip: ClientIPConfig | None = field(default=None, name="clientIP")
 
 
@@ -82,27 +78,14 @@ class Service(ApiObject, frozen=True):
 
 
 class ServiceCIDRSpec(KubeStruct, frozen=True):
-    """The ranges of a ServiceCIDR."""
-
     cidrs: tuple[str, ...] = ()
 
 
-class ServiceCIDRCondition(KubeStruct, frozen=True):
-    """Whether services get addresses of these ranges."""
-
-    type: str = ""
-    status: str = ""
-
-
 class ServiceCIDRStatus(KubeStruct, frozen=True):
-    """What the control plane says of a ServiceCIDR."""
-
-    conditions: tuple[ServiceCIDRCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class ServiceCIDR(ApiObject, frozen=True):
-    """Ranges of which services have their addresses."""
-
     spec: ServiceCIDRSpec = ServiceCIDRSpec()
     status: ServiceCIDRStatus = ServiceCIDRStatus()
 
@@ -112,8 +95,6 @@ __all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTempl
 
 
 class NodeSpec(KubeStruct, frozen=True):
-    """Settings of a node by its administrator."""
-
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
     provider_id: str = field(default="", name="providerID")
@@ -122,32 +103,22 @@ class NodeSpec(KubeStruct, frozen=True):
 _NO_SETTINGS = NodeSpec()
 
 
-class NodeCondition(KubeStruct, frozen=True):
-    """One of a node's conditions."""
-
-    type: str = ""
-    status: str = ""
+class NodeCondition(Condition, frozen=True):
     reason: str = ""
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 
 
 class ContainerImage(KubeStruct, frozen=True):
-    """An image that is already on a node."""
-
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
 
 
 class NodeSystemInfo(KubeStruct, frozen=True):
-    """Versions that the node reports."""
-
     kubelet_version: str = ""
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """The resources, conditions and images of a node."""
-
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[NodeCondition, ...] = ()
@@ -175,8 +146,6 @@ class NodeMeta(PlainMeta, frozen=True):
 
 
 class Node(ApiObject, frozen=True):
-    """A node."""
-
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = _NO_SETTINGS
     status: NodeStatus = NodeStatus()
@@ -200,53 +169,35 @@ class ConfigMap(ApiObject, frozen=True):
     data: ConfigMapData = ConfigMapData()
 
 
-class NamespaceStatus(KubeStruct, frozen=True):
-    """Whether a namespace is being deleted."""
-
-    phase: str = ""
-
-
 class Namespace(ApiObject, frozen=True):
-    """A namespace; namespace selectors read its labels."""
-
-    status: NamespaceStatus = NamespaceStatus()
+    status: Phase = Phase()
 
 
 class ReplicationControllerSpec(KubeStruct, frozen=True):
-    """How many pods of which template."""
-
     replicas: Int32 | None = None
     selector: dict[str, str] = {}
     template: PodTemplateSpec | None = None
     min_ready_seconds: Int32 = 0
 
 
-class WorkloadCondition(KubeStruct, frozen=True):
+class WorkloadCondition(Condition, frozen=True):
     """A condition of a workload, or of its autoscaler: Progressing, ReplicaFailure, ScalingActive."""
 
-    type: str = ""
-    status: str = ""
     reason: str = ""
     last_transition_time: str | None = None
 
 
 class ReplicasStatus(KubeStruct, frozen=True):
-    """How many pods a workload has, and what its controller says of it."""
-
     replicas: Int32 = 0
     conditions: tuple[WorkloadCondition, ...] = ()
 
 
 class ReplicationController(ApiObject, frozen=True):
-    """A replication controller."""
-
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicasStatus = ReplicasStatus()
 
 
 class PersistentVolumeSpec(VolumeSources, frozen=True):
-    """The source and capacity of a persistent volume, its claim, and the nodes that can reach it."""
-
     csi: CSIPersistentVolumeSource | None = None
     local: LocalVolumeSource | None = None
     capacity: ResourceList = {}
@@ -259,31 +210,19 @@ class PersistentVolumeSpec(VolumeSources, frozen=True):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeStatus(KubeStruct, frozen=True):
-    """Whether a volume is available, bound, released or failed."""
-
-    phase: str = ""
-
-
 class PersistentVolume(ApiObject, frozen=True):
-    """A persistent volume."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
-    status: PersistentVolumeStatus = PersistentVolumeStatus()
+    status: Phase = Phase()
 
 
 class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
-    """Whether a claim is pending, bound or lost."""
-
     phase: str = ""
     access_modes: tuple[str, ...] = ()
     capacity: ResourceList = {}
 
 
 class PersistentVolumeClaim(ApiObject, frozen=True):
-    """A persistent volume claim."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
@@ -301,14 +240,10 @@ class LimitRangeItem(KubeStruct, frozen=True):
 
 
 class LimitRangeSpec(KubeStruct, frozen=True):
-    """The limits of a namespace."""
-
     limits: tuple[LimitRangeItem, ...] = ()
 
 
 class LimitRange(ApiObject, frozen=True):
-    """Defaults and bounds that admission applies to new pods of a namespace."""
-
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
@@ -317,37 +252,27 @@ class ServiceAccount(ApiObject, frozen=True):
 
 
 class ScopedResourceSelectorRequirement(KubeStruct, frozen=True):
-    """One expression over the scopes of a quota."""
-
     scope_name: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
 
 
 class ScopeSelector(KubeStruct, frozen=True):
-    """Expressions that all must hold for a quota to count a pod."""
-
     match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
 
 
 class ResourceQuotaSpec(KubeStruct, frozen=True):
-    """How much a namespace may use of each resource, and the scopes of counted objects."""
-
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
     scope_selector: ScopeSelector | None = None
 
 
 class ResourceQuotaStatus(KubeStruct, frozen=True):
-    """How much is enforced and used at present."""
-
     hard: ResourceList = {}
     used: ResourceList = {}
 
 
 class ResourceQuota(ApiObject, frozen=True):
-    """A limit of the resources that a namespace may use."""
-
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
@@ -360,12 +285,11 @@ def is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
 
 
-AmountsOf = Callable[[Container], ResourceList]
+AmountsOf = Callable[[Any], ResourceList]
 """Returns the requests or limits of a container."""
 
-
-REQUESTS: Callable[[Any], ResourceList] = attrgetter("resources.requests")
-LIMITS: Callable[[Any], ResourceList] = attrgetter("resources.limits")
+REQUESTS: AmountsOf = attrgetter("resources.requests")
+LIMITS: AmountsOf = attrgetter("resources.limits")
 
 
 def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> dict[str, Quantity]:
@@ -384,7 +308,7 @@ def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> dict[str, Quanti
     return total
 
 
-def _with_pod_level(spec: PodSpec, side: Callable[[Any], ResourceList], amounts_of: AmountsOf) -> dict[str, Quantity]:
+def _with_pod_level(spec: PodSpec, side: AmountsOf, amounts_of: AmountsOf) -> dict[str, Quantity]:
     own = side(spec) if spec.resources is not None else {}
     levels = {name: amount for name, amount in own.items() if is_pod_level_resource(name)}
     return container_totals(spec, amounts_of) | parsed(levels)
@@ -399,16 +323,11 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
 
 def plain_totals(spec: dict[str, Any], side: str) -> dict[str, Quantity]:
     """Return the total ``requests`` or ``limits`` of the containers of a spec of plain values."""
-
-    def of(container: dict[str, Any]) -> ResourceList:
-        amounts: ResourceList = container.get("resources", {}).get(side, {})
-        return amounts
-
-    init_containers = spec.get("initContainers", [])
-    return peak_totals(
-        map(of, spec.get("containers", [])),
-        [(of(container), container.get("restartPolicy") == "Always") for container in init_containers],
+    containers, init_containers = (
+        [(one.get("resources", {}).get(side, {}), one.get("restartPolicy") == "Always") for one in spec.get(field, [])]
+        for field in ("containers", "initContainers")
     )
+    return peak_totals([amounts for amounts, _ in containers], init_containers)
 
 
 def peak_totals(

@@ -132,7 +132,7 @@ def selector_from(selector: LabelSelector | None) -> Selector:
     return _compiled(tuple(selector.match_labels.items()), selector.match_expressions)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _compiled(
     match_labels: tuple[tuple[str, str], ...], match_expressions: tuple[LabelSelectorRequirement, ...]
 ) -> Selector:
@@ -146,15 +146,8 @@ def _compiled(
 
 def valid_selector(selector: LabelSelector | None) -> Selector:
     """Compile a label selector; None and an invalid one match nothing."""
-    if selector is None:
-        return NOTHING
-    return _valid_selector(tuple(selector.match_labels.items()), selector.match_expressions)
-
-
-@lru_cache(maxsize=4096)
-def _valid_selector(labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
     try:
-        return selector_from(LabelSelector(match_labels=dict(labels), match_expressions=expressions))
+        return selector_from(selector)
     except InvalidSelector:
         return NOTHING
 

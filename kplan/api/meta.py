@@ -102,6 +102,21 @@ class ApiObject(KubeStruct, frozen=True):
         cls.kind = cls.__name__
 
 
+class Empty(KubeStruct, frozen=True):
+    """An object of whose fields none is read: that it is there says all."""
+
+
+class Condition(KubeStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class Phase(KubeStruct, frozen=True):
+    """The status of a namespace or a volume."""
+
+    phase: str = ""
+
+
 class LabelSelectorRequirement(KubeStruct, frozen=True):
     """One expression of a label selector; `operator` is In, NotIn, Exists or DoesNotExist."""
 

@@ -66,32 +66,24 @@ def label_key_problems(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def label_value_problems(value: str) -> tuple[str, ...]:
-    problems = []
-    if _bytes(value) > _MAX_LABEL:
-        problems.append(f"must be no more than {_MAX_LABEL} bytes")
-    if not re.fullmatch(_LABEL_VALUE, value):
-        problems.append(_LABEL_VALUE_TEXT)
-    return tuple(problems)
+    return _problems(value, _MAX_LABEL, _LABEL_VALUE, _LABEL_VALUE_TEXT)
 
 
 def dns_label_problems(name: str) -> tuple[str, ...]:
     """Check a name without dots, as namespaces, containers and volumes have."""
-    problems = []
-    if _bytes(name) > _MAX_LABEL:
-        problems.append(f"must be no more than {_MAX_LABEL} bytes")
-    if not re.fullmatch(_DNS_LABEL, name):
-        problems.append("must not contain dots" if re.fullmatch(_DNS_SUBDOMAIN, name) else _DNS_LABEL_TEXT)
-    return tuple(problems)
+    has_dots = "." in name and re.fullmatch(_DNS_SUBDOMAIN, name)
+    return _problems(name, _MAX_LABEL, _DNS_LABEL, "must not contain dots" if has_dots else _DNS_LABEL_TEXT)
 
 
 def dns_subdomain_problems(name: str) -> tuple[str, ...]:
     """Check a name that may contain dots, as pods, nodes and most objects have."""
-    problems = []
-    if _bytes(name) > _MAX_SUBDOMAIN:
-        problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
-    if not re.fullmatch(_DNS_SUBDOMAIN, name):
-        problems.append(_DNS_SUBDOMAIN_TEXT)
-    return tuple(problems)
+    return _problems(name, _MAX_SUBDOMAIN, _DNS_SUBDOMAIN, _DNS_SUBDOMAIN_TEXT)
+
+
+def _problems(text: str, most: int, pattern: str, message: str) -> tuple[str, ...]:
+    """Return what is wrong with a text of at most so many bytes that is to match a pattern."""
+    too_long = [f"must be no more than {most} bytes"] if _bytes(text) > most else []
+    return (*too_long, *([] if re.fullmatch(pattern, text) else [message]))
 
 
 def as_prefix(prefix: str) -> str:
@@ -127,13 +119,7 @@ def choice_hint(text: str, known: Iterable[str], at_least: float = 0.6) -> str:
 
 
 def nearest_texts(text: str, known: Iterable[str], most: int = 3, at_least: float = 0.6) -> list[str]:
-    """Return the known texts that resemble a text, the most similar first.
-
-    Parameters
-    ----------
-    most : so many at most
-    at_least : their similarity, from 0 to 1
-    """
+    """Return at most so many known texts that resemble a text, the most similar (1) first."""
     if len(text) > LONGEST:
         return []
     comparable = [other for other in known if len(other) <= LONGEST]

@@ -3,7 +3,7 @@
 from msgspec import field
 
 from kplan.api.affinity import Affinity, Toleration, TopologySpreadConstraint
-from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, PlainMeta, ResourceList
+from kplan.api.meta import ApiObject, Condition, Int32, Int64, KubeStruct, PlainMeta, ResourceList
 from kplan.api.storage import Volume
 
 
@@ -25,16 +25,12 @@ class ClaimReference(KubeStruct, frozen=True):
 
 
 class ResourceRequirements(KubeStruct, frozen=True):
-    """Requests, limits and resource claims of a container or of a whole pod."""
-
     requests: ResourceList = {}
     limits: ResourceList = {}
     claims: tuple[ClaimReference, ...] = ()
 
 
 class ContainerResizePolicy(KubeStruct, frozen=True):
-    """Whether changing a resource in place restarts the container."""
-
     resource_name: str = ""
     restart_policy: str = ""
 
@@ -58,14 +54,10 @@ class Container(KubeStruct, frozen=True):
 
 
 class PodSchedulingGate(KubeStruct, frozen=True):
-    """A gate that keeps a pod out of the scheduling queue."""
-
     name: str = ""
 
 
 class PodResourceClaim(KubeStruct, frozen=True):
-    """A resource claim of a pod or of a pod group: an existing claim, or a template of one."""
-
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
@@ -78,8 +70,6 @@ class PodSchedulingGroup(KubeStruct, frozen=True):
 
 
 class PodOS(KubeStruct, frozen=True):
-    """The operating system a pod is made for."""
-
     name: str = ""
 
 
@@ -90,8 +80,6 @@ class PodReadinessGate(KubeStruct, frozen=True):
 
 
 class PodSpec(KubeStruct, frozen=True):
-    """The spec of a pod."""
-
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
@@ -119,11 +107,7 @@ class PodSpec(KubeStruct, frozen=True):
     readiness_gates: tuple[PodReadinessGate, ...] = ()
 
 
-class PodCondition(KubeStruct, frozen=True):
-    """One of a pod's conditions, PodScheduled and DisruptionTarget among them."""
-
-    type: str = ""
-    status: str = ""
+class PodCondition(Condition, frozen=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
@@ -173,16 +157,12 @@ class PodResourceClaimStatus(KubeStruct, frozen=True):
 
 
 class ContainerExtendedResourceRequest(KubeStruct, frozen=True):
-    """The request of the special claim for an extended resource of a container."""
-
     container_name: str = ""
     resource_name: str = ""
     request_name: str = ""
 
 
 class PodExtendedResourceClaimStatus(KubeStruct, frozen=True):
-    """The claim that backs a pod's extended resources."""
-
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
@@ -247,8 +227,6 @@ ENDED = ("Succeeded", "Failed")
 
 
 class PodStatus(KubeStruct, frozen=True):
-    """The phase, conditions and resources of a pod."""
-
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -266,21 +244,15 @@ class PodStatus(KubeStruct, frozen=True):
 
 
 class Pod(ApiObject, frozen=True):
-    """A pod."""
-
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
 class PodTemplateSpec(KubeStruct, frozen=True):
-    """The template of a workload's pods."""
-
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
 
 
 class PodTemplate(ApiObject, frozen=True):
-    """A pod template as an object of its own."""
-
     template: PodTemplateSpec = PodTemplateSpec()

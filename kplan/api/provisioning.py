@@ -23,16 +23,12 @@ class NodeRequirement(NodeSelectorRequirement, frozen=True):
 
 
 class NodeClassReference(KubeStruct, frozen=True):
-    """The provider's settings of nodes."""
-
     group: str = ""
     kind: str = ""
     name: str = ""
 
 
 class TemplateMeta(KubeStruct, frozen=True):
-    """What every node of a pool gets."""
-
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -49,8 +45,6 @@ class NodeClaimTemplateSpec(KubeStruct, frozen=True):
 
 
 class NodeClaimTemplate(KubeStruct, frozen=True):
-    """The template of a pool's nodes."""
-
     metadata: TemplateMeta = TemplateMeta()
     spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
 
@@ -65,8 +59,6 @@ class Budget(KubeStruct, frozen=True):
 
 
 class Disruption(KubeStruct, frozen=True):
-    """When nodes of a pool may be removed."""
-
     consolidate_after: str | None = None
     consolidation_policy: str = ""
     budgets: tuple[Budget, ...] | None = None
@@ -89,8 +81,6 @@ class NodePoolStatus(KubeStruct, frozen=True):
 
 
 class NodePool(ApiObject, frozen=True):
-    """A node pool."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
@@ -103,14 +93,10 @@ class NodeClaimResources(KubeStruct, frozen=True):
 
 
 class NodeClaimSpec(NodeClaimTemplateSpec, frozen=True):
-    """A node that Karpenter asked for."""
-
     resources: NodeClaimResources = NodeClaimResources()
 
 
 class NodeClaimStatus(KubeStruct, frozen=True):
-    """The machine that the provider made, and how far its node has come."""
-
     node_name: str = ""
     provider_id: str = field(default="", name="providerID")
     capacity: ResourceList = {}
@@ -120,8 +106,6 @@ class NodeClaimStatus(KubeStruct, frozen=True):
 
 
 class NodeClaim(ApiObject, frozen=True):
-    """A node claim."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeClaimSpec = NodeClaimSpec()
     status: NodeClaimStatus = NodeClaimStatus()
@@ -138,14 +122,10 @@ class NodeOverlaySpec(KubeStruct, frozen=True):
 
 
 class NodeOverlay(ApiObject, frozen=True):
-    """A node overlay."""
-
     spec: NodeOverlaySpec = NodeOverlaySpec()
 
 
 class TemplateReference(KubeStruct, frozen=True):
-    """A PodTemplate of the same namespace."""
-
     name: str = ""
 
 
@@ -174,8 +154,6 @@ class CapacityBufferSpec(KubeStruct, frozen=True):
 
 
 class CapacityBuffer(ApiObject, frozen=True):
-    """Room that is kept free."""
-
     spec: CapacityBufferSpec = CapacityBufferSpec()
 
 
@@ -240,20 +218,14 @@ class ScalableAnnotations(KubeStruct, frozen=True):
 
 
 class ScalableMeta(PlainMeta, frozen=True):
-    """Metadata of machines that are scaled together."""
-
     annotations: ScalableAnnotations = ScalableAnnotations()
 
 
 class MachineTemplate(KubeStruct, frozen=True):
-    """What every machine gets."""
-
     metadata: PlainMeta = PlainMeta()
 
 
 class ScalableSpec(KubeStruct, frozen=True):
-    """How many machines are wanted."""
-
     cluster_name: str = ""
     replicas: Int32 | None = None
     template: MachineTemplate = MachineTemplate()
@@ -279,18 +251,12 @@ class MachinePool(Scalable, frozen=True):
 
 
 class NodeReference(KubeStruct, frozen=True):
-    """The node that a machine is."""
-
     name: str = ""
 
 
 class MachineStatus(KubeStruct, frozen=True):
-    """Which node a machine is."""
-
     node_ref: NodeReference | None = None
 
 
 class Machine(ApiObject, frozen=True):
-    """A machine that is a node, or will be one."""
-
     status: MachineStatus = MachineStatus()

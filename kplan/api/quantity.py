@@ -143,7 +143,9 @@ def _parse(text: str) -> _Parsed:
         msg = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         raise InvalidQuantity(msg)
     sign = -1 if match[1] == "-" else 1
-    whole, fraction, suffix = (match[2] or "0")[:_MAX_DIGITS], _cut_fraction(match[3] or ""), match[4]
+    whole, fraction, suffix = (match[2] or "0")[:_MAX_DIGITS], match[3] or "", match[4]
+    if len(fraction) > _MAX_DIGITS:  # a last digit still makes it round up
+        fraction = fraction[:_MAX_DIGITS] + ("1" if fraction[_MAX_DIGITS:].strip("0") else "")
     if suffix in _BINARY_SUFFIXES:
         return _parse_binary(sign, whole, fraction, _BINARY_SUFFIXES[suffix])
     exponent, form = _decimal_exponent(suffix)
@@ -152,15 +154,6 @@ def _parse(text: str) -> _Parsed:
     if len(whole) + len(fraction) <= _INT64_DIGITS and scale >= -_NANO_DIGITS:
         return _Parsed(mantissa, min(scale, _MAX_SCALE), is_big=False, format=form)
     return _big(mantissa, scale, form)
-
-
-def _cut_fraction(digits: str) -> str:
-    """Return a fraction without digits far below a nano; a last digit still makes it round up."""
-    return (
-        digits
-        if len(digits) <= _MAX_DIGITS
-        else digits[:_MAX_DIGITS] + ("1" if digits[_MAX_DIGITS:].strip("0") else "")
-    )
 
 
 def _parse_binary(sign: int, whole: str, fraction: str, exponent: int) -> _Parsed:

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
 from kplan.api.affinity import NodeSelector
-from kplan.api.meta import ApiObject, KubeStruct, ObjectMeta, QuantityLike, ResourceList
+from kplan.api.meta import ApiObject, Condition, KubeStruct, ObjectMeta, QuantityLike, ResourceList
 
 #: The most devices that one claim can be allocated.
 ALLOCATION_RESULTS_MAX_SIZE = 32
@@ -23,14 +23,10 @@ MODE_ALL = "All"
 
 
 class CELDeviceSelector(KubeStruct, frozen=True):
-    """A CEL expression over ``device``."""
-
     expression: str = ""
 
 
 class DeviceSelector(KubeStruct, frozen=True):
-    """One condition on a device, in CEL."""
-
     cel: CELDeviceSelector | None = None
 
 
@@ -50,8 +46,6 @@ class CapacityRequirements(KubeStruct, frozen=True):
 
 
 class ExactDeviceRequest(KubeStruct, frozen=True):
-    """Devices of one class, without alternatives."""
-
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
@@ -110,21 +104,15 @@ class DeviceConstraint(KubeStruct, frozen=True):
 
 
 class DeviceClaim(KubeStruct, frozen=True):
-    """All requests of a claim and the constraints over them."""
-
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
 
 
 class ResourceClaimSpec(KubeStruct, frozen=True):
-    """The requests of a claim."""
-
     devices: DeviceClaim = DeviceClaim()
 
 
 class ResourceClaimConsumerReference(KubeStruct, frozen=True):
-    """Who may use an allocated claim."""
-
     api_group: str = ""
     resource: str = ""
     name: str = ""
@@ -132,8 +120,6 @@ class ResourceClaimConsumerReference(KubeStruct, frozen=True):
 
 
 class DeviceRequestAllocationResult(KubeStruct, frozen=True):
-    """One device that is allocated to a claim."""
-
     request: str = ""
     driver: str = ""
     pool: str = ""
@@ -147,8 +133,6 @@ class DeviceRequestAllocationResult(KubeStruct, frozen=True):
 
 
 class DeviceAllocationResult(KubeStruct, frozen=True):
-    """All devices that are allocated to a claim."""
-
     results: tuple[DeviceRequestAllocationResult, ...] = ()
 
 
@@ -160,18 +144,12 @@ class AllocationResult(KubeStruct, frozen=True):
     allocation_timestamp: str | None = None
 
 
-class DeviceStatusCondition(KubeStruct, frozen=True):
-    """A condition that a driver reports of an allocated device."""
-
-    type: str = ""
-    status: str = ""
+class DeviceStatusCondition(Condition, frozen=True):
     reason: str = ""
     message: str = ""
 
 
 class AllocatedDeviceStatus(KubeStruct, frozen=True):
-    """What a driver reports of an allocated device."""
-
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -180,45 +158,33 @@ class AllocatedDeviceStatus(KubeStruct, frozen=True):
 
 
 class ResourceClaimStatus(KubeStruct, frozen=True):
-    """The devices allocated to a claim, and the pods that may use them."""
-
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(ApiObject, frozen=True):
-    """A claim for devices."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
 class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
-    """The claim that is created for each pod."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(ApiObject, frozen=True):
-    """A template from which a controller creates one claim for each pod."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
 class DeviceClassSpec(KubeStruct, frozen=True):
-    """The conditions that every device of a class fulfils."""
-
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str | None = None
 
 
 class DeviceClass(ApiObject, frozen=True):
-    """A named kind of device."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
@@ -256,36 +222,26 @@ class CapacityRequestPolicyRange(KubeStruct, frozen=True):
 
 
 class CapacityRequestPolicy(KubeStruct, frozen=True):
-    """How requests for a shareable capacity are rounded and limited."""
-
     default: QuantityLike | None = None
     valid_values: tuple[QuantityLike, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 
 
 class DeviceCapacity(KubeStruct, frozen=True):
-    """One capacity of a device."""
-
     value: QuantityLike = 0
     request_policy: CapacityRequestPolicy | None = None
 
 
 class Counter(KubeStruct, frozen=True):
-    """An amount of something that devices of a pool share."""
-
     value: QuantityLike = 0
 
 
 class CounterSet(KubeStruct, frozen=True):
-    """Counters that devices of a pool consume."""
-
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
 class DeviceCounterConsumption(KubeStruct, frozen=True):
-    """What a device consumes of one counter set when it is allocated."""
-
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
@@ -350,8 +306,6 @@ class ResourcePool(KubeStruct, frozen=True):
 
 
 class ResourceSliceSpec(KubeStruct, frozen=True):
-    """Devices, or counters, that a driver publishes for some nodes."""
-
     driver: str = ""
     pool: ResourcePool = ResourcePool()
     node_name: str | None = None
@@ -363,8 +317,6 @@ class ResourceSliceSpec(KubeStruct, frozen=True):
 
 
 class ResourceSlice(ApiObject, frozen=True):
-    """One part of a pool of devices."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
@@ -378,8 +330,6 @@ class DeviceTaintSelector(KubeStruct, frozen=True):
 
 
 class DeviceTaintRuleSpec(KubeStruct, frozen=True):
-    """A taint, and the devices that get it."""
-
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 

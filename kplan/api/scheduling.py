@@ -1,20 +1,14 @@
 """Priority classes and pod groups (scheduling.k8s.io), runtime classes (node.k8s.io), leases (coordination.k8s.io)."""
 
 from kplan.api.affinity import Toleration
-from kplan.api.meta import ApiObject, Int32, KubeStruct, ResourceList
+from kplan.api.meta import ApiObject, Empty, Int32, KubeStruct, ResourceList
 from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus
 
 
 class PriorityClass(ApiObject, frozen=True):
-    """A name for a priority, and whether pods of it may preempt."""
-
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
-
-
-class BasicSchedulingPolicy(KubeStruct, frozen=True):
-    """Pods of the group are bound as they fit."""
 
 
 class GangSchedulingPolicy(KubeStruct, frozen=True):
@@ -26,7 +20,7 @@ class GangSchedulingPolicy(KubeStruct, frozen=True):
 class PodGroupSchedulingPolicy(KubeStruct, frozen=True):
     """How the pods of a group are scheduled: exactly one of the fields is set."""
 
-    basic: BasicSchedulingPolicy | None = None
+    basic: Empty | None = None
     gang: GangSchedulingPolicy | None = None
 
 
@@ -37,19 +31,13 @@ class TopologyConstraint(KubeStruct, frozen=True):
 
 
 class PodGroupSchedulingConstraints(KubeStruct, frozen=True):
-    """Where the pods of a group may run together."""
-
     topology: tuple[TopologyConstraint, ...] = ()
-
-
-class Together(KubeStruct, frozen=True):
-    """An object without fields: that it is there says all."""
 
 
 class DisruptionMode(KubeStruct, frozen=True):
     """Whether the pods of a group are only evicted together, as Kubernetes 1.37 writes it."""
 
-    all: Together | None = None
+    all: Empty | None = None
 
 
 class PodGroupSpec(KubeStruct, frozen=True):
@@ -74,8 +62,6 @@ class PodGroupSpec(KubeStruct, frozen=True):
 
 
 class PodGroupStatus(KubeStruct, frozen=True):
-    """The claims that were created for a group."""
-
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
@@ -87,29 +73,21 @@ class PodGroup(ApiObject, frozen=True):
 
 
 class Overhead(KubeStruct, frozen=True):
-    """The additional resources of a pod under the runtime."""
-
     pod_fixed: ResourceList = {}
 
 
 class Scheduling(KubeStruct, frozen=True):
-    """The nodes on which the runtime is available."""
-
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
 
 
 class RuntimeClass(ApiObject, frozen=True):
-    """A container runtime, with its overhead and the nodes that have it."""
-
     handler: str = ""  #: of the container runtime; it may not change
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None
 
 
 class LeaseSpec(KubeStruct, frozen=True):
-    """Since when a lease holds."""
-
     renew_time: str | None = None
 
 

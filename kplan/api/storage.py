@@ -16,8 +16,6 @@ from kplan.api.meta import (
 
 
 class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
-    """A Google Compute Engine disk."""
-
     pd_name: str = ""
     fs_type: str = ""
     partition: Int32 = 0
@@ -25,8 +23,6 @@ class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
 
 
 class AWSElasticBlockStoreVolumeSource(KubeStruct, frozen=True):
-    """An EBS volume."""
-
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
     partition: Int32 = 0
@@ -34,8 +30,6 @@ class AWSElasticBlockStoreVolumeSource(KubeStruct, frozen=True):
 
 
 class ISCSIVolumeSource(KubeStruct, frozen=True):
-    """An iSCSI logical unit."""
-
     target_portal: str = ""
     iqn: str = ""
     lun: Int32 = 0
@@ -45,8 +39,6 @@ class ISCSIVolumeSource(KubeStruct, frozen=True):
 
 
 class RBDVolumeSource(KubeStruct, frozen=True):
-    """A Ceph block image."""
-
     monitors: tuple[str, ...] = ()
     image: str = ""
     pool: str = ""
@@ -55,16 +47,12 @@ class RBDVolumeSource(KubeStruct, frozen=True):
 
 
 class CinderVolumeSource(KubeStruct, frozen=True):
-    """An OpenStack volume."""
-
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
     read_only: bool = False
 
 
 class AzureDiskVolumeSource(KubeStruct, frozen=True):
-    """An Azure data disk."""
-
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
     fs_type: str | None = None
@@ -73,8 +61,6 @@ class AzureDiskVolumeSource(KubeStruct, frozen=True):
 
 
 class AzureFileVolumeSource(KubeStruct, frozen=True):
-    """An Azure file share."""
-
     secret_name: str = ""
     secret_namespace: str | None = None
     share_name: str = ""
@@ -82,8 +68,6 @@ class AzureFileVolumeSource(KubeStruct, frozen=True):
 
 
 class VsphereVirtualDiskVolumeSource(KubeStruct, frozen=True):
-    """A vSphere virtual disk."""
-
     volume_path: str = ""
     fs_type: str = ""
     storage_policy_name: str = ""
@@ -91,8 +75,6 @@ class VsphereVirtualDiskVolumeSource(KubeStruct, frozen=True):
 
 
 class PortworxVolumeSource(KubeStruct, frozen=True):
-    """A Portworx volume."""
-
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
     read_only: bool = False
@@ -107,8 +89,6 @@ class CSIVolumeSource(KubeStruct, frozen=True):
 
 
 class CSIPersistentVolumeSource(KubeStruct, frozen=True):
-    """A CSI volume of a PersistentVolume."""
-
     driver: str = ""
     volume_handle: str = ""
     read_only: bool = False
@@ -116,37 +96,27 @@ class CSIPersistentVolumeSource(KubeStruct, frozen=True):
 
 
 class HostPathVolumeSource(KubeStruct, frozen=True):
-    """A path on the node."""
-
     path: str = ""
     type: str | None = None
 
 
 class LocalVolumeSource(KubeStruct, frozen=True):
-    """A disk or path that exists on one node only."""
-
     path: str = ""
     fs_type: str | None = None
 
 
 class NFSVolumeSource(KubeStruct, frozen=True):
-    """An NFS export."""
-
     server: str = ""
     path: str = ""
     read_only: bool = False
 
 
 class EmptyDirVolumeSource(KubeStruct, frozen=True):
-    """Scratch space of the node."""
-
     medium: str = ""
     size_limit: QuantityLike | None = None
 
 
 class ConfigMapVolumeSource(KubeStruct, frozen=True):
-    """A config map by its name; its content is never read."""
-
     name: str = ""
 
 
@@ -163,22 +133,16 @@ class ImageVolumeSource(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):
-    """A claim in the pod's namespace."""
-
     claim_name: str = ""
     read_only: bool = False
 
 
 class VolumeResourceRequirements(KubeStruct, frozen=True):
-    """How much storage a claim requests."""
-
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
-    """The requests of a claim, and the volume to which it is bound."""
-
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
     resources: VolumeResourceRequirements = VolumeResourceRequirements()
@@ -191,8 +155,6 @@ class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaimTemplate(KubeStruct, frozen=True):
-    """The claim of an ephemeral volume."""
-
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
@@ -233,8 +195,6 @@ class Volume(VolumeSources, frozen=True):
 
 
 class StorageClass(ApiObject, frozen=True):
-    """How volumes of a class are provisioned, and when they are bound."""
-
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     reclaim_policy: str | None = None
@@ -249,16 +209,12 @@ class VolumeNodeResources(KubeStruct, frozen=True):
 
 
 class CSINodeDriver(KubeStruct, frozen=True):
-    """A driver that is installed on a node."""
-
     name: str = ""
     topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 
 class CSINodeSpec(KubeStruct, frozen=True):
-    """The drivers of a node."""
-
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
@@ -270,16 +226,12 @@ class CSINode(ApiObject, frozen=True):
 
 
 class CSIDriverSpec(KubeStruct, frozen=True):
-    """The properties of a driver."""
-
     attach_required: bool | None = None
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(ApiObject, frozen=True):
-    """A CSI driver."""
-
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
@@ -293,27 +245,19 @@ class CSIStorageCapacity(ApiObject, frozen=True):
 
 
 class VolumeAttachmentSource(KubeStruct, frozen=True):
-    """The volume that is attached."""
-
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(KubeStruct, frozen=True):
-    """Which driver attaches which volume to which node."""
-
     attacher: str = ""
     node_name: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
 class VolumeAttachmentStatus(KubeStruct, frozen=True):
-    """Whether the volume is attached."""
-
     attached: bool = False
 
 
 class VolumeAttachment(ApiObject, frozen=True):
-    """A volume that is, or should be, attached to a node."""
-
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()

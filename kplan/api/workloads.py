@@ -8,6 +8,8 @@ from msgspec import field
 from kplan.api.core import PodTemplateSpec, ReplicasStatus, WorkloadCondition
 from kplan.api.meta import (
     ApiObject,
+    Condition,
+    Empty,
     Int32,
     Int64,
     IntOrString,
@@ -22,34 +24,26 @@ from kplan.api.storage import PersistentVolumeClaimSpec
 
 
 class RollingUpdate(KubeStruct, frozen=True):
-    """How many pods a rolling update may have above and below the wanted number."""
-
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
-class DeploymentStrategy(KubeStruct, frozen=True):
-    """How pods are replaced."""
-
+class UpdateStrategy(KubeStruct, frozen=True):
     type: str = ""
     rolling_update: RollingUpdate | None = None
 
 
 class DeploymentSpec(KubeStruct, frozen=True):
-    """How many pods of which template."""
-
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
-    strategy: DeploymentStrategy = DeploymentStrategy()
+    strategy: UpdateStrategy = UpdateStrategy()
     paused: bool = False
     min_ready_seconds: Int32 = 0
     progress_deadline_seconds: Int32 | None = None
 
 
 class Deployment(ApiObject, frozen=True):
-    """A deployment."""
-
     spec: DeploymentSpec = DeploymentSpec()
     status: ReplicasStatus = ReplicasStatus()
 
@@ -67,14 +61,10 @@ class ReplicaSetAnnotations(KubeStruct, frozen=True):
 
 
 class ReplicaSetMeta(PlainMeta, frozen=True):
-    """Metadata of a replica set."""
-
     annotations: ReplicaSetAnnotations = ReplicaSetAnnotations()
 
 
 class ReplicaSetSpec(KubeStruct, frozen=True):
-    """How many pods of which template."""
-
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -97,8 +87,6 @@ class VolumeClaimTemplate(KubeStruct, frozen=True):
 
 
 class StatefulSetOrdinals(KubeStruct, frozen=True):
-    """The number of the first pod."""
-
     start: Int32 = 0
 
 
@@ -127,8 +115,6 @@ class ClaimRetentionPolicy(KubeStruct, frozen=True):
 
 
 class StatefulSetSpec(KubeStruct, frozen=True):
-    """How many numbered pods of which template."""
-
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -142,8 +128,6 @@ class StatefulSetSpec(KubeStruct, frozen=True):
 
 
 class StatefulSetStatus(ReplicasStatus, frozen=True):
-    """How many pods there are, and the revisions of their templates."""
-
     current_revision: str = ""
     update_revision: str = ""
 
@@ -155,36 +139,19 @@ class StatefulSet(ApiObject, frozen=True):
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class DaemonSetUpdateStrategy(KubeStruct, frozen=True):
-    """How pods of a daemon set are replaced: RollingUpdate or OnDelete."""
-
-    type: str = ""
-    rolling_update: RollingUpdate | None = None
-
-
 class DaemonSetSpec(KubeStruct, frozen=True):
-    """A pod for every node that its template allows."""
-
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
-    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    update_strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: Int32 = 0
 
 
-class DaemonSetStatus(KubeStruct, frozen=True):
-    """What became of a daemon set: nothing that scheduling reads."""
-
-
 class DaemonSet(ApiObject, frozen=True):
-    """A daemon set."""
-
     spec: DaemonSetSpec = DaemonSetSpec()
-    status: DaemonSetStatus = DaemonSetStatus()
+    status: Empty = Empty()
 
 
 class RevisionSpec(KubeStruct, frozen=True):
-    """What a revision restores of a workload's spec."""
-
     template: PodTemplateSpec = PodTemplateSpec()
 
 
@@ -219,19 +186,10 @@ class OnExitCodes(KubeStruct, frozen=True):
     values: tuple[Int32, ...] = ()
 
 
-class OnPodCondition(KubeStruct, frozen=True):
-    """A condition that a rule about failed pods is for."""
-
-    type: str = ""
-    status: str = ""
-
-
 class PodFailurePolicyRule(KubeStruct, frozen=True):
-    """What becomes of a job when one of its pods fails in one way."""
-
     action: str = ""
     on_exit_codes: OnExitCodes | None = None
-    on_pod_conditions: tuple[OnPodCondition, ...] = ()
+    on_pod_conditions: tuple[Condition, ...] = ()
 
 
 class PodFailurePolicy(KubeStruct, frozen=True):
@@ -241,8 +199,6 @@ class PodFailurePolicy(KubeStruct, frozen=True):
 
 
 class SuccessPolicyRule(KubeStruct, frozen=True):
-    """Which indexes, or how many, are enough for a job's success."""
-
     succeeded_indexes: str | None = None
     succeeded_count: Int32 | None = None
 
@@ -254,8 +210,6 @@ class SuccessPolicy(KubeStruct, frozen=True):
 
 
 class JobSpec(KubeStruct, frozen=True):
-    """How many pods at a time, how many in total, and whether they have completion indexes."""
-
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     completion_mode: str | None = None
@@ -273,8 +227,6 @@ class JobSpec(KubeStruct, frozen=True):
 
 
 class JobStatus(KubeStruct, frozen=True):
-    """How many pods are active, have succeeded and have failed."""
-
     active: Int32 = 0
     succeeded: Int32 = 0
     failed: Int32 = 0
@@ -286,22 +238,16 @@ class JobStatus(KubeStruct, frozen=True):
 
 
 class Job(ApiObject, frozen=True):
-    """A job."""
-
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
 
 class JobTemplateSpec(KubeStruct, frozen=True):
-    """The template of a cron job's jobs."""
-
     metadata: PlainMeta = PlainMeta()
     spec: JobSpec = JobSpec()
 
 
 class CronJobSpec(KubeStruct, frozen=True):
-    """A schedule and the template of jobs."""
-
     schedule: str = ""
     time_zone: str | None = None
     concurrency_policy: str = ""
@@ -311,8 +257,6 @@ class CronJobSpec(KubeStruct, frozen=True):
 
 
 class CronJob(ApiObject, frozen=True):
-    """A cron job."""
-
     spec: CronJobSpec = CronJobSpec()
 
 
@@ -333,16 +277,12 @@ class HorizontalPodAutoscalerSpec(KubeStruct, frozen=True):
 
 
 class HorizontalPodAutoscalerStatus(KubeStruct, frozen=True):
-    """How many replicas there are and should be, and whether the autoscaler can tell."""
-
     current_replicas: Int32 = 0
     desired_replicas: Int32 = 0
     conditions: tuple[WorkloadCondition, ...] = ()
 
 
 class HorizontalPodAutoscaler(ApiObject, frozen=True):
-    """An autoscaler of replicas."""
-
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
     status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
 
@@ -356,58 +296,40 @@ class ContainerResourcePolicy(KubeStruct, frozen=True):
 
 
 class PodResourcePolicy(KubeStruct, frozen=True):
-    """How the containers are scaled."""
-
     container_policies: tuple[ContainerResourcePolicy, ...] = ()
 
 
 class VerticalPodAutoscalerSpec(KubeStruct, frozen=True):
-    """Whose requests are scaled."""
-
     target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
     resource_policy: PodResourcePolicy = PodResourcePolicy()
 
 
 class RecommendedContainerResources(KubeStruct, frozen=True):
-    """The requests that are recommended for a container."""
-
     container_name: str = ""
     target: ResourceList = {}
 
 
 class RecommendedPodResources(KubeStruct, frozen=True):
-    """The requests that are recommended for the containers of a pod."""
-
     container_recommendations: tuple[RecommendedContainerResources, ...] = ()
 
 
 class VerticalPodAutoscalerStatus(KubeStruct, frozen=True):
-    """What is recommended."""
-
     recommendation: RecommendedPodResources = RecommendedPodResources()
 
 
 class VerticalPodAutoscaler(ApiObject, frozen=True):
-    """An autoscaler of requests."""
-
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
     status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()
 
 
 class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
-    """The pods of a budget, and how many must stay available."""
-
     selector: LabelSelector | None = None
     min_available: IntOrString | None = None
     max_unavailable: IntOrString | None = None
     unhealthy_pod_eviction_policy: str | None = None
 
 
-class BudgetCondition(KubeStruct, frozen=True):
-    """One of a budget's conditions."""
-
-    type: str = ""
-    status: str = ""
+class BudgetCondition(Condition, frozen=True):
     reason: str = ""
 
 
@@ -424,7 +346,5 @@ class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
 
 
 class PodDisruptionBudget(ApiObject, frozen=True):
-    """A pod disruption budget."""
-
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
