@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -68,10 +68,12 @@ def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     return decoded
 
 
-def decode_sound(texts: Iterable[bytes | msgspec.Raw], target: type[S]) -> list[S] | None:
-    """Decode objects of one kind from JSON; None where one of them does not match it."""
+def decode_sound(objects: Sequence[Any], target: type[S]) -> list[S] | None:
+    """Decode objects of one kind, all from JSON or all from builtins; None where one of them does not match it."""
     try:
-        return list(map(_decoder(target).decode, texts))
+        if isinstance(objects[0], msgspec.Raw):
+            return list(map(_decoder(target).decode, objects))
+        return [msgspec.convert(obj, target) for obj in objects]
     except (msgspec.ValidationError, RecursionError):
         return None
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, TypeVar
 
@@ -210,22 +211,48 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.locate(problem.below(self.json_path))
 
 
-class Run(msgspec.Struct, frozen=True):
-    """Objects of one kind that follow one another in a list, not yet decoded."""
+class Place(NamedTuple):
+    """The position of an object in its file; without `origin`, the object is from memory."""
 
-    origin: Document  #: the document that they are in
-    json_path: str  #: the list's path there
-    first: int  #: the index of the first object
+    origin: Document | None = None
+    json_path: str = "$"
+
+    def locate(self, problem: Problem, prefix: str = "") -> Problem:
+        message = f"{prefix}: {problem.message}" if prefix else problem.message
+        located = with_changes(problem.below(self.json_path), message=message)
+        return self.origin.locate(located) if self.origin is not None else located
+
+
+PlaceOf = Callable[[int], Place]
+"""Returns the position of one of several objects."""
+
+
+def nowhere(_: int) -> Place:
+    return Place()
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Objects of one kind, not yet decoded: one, or several that follow one another in a list."""
+
+    origin: Document | None  #: the document that they are in; None for those of memory
+    json_path: str  #: the path of the object there, or of the list
     api_version: str
     kind: str
-    contents: list[msgspec.Raw]
+    contents: Sequence[msgspec.Raw | dict[str, Any]]
+    first: int | None = None  #: the index of the first object in the list
 
-    def path(self, index: int) -> str:
-        return f"{self.json_path}[{self.first + index}]"
+    def place(self, index: int) -> Place:
+        path = self.json_path if self.first is None else f"{self.json_path}[{self.first + index}]"
+        return Place(self.origin, path)
+
+    def part(self, index: int) -> Run:
+        """Return the run of one of the objects alone."""
+        return replace(self, json_path=self.place(index).json_path, contents=[self.contents[index]], first=None)
 
     def items(self) -> Iterator[Item]:
+        assert self.origin is not None  # noqa: S101 - what is in memory is never taken apart again
         for index, content in enumerate(self.contents):
-            yield Item(self.origin, self.path(index), self.api_version, self.kind, content)
+            yield Item(self.origin, self.place(index).json_path, self.api_version, self.kind, content)
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
@@ -414,7 +441,7 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
         elif _has_kind(type_meta.api_version, type_meta.kind, where, problems):
             end = _end_of_alike(elements, index, type_meta.prefix)
             run = elements[index:end]
-            yield Run(place.origin, place.json_path, index, type_meta.api_version, type_meta.kind, run)
+            yield Run(place.origin, place.json_path, type_meta.api_version, type_meta.kind, run, index)
 
 
 def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:

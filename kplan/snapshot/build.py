@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as with_changes
 from functools import cache, lru_cache
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.files import Document
+from kplan.reading.items import Place, PlaceOf, nowhere
 from kplan.snapshot.defaults import complete_all, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean, lean_all
@@ -343,20 +343,6 @@ def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
             yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The position of an object in its file; without `origin`, the object is from memory."""
-
-    origin: Document | None = None
-    json_path: str = "$"
-
-    def locate(self, problem: Problem, prefix: str = "") -> Problem:
-        message = f"{prefix}: {problem.message}" if prefix else problem.message
-        located = with_changes(problem.below(self.json_path), message=message)
-        return self.origin.locate(located) if self.origin is not None else located
-
-
-NOWHERE = Place()
-
 _MOST_DIGITS = 20
 """A resource version has fewer: it is an unsigned 64-bit number."""
 
@@ -378,8 +364,8 @@ def build_snapshot(
     Raises SnapshotError if two objects of one kind and name differ, or a quantity does not parse.
     """
     builder = SnapshotBuilder()
-    for obj in objects:
-        builder.add(obj, type_of(obj), completes=completes)
+    for kind, alike in groupby(objects, type_of):
+        builder.add(list(alike), kind, completes=completes)
     about = Snapshot(
         source=source,
         from_server=source.startswith(LIVE),
@@ -419,38 +405,39 @@ class SnapshotBuilder:
         self.unchecked += 1
         return True
 
-    def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
-        if isinstance(obj, ControllerRevision) and obj.is_foreign:
-            return
-        wrong = [*self._quantities.problems(obj), *time_problems(obj), *node_pool_problems(obj)]
-        if not obj.metadata.name:
-            wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
-        if wrong:
-            name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
-            self.problems += [place.locate(problem, name) for problem in wrong]
-            return
-        self._keep([obj], kind, lambda _: place, completes=completes)
-
-    def add_sound(
-        self, objects: Sequence[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool = True
-    ) -> bool:
-        """Add objects of one kind as `add` does, but quicker; where one has a problem, none, and return False.
+    def add(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf = nowhere, *, completes: bool = True) -> None:
+        """Add objects of one kind: all at once where they are sound, else one by one, without those with problems.
 
         Parameters
         ----------
         place_of : returns the position of the object with an index
         """
-        is_sound = (
+        if not self.problems and not kind.is_open and self._are_sound(objects):
+            self._keep(objects, kind, place_of, completes=completes)
+            return
+        for index, obj in enumerate(objects):
+            if self.has_enough_problems() or (isinstance(obj, ControllerRevision) and obj.is_foreign):
+                continue
+            wrong = [*self._quantities.problems(obj), *time_problems(obj), *node_pool_problems(obj)]
+            if not obj.metadata.name:
+                hint = "every object of a cluster has one"
+                wrong.append(Problem("has no name", json_path="$.metadata.name", hint=hint))
+            if wrong:
+                name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
+                self.problems += [place_of(index).locate(problem, name) for problem in wrong]
+            else:
+                self._keep([obj], kind, place_of, completes=completes, first=index)
+
+    def _are_sound(self, objects: Sequence[Any]) -> bool:
+        """Tell whether no object of one kind has a problem; quicker than to look for the problems of each."""
+        return (
             all(obj.metadata.name for obj in objects)
             and self._quantities.are_good(objects)
             and have_times(objects)
             and not (isinstance(objects[0], NodePool | NodeOverlay) and any(map(node_pool_problems, objects)))
         )
-        if is_sound:
-            self._keep(objects, kind, place_of, completes=completes)
-        return is_sound
 
-    def _keep(self, objects: Sequence[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool) -> None:
+    def _keep(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf, *, completes: bool, first: int = 0) -> None:
         same_kind, reduced = self._objects[kind.attribute], self._lean[kind.attribute]
         whole = complete_all(objects, kind) if completes else objects
         metadata = [obj.metadata for obj in whole]
@@ -462,7 +449,7 @@ class SnapshotBuilder:
             same_kind.update(new)
             reduced += lean_all(whole)
             return
-        for index, (key, obj) in enumerate(zip(keys, whole, strict=True)):
+        for index, (key, obj) in enumerate(zip(keys, whole, strict=True), first):
             earlier = same_kind.setdefault(key, obj)
             if earlier is not obj:
                 name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)

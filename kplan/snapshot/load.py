@@ -11,7 +11,7 @@ import gzip
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +26,7 @@ from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, Progress, files_below, is_archive
 from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
-from kplan.snapshot.build import TIME_HINT, Place, QuantityCheck, SnapshotBuilder, is_time, time_problems
+from kplan.snapshot.build import TIME_HINT, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
 from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (
@@ -100,13 +100,13 @@ def load_snapshot(
 def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
     loader = _Loader(SnapshotBuilder())
     for index, obj in enumerate(listed(objects)):
-        place = Place(json_path=f"$[{index}]")
+        path = f"$[{index}]"
         if isinstance(obj, msgspec.Struct):
-            loader.builder.add(obj, type_of(obj), place)
+            loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).place)
         elif isinstance(obj, Mapping):
-            loader.take_mapping(dict(obj), place)
+            loader.take_mapping(dict(obj), path)
         else:
-            loader.builder.problems.append(place.locate(Problem("expected an object with apiVersion and kind")))
+            loader.builder.problems.append(Problem("expected an object with apiVersion and kind", json_path=path))
     return loader.finish("objects")
 
 
@@ -146,7 +146,7 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
             loader.note_like(item.api_version, item.kind, item.content)
     else:
         for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
-            loader.take_mapping(dict(obj), Place(json_path=f"$[{index}]"))
+            loader.take_mapping(dict(obj), f"$[{index}]")
             loader.note_like(str(obj.get("apiVersion")), str(obj.get("kind")), dict(obj))
     return loader.loaded()
 
@@ -172,94 +172,131 @@ class _Loader:
         self.has_nodes = False
         self._skipped: Counter[str] = Counter()
         self._unread: Counter[tuple[str, str]] = Counter()
-        self._metadata: SnapshotMetadata | None = None
+        self._metadata = SnapshotMetadata()
         self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
         self.notes: list[Problem] = []  #: about files that are passed over
         self._likes: dict[str, str] = {}
-        self._read: dict[tuple[str, str], Kind] = {}
 
     def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
         n_taken = 0
         for part in parts:
-            if isinstance(part, Run):
-                self._take_run(part)
+            if isinstance(part, Run) and part.kind != KIND:
+                self._take(part)
                 n_taken += len(part.contents)
-            else:
-                self.take(part)
+                continue
+            for item in part.items() if isinstance(part, Run) else (part,):
+                self.take(item)
                 n_taken += 1
             if progress and n_taken % _OBJECTS_A_STEP == 0:
                 progress("objects", n_taken, None)
 
     def take(self, item: Item) -> None:
-        if self.builder.has_enough_problems():
-            return
-        place = Place(item.origin, item.json_path)
-        kind = self._read.get((item.api_version, item.kind))
-        if kind is None and (item.api_version, item.kind) == (API_VERSION, KIND):
-            self._take_own(item, place)
-            return
-        kind = kind or self._kind(item.api_version, item.kind)
-        if kind is None:
-            return
-        try:
-            obj = item.decode(kind.type)
-        except DecodeError as error:
-            self._note(error, place, kind)
+        if (item.api_version, item.kind) == (API_VERSION, KIND):
+            self._take_own(item)
         else:
-            self._add(obj, kind, place)
-            if kind.name in _WHOLE:
-                self._keep_whole(obj, kind, item.content)
+            self._take(Run(item.origin, item.json_path, item.api_version, item.kind, [item.content]))
 
-    def _take_run(self, run: Run) -> None:
-        """Take objects of one kind: all at once where they have no problem, else one by one."""
-        kind = kind_of(run.api_version, run.kind)
-        if kind is not None and kind.reads(run.api_version):
-            objects = decode_sound(run.contents, kind.type)
-            if objects and self._adds_at_once(objects, kind, lambda index: Place(run.origin, run.path(index))):
-                if kind.name in _WHOLE:
-                    for obj, content in zip(objects, run.contents, strict=True):
-                        self._keep_whole(obj, kind, content)
-                return
-        for item in run.items():
-            self.take(item)
-
-    def _adds_at_once(
-        self, objects: list[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool = True
-    ) -> bool:
-        """Add objects of one kind, and return True, if no objects have had problems and each of these is read."""
-        if self.builder.problems or kind.names or kind.is_open:
-            return False
-        is_added = self.builder.add_sound(objects, kind, place_of, completes=completes)
-        self.has_nodes = self.has_nodes or (is_added and kind.name in _GIVES_NODES)
-        return is_added
-
-    def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
-        if self.builder.has_enough_problems():
-            return
+    def take_mapping(self, obj: dict[str, Any], path: str) -> None:
         api_version, kind_name = obj.get("apiVersion", ""), obj.get("kind")
-        if not isinstance(api_version, str) or not isinstance(kind_name, str):
+        if isinstance(api_version, str) and isinstance(kind_name, str):
+            self._take(Run(None, path, api_version, kind_name, [obj]))
+        elif not self.builder.has_enough_problems():
             hint = "a Kubernetes object has apiVersion, kind and metadata"
-            self.builder.problems.append(place.locate(Problem("has no kind", json_path="$.kind", hint=hint)))
-            return
-        kind = self._kind(api_version, kind_name)
+            self.builder.problems.append(Problem("has no kind", json_path=f"{path}.kind", hint=hint))
+
+    def _take(self, run: Run, *, is_own: bool = False) -> None:
+        """Take objects of one kind: all at once where each can be decoded, else one by one.
+
+        Those of a file of kplan's own have all defaults, and nothing that scheduling does not read.
+        """
+        kind = self._kind(run.api_version, run.kind, len(run.contents))
         if kind is None:
             return
-        try:
-            converted = convert(obj, kind.type)
-        except DecodeError as error:
-            self._note(error, place, kind)
-        else:
-            self._add(converted, kind, place)
-            if kind.name in _WHOLE:
-                self._keep_whole(converted, kind, obj)
+        if objects := decode_sound(run.contents, kind.type):
+            self._add(objects, run, kind, is_own=is_own)
+            return
+        for index, content in enumerate(run.contents):
+            if self.builder.has_enough_problems():
+                continue
+            try:
+                obj = decode(content, kind.type) if isinstance(content, msgspec.Raw) else convert(content, kind.type)
+            except DecodeError as error:
+                if kind.is_open:
+                    self._skipped[kind.name] += 1
+                else:
+                    self.builder.problems += map(run.place(index).locate, error.problems)
+            else:
+                self._add([obj], run.part(index), kind, is_own=is_own)
 
-    def _keep_whole(self, obj: Any, kind: Kind, content: msgspec.Raw | dict[str, Any]) -> None:
-        """Store an object with all its fields: a manifest may change any of them."""
-        key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
-        self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
+    def _add(self, objects: Sequence[Any], run: Run, kind: Kind, *, is_own: bool) -> None:
+        if kind.names or kind.namespace:
+            wanted = [index for index, obj in enumerate(objects) if kind.wants(metadata_of(obj))]
+            if len(wanted) < len(objects):
+                self._skipped[kind.name] += len(objects) - len(wanted)
+                for index in wanted:
+                    self._add([objects[index]], run.part(index), kind, is_own=is_own)
+                return
+        self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
+        self.builder.add(objects, kind, run.place, completes=not is_own)
+        if kind.name in _WHOLE and not is_own:
+            for obj, content in zip(objects, run.contents, strict=True):
+                # With all its fields: a manifest may change any of them.
+                key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
+                self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
+
+    def _kind(self, api_version: str, name: str, n_objects: int) -> Kind | None:
+        kind = kind_of(api_version, name)
+        if kind is None:
+            self._skipped[name] += n_objects
+        elif not kind.reads(api_version):
+            self._unread[api_version, name] += n_objects
+            return None
+        return kind
+
+    def _take_own(self, item: Item) -> None:
+        """Read a snapshot file of kplan: lists by kind."""
+        problems = self.builder.problems
+        if not isinstance(item.content, msgspec.Raw):
+            # From YAML: the lists are decoded from JSON text, kind by kind.
+            item = replace(item, content=msgspec.Raw(msgspec.json.encode(item.content)))
+        try:
+            document = item.decode(SnapshotDocument)
+        except DecodeError as error:
+            problems += map(item.locate, error.problems)
+            return
+        if wrong := _version_problems(document):
+            problems += map(item.locate, wrong)
+            return
+        self._metadata = document.metadata
+        for field, raw in document.objects.items():
+            kind = _OWN_LISTS.get(field)
+            if kind is None:
+                self._skipped[field] += 1
+                continue
+            path = f"$.objects.{field}"
+            try:
+                elements = msgspec.json.decode(raw, type=list[msgspec.Raw])
+            except msgspec.ValidationError:
+                hint = "a snapshot holds a list of objects for each kind; save it anew with kplan snapshot save"
+                problems.append(item.locate(Problem("expected a list", json_path=path, hint=hint)))
+                continue
+            if large := [index for index, element in enumerate(elements) if is_too_large(element)]:
+                problems += [item.locate(too_large(f"{path}[{index}]")) for index in large]
+                continue
+            for first in range(0, len(elements), _OBJECTS_A_STEP):
+                few = elements[first : first + _OBJECTS_A_STEP]
+                self._take(Run(item.origin, path, kind.api_version, kind.name, few, first), is_own=True)
 
     def finish(self, source: str) -> Snapshot:
-        metadata = self._metadata or SnapshotMetadata()
+        metadata = self._metadata
+        unread = (
+            Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")
+            for (api_version, kind), count in sorted(self._unread.items())
+        )
+        passed_over = (
+            Warning("EmptyFile", note.path, f"{note.message}, and was passed over: was it meant to hold objects?")
+            for note in self.notes
+        )
         about = Snapshot(
             source=source,
             from_server=metadata.source.startswith(LIVE),
@@ -270,14 +307,9 @@ class _Loader:
             unredacted=metadata.unredacted,
             changes=changes_of(metadata),
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
-            warnings=(*self._unread_versions(), *(_passed_over(note) for note in self.notes)),
+            warnings=(*unread, *passed_over),
         )
         return self.builder.finish(about)
-
-    def _unread_versions(self) -> Iterator[Warning]:
-        for (api_version, kind), count in sorted(self._unread.items()):
-            message = f"{count} of {api_version} left out; kplan does not read that version"
-            yield Warning("UnreadVersion", kind, message)
 
     def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
         """Record the node whose capacity a node gets by its annotation."""
@@ -297,92 +329,6 @@ class _Loader:
     def loaded(self) -> LoadedObjects:
         """Return the objects; raises SnapshotError with all problems."""
         return LoadedObjects(self.builder.objects(), self._whole, self._likes)
-
-    def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
-        if not kind.wants(metadata_of(obj)):
-            self._skipped[kind.name] += 1
-            return
-        self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
-        self.builder.add(obj, kind, place, completes=completes)
-
-    def _kind(self, api_version: str, name: str) -> Kind | None:
-        kind = kind_of(api_version, name)
-        if kind is None:
-            self._skipped[name] += 1
-            return None
-        if not kind.reads(api_version):
-            self._unread[api_version, name] += 1
-            return None
-        self._read[api_version, name] = kind
-        return kind
-
-    def _note(self, error: DecodeError, place: Place, kind: Kind | None = None) -> None:
-        if kind is not None and kind.is_open:
-            self._skipped[kind.name] += 1
-            return
-        self.builder.problems += [place.locate(problem) for problem in error.problems]
-
-    def _take_own(self, item: Item, place: Place) -> None:
-        """Read a snapshot file of kplan: lists by kind, each decoded at once."""
-        if not isinstance(item.content, msgspec.Raw):
-            # From YAML: the lists are decoded from JSON text, kind by kind.
-            item = replace(item, content=msgspec.Raw(msgspec.json.encode(item.content)))
-        try:
-            document = item.decode(SnapshotDocument)
-        except DecodeError as error:
-            self._note(error, place)
-            return
-        if problems := _version_problems(document):
-            self.builder.problems += map(place.locate, problems)
-            return
-        self._metadata = document.metadata
-        for field, raw in document.objects.items():
-            kind = _OWN_LISTS.get(field)
-            if kind is None:
-                self._skipped[field] += 1
-                continue
-            list_place = replace(place, json_path=f"$.objects.{field}")
-            self._add_list(self._decode_list(raw, kind, list_place), kind, list_place)
-
-    def _add_list(self, objects: list[msgspec.Struct], kind: Kind, place: Place) -> None:
-        def place_of(index: int) -> Place:
-            return Place(place.origin, f"{place.json_path}[{index}]")
-
-        if not objects or not self._adds_at_once(objects, kind, place_of, completes=False):
-            for index, obj in enumerate(objects):
-                self._add(obj, kind, place_of(index), completes=False)
-
-    def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
-        if is_too_large(raw) and bytes(memoryview(raw)[:1]) == b"[":
-            elements = msgspec.json.decode(raw, type=list[msgspec.Raw])
-            if large := [index for index, element in enumerate(elements) if is_too_large(element)]:
-                self.builder.problems += [place.locate(too_large(f"$[{index}]")) for index in large]
-                return []
-        try:
-            objects: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
-        except (msgspec.ValidationError, RecursionError):
-            return self._decode_elements(raw, kind, place)
-        return objects
-
-    def _decode_elements(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
-        """Decode the objects of a list one by one, so that the problems of all are reported."""
-        if bytes(memoryview(raw)[:1]) != b"[":
-            hint = "a snapshot holds a list of objects for each kind; save it anew with kplan snapshot save"
-            self.builder.problems.append(place.locate(Problem("expected a list", hint=hint)))
-            return []
-        objects = []
-        for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):
-            if self.builder.has_enough_problems():
-                continue
-            try:
-                objects.append(decode(element, kind.type))
-            except DecodeError as error:
-                self._note(error, replace(place, json_path=f"{place.json_path}[{index}]"))
-        return objects
-
-
-def _passed_over(note: Problem) -> Warning:
-    return Warning("EmptyFile", note.path, f"{note.message}, and was passed over: was it meant to hold objects?")
 
 
 def _version_problems(document: SnapshotDocument) -> list[Problem]:

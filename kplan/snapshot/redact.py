@@ -27,15 +27,14 @@ from kplan.api.meta import PlainMeta
 from kplan.facts import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, READ_IN, Snapshot
+from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
     KEPT_FIELDS,
     METADATA_FIELDS,
     RULES,
     STRUCT_RULES,
-    Pseudonyms,
     Rule,
-    Words,
     metadata_rule,
 )
 
@@ -61,11 +60,7 @@ _SOURCE = "redacted"
 def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) -> Snapshot:
     """Return the snapshot with pseudonyms for names, in the same order and consistent throughout.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    pseudonyms : fresh ones with a random key if not given. Afterwards they hold the table of names, which leads back to
-        the originals: keep it to yourself.
+    Afterwards the pseudonyms hold the table of names, which leads back to the originals: keep it to yourself.
     """
     pseudonyms = pseudonyms or Pseudonyms()
     words = Words(pseudonyms)
@@ -131,9 +126,10 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
     steps: list[tuple[str, Rule]] = []
     covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
     if issubclass(struct, PlainMeta):
-        covered = METADATA_FIELDS - _typed_annotations(struct)
+        covered = METADATA_FIELDS
     for field in inspect.type_info(struct).fields:  # type: ignore[attr-defined]  # a StructType, since it is of a struct
-        if field.name in covered:
+        # Annotations that are a struct have a rule for each of its fields.
+        if field.name in covered and not (covered is METADATA_FIELDS and isinstance(field.type, inspect.StructType)):
             continue
         rule = RULES.get((struct, field.name)) or (FIELD_RULES.get(field.name) if _is_text(field.type) else None)
         if rule is not None:
@@ -141,13 +137,6 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
         elif field.name != "metadata" and (step := _step_below(struct, field)):
             steps.append((field.name, step))
     return tuple(steps)
-
-
-def _typed_annotations(struct: type) -> frozenset[str]:
-    fields = inspect.type_info(struct).fields  # type: ignore[attr-defined]  # a StructType, since it is of a struct
-    return frozenset(
-        field.name for field in fields if field.name == "annotations" and isinstance(field.type, inspect.StructType)
-    )
 
 
 def _as_step(rule: Rule, type_info: inspect.Type) -> Rule:

@@ -1,22 +1,13 @@
 """The rules by which each text of each kind is redacted: by its field, or with the fields on which it depends.
 
 Every field that holds text has a rule, or its name is listed as harmless; a field without either is an error, so that
-no new field leaks.
-
-A name becomes the pseudonym ``PREFIX-RANK-HASH``. The rank is its position among the names of its domain, so that all
-that depends on the order of names (ties, queues, victims) stays the same; the hash is keyed with random bytes that are
-not stored. This takes two passes: one collects all names of a domain, and one replaces them. `Words` say what becomes
-of single texts.
+no new field leaks. `kplan.snapshot.pseudonyms` says what becomes of single texts.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-import secrets
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,261 +22,12 @@ from kplan.api.affinity import (
     Toleration,
     TopologySelectorLabelRequirement,
 )
-from kplan.api.core import HEADLESS, ServicePort, ServiceSpec
-from kplan.api.kinds import NODE_LEASES
+from kplan.api.core import HEADLESS
 from kplan.api.pod import PodAnnotations
-from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
 from kplan.api.time import from_micros, seconds
-from kplan.api.workloads import (
-    ContainerResourcePolicy,
-    CrossVersionObjectReference,
-    JobTemplateSpec,
-    ReplicaSetAnnotations,
-    StatefulSetSpec,
-    StatefulSetStatus,
-    VolumeClaimTemplate,
-)
 from kplan.reading.yaml import YamlProblem, read_yaml
-from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.own_file import DECIDING_ANNOTATIONS, short_resource
-
-#: Domains whose pseudonyms have another form.
-IMAGE = "image"
-IP_ADDRESS = "ip"
-UID = "uid"
-LABEL_VALUE = "value"
-
-_PREFIXES = {
-    "Node": "node",
-    "Namespace": "ns",
-    "Pod": "pod",
-    "PersistentVolume": "pv",
-    "PersistentVolumeClaim": "pvc",
-    "ReplicaSet": "rs",
-    "StatefulSet": "sts",
-    "DaemonSet": "ds",
-    "Deployment": "deploy",
-    "HorizontalPodAutoscaler": "hpa",
-    "VerticalPodAutoscaler": "vpa",
-    "PodDisruptionBudget": "pdb",
-    "PriorityClass": "prio",
-    "StorageClass": "sc",
-    "Service": "svc",
-    LABEL_VALUE: "v",
-}
-
-_HASH_DIGITS = 8
-
-#: Labels whose values describe machines in general terms, or number pods, and so identify nobody.
-KEPT_LABELS = frozenset(
-    {
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "pod-template-generation",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-        "node.kubernetes.io/instance-type",
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/windows-build",
-        "karpenter.sh/capacity-type",
-    }
-)
-
-#: Labels whose values are names of objects of another kind.
-_LABELS_OF_NAMES = {
-    "karpenter.sh/nodepool": "NodePool",
-    "karpenter.k8s.aws/ec2nodeclass": "EC2NodeClass",
-    "karpenter.azure.com/aksnodeclass": "AKSNodeClass",
-    "karpenter.kwok.sh/kwoknodeclass": "KWOKNodeClass",
-}
-
-#: Names of the ConfigMaps of every cluster-autoscaler.
-_AUTOSCALERS = ("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")
-
-#: Values that identify nothing.
-_PLAIN_VALUES = frozenset({"true", "false"})
-
-_WORD = "(?<![A-Za-z0-9]){}(?![A-Za-z0-9])"
-
-#: Numbers in node labels with at most so many digits are counts; longer ones may identify an account.
-_SHORT_NUMBER = 6
-
-_EBS_URL = "aws://"
-_EBS_VOLUME = "vol-"
-
-#: Host addresses that mean every address.
-_WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound to
-
-#: Zones of a volume that spans several are joined with this (component-helpers LabelMultiZoneDelimiter).
-_ZONE_DELIMITER = "__"
-
-_QUOTA_SUFFIXES = {".storageclass.storage.k8s.io/": "StorageClass", ".deviceclass.resource.k8s.io/": "DeviceClass"}
-
-
-class Pseudonyms:
-    """Collects the names of each domain, then maps them to pseudonyms.
-
-    Parameters
-    ----------
-    key : the key of the hash; random by default, and not stored
-    """
-
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
-        self._names: dict[str, set[str]] = {}
-        self._pseudonyms: dict[str, dict[str, str]] = {}
-        self.is_sealed = False  #: whether all names are collected, so that `of` returns pseudonyms
-
-    def of(self, domain: str, name: str) -> str:
-        """Return the pseudonym of a name; before `seal`, collect the name and return it unchanged.
-
-        The empty name stays empty.
-        """
-        if not name:
-            return name
-        if self.is_sealed:
-            return self._pseudonyms[domain][name]
-        self._names.setdefault(domain, set()).add(name)
-        return name
-
-    def known(self, domain: str, name: str) -> bool:
-        return name in self._names.get(domain, ())
-
-    def seal(self) -> None:
-        """Rank all names; from now on `of` returns pseudonyms."""
-        for domain, names in self._names.items():
-            width = len(str(len(names)))
-            self._pseudonyms[domain] = {
-                name: self._form(domain, name, rank, width) for rank, name in enumerate(sorted(names), start=1)
-            }
-        self.is_sealed = True
-
-    def derive(self, domain: str, name: str, pseudonym: str) -> None:
-        self._pseudonyms[domain][name] = pseudonym
-
-    def table(self, domain: str) -> dict[str, str]:
-        return dict(self._pseudonyms.get(domain, {}))
-
-    def originals(self) -> dict[str, str]:
-        """Return the names of all domains by pseudonym; no two domains share a pseudonym."""
-        return {pseudonym: name for pseudonyms in self._pseudonyms.values() for name, pseudonym in pseudonyms.items()}
-
-    def _form(self, domain: str, name: str, rank: int, width: int) -> str:
-        digest = hmac.new(self._key, f"{domain}\0{name}".encode(), hashlib.sha256).digest()
-        if domain == UID:
-            return str(uuid.UUID(bytes=rank.to_bytes(4) + digest[:12]))
-        if domain == IP_ADDRESS:
-            # 198.18.0.0/15 is set aside for tests and belongs to nobody.
-            return f"198.{18 + (rank >> 16)}.{rank >> 8 & 255}.{rank & 255}"
-        readable = f"{_PREFIXES.get(domain, domain.lower())}-{rank:0{width}d}-{digest.hex()[:_HASH_DIGITS]}"
-        return f"{readable}:r" if domain == IMAGE else readable
-
-
-class Words:
-    """Redacts single texts; every text passes through it once before `Pseudonyms.seal`, and once after it."""
-
-    def __init__(self, pseudonyms: Pseudonyms) -> None:
-        self._pseudonyms = pseudonyms
-        self._compared_keys: set[str] = set()
-        self._node_keys: set[str] = set()
-
-    def name(self, kind: str, name: str) -> str:
-        if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES) or name in _AUTOSCALERS:
-            return name
-        if kind == "Namespace" and name == NODE_LEASES:
-            return name
-        return self._pseudonyms.of("Node" if kind in ("CSINode", "Lease") else kind, name)
-
-    def note_comparison(self, key: str) -> None:
-        self._compared_keys.add(key)
-
-    def note_node_labels(self, keys: Iterable[str]) -> None:
-        """Record labels of nodes: configurations and later pods may compare their values as numbers."""
-        self._node_keys.update(keys)
-
-    def value(self, key: str, value: str) -> str:
-        """Redact the value of a label or taint: equal texts get the same pseudonym, whatever the key.
-
-        Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
-        ``kubernetes.io/metadata.name``). Numbers that are compared stay.
-        """
-        if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
-            return value
-        if key in _LABELS_OF_NAMES:
-            return self.name(_LABELS_OF_NAMES[key], value)
-        if _ZONE_DELIMITER in value and key.rpartition("/")[2] in {"zone", "region"}:
-            return _ZONE_DELIMITER.join(self.value(key, part) for part in value.split(_ZONE_DELIMITER))
-        for kind in ("Node", "Namespace"):
-            if self._pseudonyms.is_sealed and self._pseudonyms.known(kind, value):
-                return self._pseudonyms.of(kind, value)
-        return self._pseudonyms.of(LABEL_VALUE, value)
-
-    def _stays_number(self, key: str, value: str) -> bool:
-        digits = value.removeprefix("-")
-        if not digits.isdecimal():
-            return False
-        return key in self._compared_keys or (key in self._node_keys and len(digits) <= _SHORT_NUMBER)
-
-    def labels(self, labels: dict[str, str]) -> dict[str, str]:
-        """Redact the values of labels, or of a selector by equal labels; keys stay."""
-        return {key: self.value(key, value) for key, value in labels.items()}
-
-    def image(self, image: str) -> str:
-        """Redact an image; as for the scheduler, a name without a tag means ``:latest``."""
-        if not image:
-            return image
-        has_tag = image.rfind(":") > image.rfind("/")
-        return self._pseudonyms.of(IMAGE, image if has_tag else f"{image}:latest")
-
-    def pool(self, pool: str) -> str:
-        """Redact the name of a pool; pools have a domain of their own, as devices are tried in their order."""
-        return self._pseudonyms.of("pool", pool)
-
-    def host_ip(self, address: str) -> str:
-        """Redact the address of a host port; wildcards stay."""
-        return address if address in _WILDCARDS else self._pseudonyms.of(IP_ADDRESS, address)
-
-    def request(self, request: str) -> str:
-        """Redact the name of a device request, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
-        return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
-
-    def volume(self, volume: str) -> str:
-        """Redact the handle of a volume.
-
-        EBS needs ``vol-…``, alone or at the end of ``aws://ZONE/``; both forms mean the same volume.
-        """
-        if volume.startswith(_EBS_URL):
-            zone, slash, name = volume.removeprefix(_EBS_URL).rpartition("/")
-            return f"{_EBS_URL}{self.value('zone', zone)}{slash}{self.volume(name)}"
-        if volume.startswith(_EBS_VOLUME):
-            return _EBS_VOLUME + self._pseudonyms.of("volume", volume.removeprefix(_EBS_VOLUME))
-        return self._pseudonyms.of("volume", volume)
-
-    def resource_name(self, name: str) -> str:
-        """Redact the name of a resource: only device and storage classes in it are replaced."""
-        if name.startswith(CLASS_PREFIX):
-            return CLASS_PREFIX + self.name("DeviceClass", name.removeprefix(CLASS_PREFIX))
-        for suffix, kind in _QUOTA_SUFFIXES.items():
-            owner, separator, rest = name.partition(suffix)
-            if separator:
-                return f"{self.name(kind, owner)}{suffix}{rest}"
-        return name
-
-    def node_group(self, name: str) -> str:
-        """Redact the cloud's name of a node group: it goes on to hold a zone, and the label that names its pool."""
-        path, _, last = name.rpartition("/")
-        own, zone = self._pseudonyms.of("NodeGroup", name), path.removesuffix("/instanceGroups").partition("/zones/")[2]
-        values = (
-            value for value in self._pseudonyms.table(LABEL_VALUE) if re.search(_WORD.format(re.escape(value)), last)
-        )
-        pool = self.value("", max(values, key=len, default=""))
-        redacted = pool if last == name and self._pseudonyms.known(LABEL_VALUE, name) else f"{own}.{pool}"
-        return f"zones/{self.value('zone', zone)}/instanceGroups/{redacted}" if zone else redacted
-
-    def uid(self, uid: str) -> str:
-        return self._pseudonyms.of(UID, uid)
+from kplan.snapshot.pseudonyms import Words
 
 
 def _words(text: str) -> frozenset[str]:
@@ -327,10 +69,6 @@ def _all(rule: Rule) -> Rule:
 
 def _keep(_words: Words, value: Any) -> Any:
     return value
-
-
-def _container_or_any(words: Words, value: Any) -> Any:
-    return value if value == "*" else words.name("container", value)
 
 
 def _drop(_words: Words, value: Any) -> Any:
@@ -409,7 +147,7 @@ def metadata_rule(kind: str) -> Rule:
         if kind == "ControllerRevision":
             changes["name"] = _revision(words, metadata.name)
         if kind == "Node":
-            words.note_node_labels(metadata.labels)
+            words.node_keys.update(metadata.labels)
         if isinstance(metadata, meta.ObjectMeta):
             changes["annotations"] = _annotations(words, metadata.annotations)
         return changes
@@ -439,143 +177,141 @@ FIELD_RULES: dict[str, Rule] = {
     "path": _drop,
 }
 
-#: (struct, field) -> its rule, before that of the field alone. Metadata rules return changes of the metadata.
-RULES: dict[tuple[type, str], Rule] = {
-    (meta.LabelSelector, "match_labels"): Words.labels,
-    (PodAffinityTerm, "namespaces"): _all(_named("Namespace")),
+_VOLUME = _named("volume")
+
+#: Fields of a struct, with the rule that comes before those of fields of these names. Metadata rules return changes.
+_OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
+    (meta.LabelSelector, "match_labels", Words.labels),
+    (PodAffinityTerm, "namespaces", _all(_named("Namespace"))),
     # Pods
-    (core.PodSpec, "runtime_class_name"): _named("RuntimeClass"),
-    (core.PodSpec, "node_selector"): Words.labels,
-    (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
-        words.name("podvolume", name) for name in names.split(",") if name
+    (core.PodSpec, "runtime_class_name", _named("RuntimeClass")),
+    (core.PodSpec, "node_selector", Words.labels),
+    (
+        PodAnnotations,
+        "safe_local_volumes",
+        lambda words, names: ",".join(words.name("podvolume", name) for name in names.split(",") if name),
     ),
-    (PodAnnotations, "limit_ranger"): _drop,
-    (core.PodTemplateSpec, "metadata"): metadata_rule("Pod"),
-    (pod.PodSchedulingGate, "name"): _keep,
-    (pod.PodOS, "name"): _keep,
-    (pod.PodSchedulingGroup, "pod_group_name"): _named("PodGroup"),
-    (core.Container, "name"): _named("container"),
-    (core.Container, "image"): Words.image,
-    (pod.ContainerPort, "name"): _drop,
-    (pod.ContainerPort, "host_ip"): Words.host_ip,
-    (pod.ContainerStatus, "name"): _named("container"),
-    (ContainerResourcePolicy, "container_name"): _container_or_any,
-    (ContainerResourcePolicy, "mode"): _keep,
-    (ContainerResourcePolicy, "controlled_resources"): _keep,
-    (pod.ClaimReference, "name"): _named("podclaim"),
-    (pod.PodResourceClaim, "name"): _named("podclaim"),
-    (core.PodStatus, "nominated_node_name"): _named("Node"),
-    (core.PodStatus, "message"): lambda _words, message: short_resource(message),
-    (pod.PodReadinessGate, "condition_type"): _keep,
-    (pod.PodResourceClaimStatus, "name"): _named("podclaim"),
-    (pod.ContainerExtendedResourceRequest, "resource_name"): Words.resource_name,
-    (pod.ContainerExtendedResourceRequest, "request_name"): Words.request,
-    (pod.NodeAllocatableResourceClaimStatus, "containers"): _all(_named("container")),
+    (PodAnnotations, "limit_ranger", _drop),
+    (core.PodTemplateSpec, "metadata", metadata_rule("Pod")),
+    (pod.PodSchedulingGate, "name", _keep),
+    (pod.PodOS, "name", _keep),
+    (pod.PodSchedulingGroup, "pod_group_name", _named("PodGroup")),
+    (core.Container, "name", _named("container")),
+    (core.Container, "image", Words.image),
+    (pod.ContainerPort, "name", _drop),
+    (pod.ContainerPort, "host_ip", Words.host_ip),
+    (pod.ContainerStatus, "name", _named("container")),
+    (
+        workloads.ContainerResourcePolicy,
+        "container_name",
+        lambda words, name: name if name == "*" else words.name("container", name),
+    ),
+    (workloads.ContainerResourcePolicy, "mode controlled_resources", _keep),
+    (pod.ClaimReference, "name", _named("podclaim")),
+    (pod.PodResourceClaim, "name", _named("podclaim")),
+    (core.PodStatus, "nominated_node_name", _named("Node")),
+    (core.PodStatus, "message", lambda _words, message: short_resource(message)),
+    (pod.PodReadinessGate, "condition_type", _keep),
+    (pod.PodResourceClaimStatus, "name", _named("podclaim")),
+    (pod.ContainerExtendedResourceRequest, "resource_name", Words.resource_name),
+    (pod.ContainerExtendedResourceRequest, "request_name", Words.request),
+    (pod.NodeAllocatableResourceClaimStatus, "containers", _all(_named("container"))),
     # Nodes
-    (core.NodeAnnotations, "machine"): _named("Machine"),
-    (core.ContainerImage, "names"): _all(Words.image),
-    (provisioning.ScalableAnnotations, "labels"): lambda words, text: _pairs(words, text, _LABEL),
-    (provisioning.ScalableAnnotations, "taints"): lambda words, text: _pairs(words, text, _TAINT),
-    (provisioning.ScalableSpec, "cluster_name"): _named("Cluster"),
-    (provisioning.MachineTemplate, "metadata"): metadata_rule("Machine"),
-    (provisioning.NodeReference, "name"): _named("Node"),
-    (provisioning.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
-    (provisioning.TemplateReference, "name"): _named("PodTemplate"),
-    (provisioning.TemplateMeta, "labels"): Words.labels,
-    (provisioning.TemplateMeta, "annotations"): _annotations,
-    (core.ConfigMapData, "status"): _groups,
-    (core.ConfigMapData, "priorities"): _drop,
+    (core.NodeAnnotations, "machine", _named("Machine")),
+    (core.ContainerImage, "names", _all(Words.image)),
+    (provisioning.ScalableAnnotations, "labels", lambda words, text: _pairs(words, text, _LABEL)),
+    (provisioning.ScalableAnnotations, "taints", lambda words, text: _pairs(words, text, _TAINT)),
+    (provisioning.ScalableSpec, "cluster_name", _named("Cluster")),
+    (provisioning.MachineTemplate, "metadata", metadata_rule("Machine")),
+    (provisioning.NodeReference, "name", _named("Node")),
+    (provisioning.NodeClaimTemplate, "metadata", lambda _words, _metadata: {}),
+    (provisioning.TemplateReference, "name", _named("PodTemplate")),
+    (provisioning.TemplateMeta, "labels", Words.labels),
+    (provisioning.TemplateMeta, "annotations", _annotations),
+    (core.ConfigMapData, "status", _groups),
+    (core.ConfigMapData, "priorities", _drop),
     # Workloads and services
-    (ServiceSpec, "selector"): Words.labels,
-    (ServiceSpec, "cluster_ip"): _address,
-    (ServiceSpec, "cluster_ips"): lambda words, addresses: tuple(
-        filter(None, (_address(words, one) for one in addresses))
+    (core.ServiceSpec, "selector", Words.labels),
+    (core.ServiceSpec, "cluster_ip", _address),
+    (
+        core.ServiceSpec,
+        "cluster_ips",
+        lambda words, addresses: tuple(filter(None, (_address(words, address) for address in addresses))),
     ),
-    (core.ServiceCIDRSpec, "cidrs"): _drop,
-    (ServiceSpec, "external_ips"): _drop,
-    (ServiceSpec, "external_name"): _drop,
-    (ServiceSpec, "load_balancer_class"): _named("LoadBalancerClass"),
-    (ServiceSpec, "load_balancer_source_ranges"): _drop,
-    (ServicePort, "name"): _named("serviceport"),
-    (core.ReplicationControllerSpec, "selector"): Words.labels,
-    (StatefulSetSpec, "service_name"): _named("Service"),
-    (StatefulSetStatus, "current_revision"): _revision,
-    (StatefulSetStatus, "update_revision"): _revision,
-    (ReplicaSetAnnotations, "revision"): _keep,
-    (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
-    (JobTemplateSpec, "metadata"): metadata_rule("Job"),
-    (workloads.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
-        words.name("Pod", name): moment for name, moment in pods.items()
-    },
+    (core.ServiceSpec, "external_ips external_name load_balancer_source_ranges", _drop),
+    (core.ServiceSpec, "load_balancer_class", _named("LoadBalancerClass")),
+    (core.ServiceCIDRSpec, "cidrs", _drop),
+    (core.ServicePort, "name", _named("serviceport")),
+    (core.ReplicationControllerSpec, "selector", Words.labels),
+    (workloads.StatefulSetSpec, "service_name", _named("Service")),
+    (workloads.StatefulSetStatus, "current_revision update_revision", _revision),
+    (workloads.ReplicaSetAnnotations, "revision", _keep),
+    (workloads.VolumeClaimTemplate, "metadata", metadata_rule("podvolume")),
+    (workloads.JobTemplateSpec, "metadata", metadata_rule("Job")),
+    (
+        workloads.PodDisruptionBudgetStatus,
+        "disrupted_pods",
+        lambda words, pods: {words.name("Pod", name): moment for name, moment in pods.items()},
+    ),
     # Volumes
-    (storage.Volume, "name"): _named("podvolume"),
-    (storage.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
-    (storage.AWSElasticBlockStoreVolumeSource, "volume_id"): Words.volume,
-    (storage.NFSVolumeSource, "server"): _drop,
-    (storage.ISCSIVolumeSource, "target_portal"): _named("volume"),
-    (storage.ISCSIVolumeSource, "iqn"): _named("volume"),
-    (storage.ISCSIVolumeSource, "portals"): _all(_named("volume")),
-    (storage.RBDVolumeSource, "monitors"): _all(_named("volume")),
-    (storage.RBDVolumeSource, "image"): _named("volume"),
-    (storage.RBDVolumeSource, "pool"): _named("volume"),
-    (storage.CinderVolumeSource, "volume_id"): _named("volume"),
-    (storage.AzureDiskVolumeSource, "disk_name"): _named("volume"),
-    (storage.AzureDiskVolumeSource, "disk_uri"): _named("volume"),
-    (storage.AzureFileVolumeSource, "secret_name"): _named("volume"),
-    (storage.AzureFileVolumeSource, "secret_namespace"): _named("Namespace"),
-    (storage.AzureFileVolumeSource, "share_name"): _named("volume"),
-    (storage.VsphereVirtualDiskVolumeSource, "volume_path"): _named("volume"),
-    (storage.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
-    (storage.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
-    (storage.PortworxVolumeSource, "volume_id"): _named("volume"),
-    (storage.CSIPersistentVolumeSource, "volume_handle"): Words.volume,
-    (storage.ConfigMapVolumeSource, "name"): _drop,
-    (storage.SecretVolumeSource, "secret_name"): _drop,
-    (storage.ImageVolumeSource, "reference"): Words.image,
-    (storage.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
-    (storage.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
-    (storage.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
-    (storage.CSINodeDriver, "name"): _keep,
-    (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
-    # Pod groups
-    (scheduling.PodGroupSpec, "disruption_mode"): _keep,
-    # Runtime classes
-    (scheduling.Scheduling, "node_selector"): Words.labels,
-    (scheduling.RuntimeClass, "handler"): _named("handler"),
+    (storage.Volume, "name", _named("podvolume")),
+    (storage.GCEPersistentDiskVolumeSource, "pd_name", _VOLUME),
+    (storage.AWSElasticBlockStoreVolumeSource, "volume_id", Words.volume),
+    (storage.NFSVolumeSource, "server", _drop),
+    (storage.ISCSIVolumeSource, "target_portal iqn", _VOLUME),
+    (storage.ISCSIVolumeSource, "portals", _all(_VOLUME)),
+    (storage.RBDVolumeSource, "monitors", _all(_VOLUME)),
+    (storage.RBDVolumeSource, "image pool", _VOLUME),
+    (storage.CinderVolumeSource, "volume_id", _VOLUME),
+    (storage.AzureDiskVolumeSource, "disk_name disk_uri", _VOLUME),
+    (storage.AzureFileVolumeSource, "secret_name share_name", _VOLUME),
+    (storage.AzureFileVolumeSource, "secret_namespace", _named("Namespace")),
+    (storage.VsphereVirtualDiskVolumeSource, "volume_path", _VOLUME),
+    (storage.VsphereVirtualDiskVolumeSource, "storage_policy_name storage_policy_id", _drop),
+    (storage.PortworxVolumeSource, "volume_id", _VOLUME),
+    (storage.CSIPersistentVolumeSource, "volume_handle", Words.volume),
+    (storage.ConfigMapVolumeSource, "name", _drop),
+    (storage.SecretVolumeSource, "secret_name", _drop),
+    (storage.ImageVolumeSource, "reference", Words.image),
+    (storage.PersistentVolumeClaimVolumeSource, "claim_name", _named("PersistentVolumeClaim")),
+    (storage.PersistentVolumeClaimTemplate, "metadata", metadata_rule("PersistentVolumeClaim")),
+    (storage.PersistentVolumeClaimSpec, "volume_name", _named("PersistentVolume")),
+    (storage.CSINodeDriver, "name", _keep),
+    (storage.VolumeAttachmentSource, "persistent_volume_name", _named("PersistentVolume")),
+    # Pod groups and runtime classes
+    (scheduling.PodGroupSpec, "disruption_mode", _keep),
+    (scheduling.Scheduling, "node_selector", Words.labels),
+    (scheduling.RuntimeClass, "handler", _named("handler")),
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # pseudonym preserves: they stay.
-    (resource.DeviceRequest, "name"): Words.request,
-    (resource.DeviceSubRequest, "name"): Words.request,
-    (resource.CELDeviceSelector, "expression"): _keep,
-    (resource.DeviceConstraint, "requests"): _all(Words.request),
-    (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
-    (resource.ResourcePool, "name"): Words.pool,
-    (resource.Device, "name"): _named("device"),
-    (resource.DeviceAttribute, "string_value"): _keep,
-    (resource.DeviceAttribute, "version_value"): _keep,
-    (resource.DeviceAttribute, "string_values"): _keep,
-    (resource.DeviceAttribute, "version_values"): _keep,
-    (resource.CounterSet, "name"): _keep,
-}
+    (resource.DeviceRequest, "name", Words.request),
+    (resource.DeviceSubRequest, "name", Words.request),
+    (resource.CELDeviceSelector, "expression", _keep),
+    (resource.DeviceConstraint, "requests", _all(Words.request)),
+    (resource.ResourceClaimTemplateSpec, "metadata", metadata_rule("ResourceClaim")),
+    (resource.ResourcePool, "name", Words.pool),
+    (resource.Device, "name", _named("device")),
+    (resource.DeviceAttribute, "string_value version_value string_values version_values", _keep),
+    (resource.CounterSet, "name", _keep),
+)
+
+#: (struct, field) -> its rule.
+RULES = {(struct, field): rule for struct, fields, rule in _OF_STRUCTS for field in fields.split()}
 
 
 def _by_kind(words: Words, reference: Any) -> dict[str, Any]:
-    is_claim = isinstance(reference, meta.TypedObjectReference) and not reference.kind
-    return _identity(words, "PersistentVolumeClaim" if is_claim else reference.kind, reference)
-
-
-def _consumer(words: Words, consumer: resource.ResourceClaimConsumerReference) -> dict[str, Any]:
-    return _identity(words, "Pod" if consumer.resource == "pods" else consumer.resource, consumer)
-
-
-def _identity(words: Words, kind: str, reference: Any) -> dict[str, Any]:
+    if isinstance(reference, resource.ResourceClaimConsumerReference):
+        kind = "Pod" if reference.resource == "pods" else reference.resource
+    else:
+        is_claim = isinstance(reference, meta.TypedObjectReference) and not reference.kind
+        kind = "PersistentVolumeClaim" if is_claim else reference.kind
     rules: dict[str, Rule] = {"name": _named(kind), "namespace": _named("Namespace"), "uid": Words.uid}
     return {field: rules[field](words, getattr(reference, field)) for field in rules if hasattr(reference, field)}
 
 
 def _by_key(words: Words, holder: Any) -> dict[str, Any]:
     if getattr(holder, "operator", "") in {"Gt", "Lt", "Gte", "Lte"}:
-        words.note_comparison(holder.key)
+        words.compared_keys.add(holder.key)
     if hasattr(holder, "value"):
         return {"value": words.value(holder.key, holder.value)}
     return {"values": tuple(words.value(holder.key, value) for value in holder.values)}
@@ -601,24 +337,34 @@ class StructRule(NamedTuple):
     change: Callable[[Words, Any], dict[str, Any]]
 
 
-_IDENTITY = frozenset({"name", "namespace", "uid"})
+_IDENTITY = StructRule(frozenset({"name", "namespace", "uid"}), _by_kind)
 _VALUES = frozenset({"value", "values"})
 
 STRUCT_RULES: dict[type, StructRule] = {
-    meta.OwnerReference: StructRule(_IDENTITY, _by_kind),
-    meta.TypedObjectReference: StructRule(_IDENTITY, _by_kind),
-    CrossVersionObjectReference: StructRule(_IDENTITY, _by_kind),
-    provisioning.NodeClassReference: StructRule(_IDENTITY, _by_kind),
-    provisioning.ScalableReference: StructRule(_IDENTITY, _by_kind),
-    resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
-    meta.LabelSelectorRequirement: StructRule(_VALUES, _by_key),
-    NodeSelectorRequirement: StructRule(_VALUES, _by_key),
-    provisioning.NodeRequirement: StructRule(_VALUES, _by_key),
-    TopologySelectorLabelRequirement: StructRule(_VALUES, _by_key),
-    Taint: StructRule(_VALUES, _by_key),
-    Toleration: StructRule(_VALUES, _by_key),
-    resource.DeviceTaint: StructRule(_VALUES, _by_key),
-    resource.DeviceToleration: StructRule(_VALUES, _by_key),
+    **dict.fromkeys(
+        (
+            meta.OwnerReference,
+            meta.TypedObjectReference,
+            provisioning.NodeClassReference,
+            provisioning.ScalableReference,
+            resource.ResourceClaimConsumerReference,
+            workloads.CrossVersionObjectReference,
+        ),
+        _IDENTITY,
+    ),
+    **dict.fromkeys(
+        (
+            meta.LabelSelectorRequirement,
+            NodeSelectorRequirement,
+            provisioning.NodeRequirement,
+            TopologySelectorLabelRequirement,
+            Taint,
+            Toleration,
+            resource.DeviceTaint,
+            resource.DeviceToleration,
+        ),
+        StructRule(_VALUES, _by_key),
+    ),
     NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
     core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
 }

@@ -15,6 +15,7 @@ from kplan.facts import MissingKind
 from kplan.snapshot import load_snapshot, redact, redact_rules
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import encode_snapshot
+from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact import redact_snapshot
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
@@ -22,8 +23,6 @@ from kplan.snapshot.redact_rules import (
     KEPT_FIELDS,
     RULES,
     STRUCT_RULES,
-    Pseudonyms,
-    Words,
 )
 from tests.objects import head
 

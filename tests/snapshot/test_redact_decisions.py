@@ -12,8 +12,8 @@ import pytest
 
 import kplan
 from kplan.snapshot.own_file import encode_snapshot
+from kplan.snapshot.pseudonyms import LABEL_VALUE, Pseudonyms
 from kplan.snapshot.redact import redact_snapshot
-from kplan.snapshot.redact_rules import LABEL_VALUE, Pseudonyms
 from tests.recorded import sample
 from tests.scenarios import AREAS, scenarios
 
