@@ -15,7 +15,7 @@ from kplan.rules.resources import pod_requests
 from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import DECIDING_ANNOTATIONS, encode_snapshot, lean, save_snapshot, to_bytes
-from kplan.snapshot.redact_rules import KEPT_ANNOTATIONS
+from kplan.snapshot.redact import KEPT_ANNOTATIONS
 from tests.objects import head
 
 

@@ -12,17 +12,17 @@ import kplan
 from kplan.api.kinds import KINDS
 from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.facts import MissingKind
-from kplan.snapshot import load_snapshot, redact, redact_rules
+from kplan.snapshot import load_snapshot, redact
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms, Words
-from kplan.snapshot.redact import redact_snapshot
-from kplan.snapshot.redact_rules import (
+from kplan.snapshot.redact import (
     FIELD_RULES,
     KEPT_ANNOTATIONS,
     KEPT_FIELDS,
     RULES,
     STRUCT_RULES,
+    redact_snapshot,
 )
 from tests.objects import head
 
@@ -121,7 +121,7 @@ def planted_and_redacted() -> Iterator[tuple[Planted, set[str]]]:
         yield planted, set(survivors(redact._redact(obj, words)))
 
 
-KEPT_BY_RULE = {place for place, rule in RULES.items() if rule is redact_rules._keep}
+KEPT_BY_RULE = {place for place, rule in RULES.items() if rule is redact._keep}
 """Fields of that struct alone that stay as they are."""
 
 
