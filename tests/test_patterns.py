@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import kplan
-from tests import recorded
 
 _USES = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _WHOLE = {"match", "fullmatch"}
@@ -67,19 +66,21 @@ def modules() -> Iterator[ModuleType]:
 
 def patterns() -> Iterator[Found]:
     """Yield every pattern of the package: by the calls that have one, and as the modules hold them compiled."""
-    trees = {module: ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")) for module in modules()}
     used: dict[str, set[str]] = {}
-    for tree in trees.values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _USES:
-                used.setdefault(node.value.id, set()).add(node.attr)
-    for module, tree in trees.items():
-        where = f"{module.__name__.partition('.')[2].replace('.', '/')}.py"
-        for call in ast.walk(tree):
-            match call:
+    calls: dict[ModuleType, list[ast.Call]] = {}
+    for module in modules():
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+            match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=use)) if use in _USES:
-                    for pattern in compiled(module, call):
-                        yield Found(f"{where}: {pattern.pattern!r}", pattern, use not in _WHOLE)
+                    calls.setdefault(module, []).append(node)
+                case ast.Attribute(value=ast.Name(id=name), attr=use) if use in _USES:
+                    used.setdefault(name, set()).add(use)
+    for module in modules():
+        where = f"{module.__name__.partition('.')[2].replace('.', '/')}.py"
+        for call in calls.get(module, ()):
+            use = ast.unparse(call.func).removeprefix("re.")
+            for pattern in compiled(module, call):
+                yield Found(f"{where}: {pattern.pattern!r}", pattern, use not in _WHOLE)
         for name, value in vars(module).items():
             for pattern in held(value):
                 yield Found(f"{where}: {pattern.pattern!r}", pattern, bool(used.get(name, set()) - _WHOLE))
@@ -184,7 +185,7 @@ def repeats(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 def seconds(found: Found, text: Any) -> float:
-    """Return the CPU time of one match, the least of three where it seems long."""
+    """Return the CPU time of one match, the least of three where it seems a little long."""
     took = []
     for _ in range(3):
         start = time.thread_time()
@@ -195,7 +196,7 @@ def seconds(found: Found, text: Any) -> float:
             found.pattern.fullmatch(text)
             found.pattern.match(text)
         took.append(time.thread_time() - start)
-        if took[-1] < _MOST_SECONDS:
+        if not _MOST_SECONDS <= took[-1] < 10 * _MOST_SECONDS:
             break
     return min(took)
 
@@ -223,8 +224,7 @@ def slow_text(found: Found) -> str | None:
 def test_every_pattern_is_linear() -> None:
     found = {(one.pattern.pattern, one.pattern.flags, one.searches): one for one in patterns()}
     assert len(found) > 100
-    tried = recorded.sample(list(found.values()), one_of=4)
-    slow = {one.where: text for one in tried if (text := slow_text(one))}
+    slow = {one.where: text for one in found.values() if (text := slow_text(one))}
     assert slow == {}
 
 

@@ -16,6 +16,7 @@ from kplan.documents.drains import DrainOutcome
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn, drains
 from tests.objects import Object, budget, deployment, head, node, running, stateful_set
+from tests.recorded import examples
 
 NAMES = [f"n{index}" for index in range(5)]
 _CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -105,7 +106,7 @@ QUESTIONS = [
 
 
 def test_drains_end_as_with_the_schedulers_own_nodes(counted: list[bool]) -> None:
-    @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], database=None)
+    @settings(examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
     @given(clusters(), st.sampled_from(QUESTIONS))
     def holds(objects: list[Object], question: InTurn) -> None:
         assert _outcomes(objects, question) == _scheduled(objects, question)
@@ -115,7 +116,7 @@ def test_drains_end_as_with_the_schedulers_own_nodes(counted: list[bool]) -> Non
     assert not all(counted)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow], database=None)
+@settings(examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 @given(clusters(), st.integers(1, 40))
 def test_as_many_more_replicas_fit_whether_or_not_each_is_placed(objects: list[Object], limit: int) -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects))
