@@ -64,7 +64,7 @@ def count_more(
         if claims:
             base = base.with_snapshot(with_objects(base.snapshot, claims))
     first, is_one = template.replicas[0], not template.are_distinct and not template.refused
-    if only_outcomes and limit is not None and is_one and fit_anyhow(base, first, limit):
+    if only_outcomes and limit is not None and is_one and fit_anyhow(base, [(first, limit)]):
         n_fit, n_nodes, stop = limit, 0, None
     else:
         session, fit = fill_from(base.session, [template], limit=limit, sequential_limit=DEFAULT_HEADROOM)
@@ -282,6 +282,21 @@ def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | In
                 refused = maker.make_bare(pod)[1]
             pods.append(IncomingPod(pod, origin, refused) if refused else pod)
     return base, pods
+
+
+def fit_together(base: Base, wanted: Iterable[Wanted]) -> int | None:
+    """Return how many `next_pods` there are if they certainly fit together, whichever nodes are chosen; else None."""
+    with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
+    pods: list[tuple[PodInfo, int]] = []
+    for key, number in wanted:
+        try:
+            template, claims = next_replicas(base, key, number)
+        except NotFoundError:
+            continue
+        if claims or template.refused or template.are_distinct or WorkloadRef.parse(key).namespace in with_quota:
+            return None
+        pods.append((template.replicas[0], number))
+    return sum(number for _, number in pods) if fit_anyhow(base, pods) else None
 
 
 def _numbered(pod: Pod, index: int, of: int) -> Pod:

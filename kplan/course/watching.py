@@ -55,14 +55,15 @@ def _any_node(base: Base) -> AnyNode:
     return AnyNode(at_rest(base).session.fork())
 
 
-def fit_anyhow(base: Base, pod: PodInfo, number: int) -> bool:
-    """Tell whether so many pods like this one certainly fit together, whichever nodes the scheduler chooses."""
-    if pod.pod.spec.scheduling_group is not None:
-        return False
+def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:
+    """Tell whether so many pods like each of these certainly fit together, whichever nodes the scheduler chooses."""
     taker = AnyNodeTaker(any_node(base), ())
     try:
-        for _ in range(number):
-            taker.take(pod, "")
+        for pod, number in pods:
+            if pod.pod.spec.scheduling_group is not None:
+                return False
+            for _ in range(number):
+                taker.take(pod, "")
     except Uncertain:
         return False
     return True

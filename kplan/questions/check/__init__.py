@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.watching import at_rest
@@ -92,7 +93,8 @@ class AtMaximum(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
-        from kplan.capacity.headroom import alone, maxima, next_pods
+        from kplan.capacity.headroom import alone, fit_together, maxima, next_pods
+        from kplan.course.answers.placement_report import placement_report
         from kplan.course.in_order import place_in_order
         from kplan.framework.results import Outcome
 
@@ -105,6 +107,9 @@ class AtMaximum(Question, frozen=True):
             )
         if self.how == "each":
             return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), showing=showing)
+        if showing.only_outcomes and (n_pods := fit_together(subject.base, wanted)):
+            report = placement_report(subject.base.context(), (), fail_on=showing.fail_on)
+            return replace(report, summary=replace(report.summary, pods=n_pods, scheduled=n_pods))
         base, pods = next_pods(subject.base, wanted)
         plan = place_in_order(base, pods)
         # Why the first of them fits nowhere is told of all; each on its own would be diagnosed once more.
@@ -224,8 +229,6 @@ def _report(
     base: Base, outcomes: Iterable[CheckOutcome], earlier: ChecksReport | None, fail_on: Sequence[Condition]
 ) -> ChecksReport:
     from collections import Counter
-
-    from msgspec.structs import replace
 
     from kplan.documents.base import Counted, Verdict
     from kplan.documents.checks import ChecksReport, ChecksSummary

@@ -114,6 +114,15 @@ def test_a_workload_at_its_maximum_whose_pods_wait_does_not_fit() -> None:
     assert outcome(standard("maximum together"), *full)[0] == "failed"
 
 
+@pytest.mark.parametrize("most", range(3, 8))
+def test_the_maximum_together_is_the_same_whether_or_not_nodes_are_chosen(most: int) -> None:
+    objects = [*TWO, *workload("web", ["n1"]), *workload("db", ["n2"], "500m"), scaler("web", most), scaler("db", most)]
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    quick = outcome_of(standard("maximum together"), planner)
+    summary = AtMaximum(how="together").answer(planner).summary
+    assert (quick.of, len(quick.findings) + quick.more) == (summary.pods, summary.pods - summary.scheduled)
+
+
 def test_a_quota_keeps_autoscalers_from_their_maximum_together() -> None:
     hard = {"pods": "4"}
     quota = head("ResourceQuota", namespace="default", name="few") | {
