@@ -108,31 +108,20 @@ _VALIDATION_DELAY = 15 * 10**6
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node that may be disrupted.
-
-    Attributes
-    ----------
-    cost : of its pods, and of its remaining lifetime
-    move_cost : of draining it and evicting `pods`
-    price : what it costs; None if unknown
-    rank : those of the lowest rank go first
-    pods : those that need a place elsewhere
-    is_buffer : it keeps room free for a CapacityBuffer
-    type_index : the number of its instance type; None if the catalogue does not have it
-    """
+    """A node that may be disrupted."""
 
     state: StateNode
     claim: NodeClaim
     pool: NodePool
     columns: Columns
-    type_index: int | None
-    cost: float
-    move_cost: float
-    price: float | None
-    rank: float
+    type_index: int | None  #: the number of its instance type; None if the catalogue does not have it
+    cost: float  #: of its pods, and of its remaining lifetime
+    move_cost: float  #: of draining it and evicting `pods`
+    price: float | None  #: what it costs; None if unknown
+    rank: float  #: those of the lowest rank go first
     is_empty: bool
-    pods: tuple[Pod, ...]
-    is_buffer: bool
+    pods: tuple[Pod, ...]  #: those that need a place elsewhere
+    is_buffer: bool  #: it keeps room free for a CapacityBuffer
     condition: ClaimState
 
     @property
@@ -338,18 +327,12 @@ DRIFTED = "Drifted"
 
 
 class ClaimState(msgspec.Struct, frozen=True):
-    """What may be done to a node, and why.
-
-    Attributes
-    ----------
-    drifted : why it differs from its pool; empty if it does not, or if the reason is not known
-    drifted_since : microseconds since 1970
-    """
+    """What may be done to a node, and why."""
 
     is_consolidatable: bool = False
     is_drifted: bool = False
-    drifted: str = ""
-    drifted_since: int = 0
+    drifted: str = ""  #: why it differs from its pool; empty if it does not, or if the reason is not known
+    drifted_since: int = 0  #: microseconds since 1970
 
 
 def claim_states(prepared: Prepared) -> dict[str, ClaimState]:

@@ -66,18 +66,11 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class DaemonGroup(msgspec.Struct, frozen=True):
-    """Instance types whose new nodes get the same daemons.
+    """Instance types whose new nodes get the same daemons."""
 
-    Attributes
-    ----------
-    types : as a set
-    requests : of the daemons; nothing where there are none
-    ports : daemon -> its host ports
-    """
-
-    types: int
-    requests: Amounts
-    ports: Mapping[str, tuple[HostPort, ...]]
+    types: int  #: as a set
+    requests: Amounts  #: of the daemons; nothing where there are none
+    ports: Mapping[str, tuple[HostPort, ...]]  #: daemon -> its host ports
 
 
 class Pass(msgspec.Struct, frozen=True):

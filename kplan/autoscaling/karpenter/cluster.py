@@ -55,23 +55,15 @@ class Usage(msgspec.Struct):
 
 
 class StateNode(msgspec.Struct, frozen=True, dict=True):
-    """A node, its claim, or both.
-
-    Attributes
-    ----------
-    pods : the pods that are bound to it, also those that have ended
-    limits : driver -> how many volumes it can have
-    is_marked : Karpenter is removing it
-    is_nominated : it is kept for a pending pod
-    """
+    """A node, its claim, or both."""
 
     node: Node | None
     claim: NodeClaim | None
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[Pod, ...] = ()  #: the pods that are bound to it, also those that have ended
     usage: Usage = msgspec.field(default_factory=Usage)
-    limits: Mapping[str, int] = {}
-    is_marked: bool = False
-    is_nominated: bool = False
+    limits: Mapping[str, int] = {}  #: driver -> how many volumes it can have
+    is_marked: bool = False  #: Karpenter is removing it
+    is_nominated: bool = False  #: it is kept for a pending pod
 
     @cached_property
     def is_registered(self) -> bool:

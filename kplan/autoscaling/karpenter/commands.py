@@ -36,19 +36,13 @@ NO_PLACE = "Not all pods would schedule"
 
 
 class Command(msgspec.Struct, frozen=True):
-    """Nodes that go, and nodes that come for them.
-
-    Attributes
-    ----------
-    existing : node -> the pods that go there
-    saves_by_requirements : a new node costs what the cheapest offering does that it may have; else that its type has
-    consolidates : whether it is to save money, so that savings are told
-    """
+    """Nodes that go, and nodes that come for them."""
 
     candidates: tuple[Candidate, ...]
     replacements: tuple[Planned, ...] = ()
-    existing: Mapping[str, tuple[Pod, ...]] = {}
-    consolidates: bool = True
+    existing: Mapping[str, tuple[Pod, ...]] = {}  #: node -> the pods that go there
+    consolidates: bool = True  #: whether it is to save money, so that savings are told
+    #: a new node costs what the cheapest offering does that it may have; else that its type has
     saves_by_requirements: bool = True
 
     @property

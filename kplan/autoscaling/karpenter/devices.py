@@ -153,35 +153,21 @@ def _untainted(published: ResourceSlice) -> ResourceSlice:
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A node for which devices are looked for.
+    """A node for which devices are looked for."""
 
-    Attributes
-    ----------
-    name : no other node of the pass has it
-    node : the name of the node; empty for a new one
-    types : the instance types that it may become, in the order in which they are tried
-    has_published : its devices are in the cluster
-    """
-
-    name: str
-    node: str
+    name: str  #: no other node of the pass has it
+    node: str  #: the name of the node; empty for a new one
     requirements: Requirements
-    types: Sequence[str]
-    has_published: bool
+    types: Sequence[str]  #: the instance types that it may become, in the order in which they are tried
+    has_published: bool  #: its devices are in the cluster
 
 
 class Held(msgspec.Struct, frozen=True):
-    """The devices that a claim gets in a pass.
-
-    Attributes
-    ----------
-    devices : instance type -> devices
-    wanted : instance type -> what they require of a node
-    """
+    """The devices that a claim gets in a pass."""
 
     node: str
-    devices: dict[str, list[DeviceResult]]
-    wanted: dict[str, Requirements]
+    devices: dict[str, list[DeviceResult]]  #: instance type -> devices
+    wanted: dict[str, Requirements]  #: instance type -> what they require of a node
 
     @property
     def is_potential(self) -> bool:
@@ -189,18 +175,11 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """Devices for the claims of a pod on a node.
+    """Devices for the claims of a pod on a node."""
 
-    Attributes
-    ----------
-    types : the instance types that have them
-    requirements : what the devices require of the node
-    claims : the claims that get devices now
-    """
-
-    types: frozenset[str]
-    requirements: Requirements
-    claims: Mapping[ClaimKey, Held] = {}
+    types: frozenset[str]  #: the instance types that have them
+    requirements: Requirements  #: what the devices require of the node
+    claims: Mapping[ClaimKey, Held] = {}  #: the claims that get devices now
 
 
 class Slot(msgspec.Struct, frozen=True):

@@ -62,15 +62,10 @@ UNDERUTILIZED = "Underutilized"
 
 
 class MethodResult(msgspec.Struct, frozen=True):
-    """What one method does by itself.
-
-    Attributes
-    ----------
-    budgets : pool -> how many nodes may go for its reason, before it starts
-    """
+    """What one method does by itself."""
 
     candidates: tuple[Candidate, ...]
-    budgets: Mapping[str, int]
+    budgets: Mapping[str, int]  #: pool -> how many nodes may go for its reason, before it starts
     commands: tuple[Command, ...]
     events: Events
 

@@ -143,20 +143,13 @@ class InstanceTypeEntry(KubeStruct, frozen=True):
 
 
 class InstanceType(msgspec.Struct, frozen=True):
-    """An instance type.
-
-    Attributes
-    ----------
-    requirements : what its nodes' labels can be; one expression a label
-    capacity : what the machine has
-    overhead : what pods cannot use of it
-    """
+    """An instance type."""
 
     name: str
-    requirements: tuple[NodeSelectorRequirement, ...]
+    requirements: tuple[NodeSelectorRequirement, ...]  #: what its nodes' labels can be; one expression a label
     offerings: tuple[Offering, ...]
-    capacity: Amounts
-    overhead: Amounts
+    capacity: Amounts  #: what the machine has
+    overhead: Amounts  #: what pods cannot use of it
     is_capacity_overlaid: bool = False
     dynamic_resources: DynamicResources = DynamicResources()
 

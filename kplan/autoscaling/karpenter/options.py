@@ -21,42 +21,29 @@ from kplan.snapshot.model import Snapshot
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """A minor of Karpenter. What is true of the newest is the default.
-
-    Attributes
-    ----------
-    ranks_by_savings : nodes that save most for what they disrupt come first; else those that disrupt least
-    empties_costless : a node whose pods cost nothing to evict is empty; else only one without pods to move
-    spares_young : consolidation moves no pod to a node whose pool's consolidateAfter has not passed
-    prices_by_zone : a node costs what the first offering of its zone and capacity type does, or nothing; else what the
-        cheapest does that its labels allow
-    saves_by_requirements : a new node costs what the cheapest offering does that it may have; else that its type has
-    daemons_by_type : a daemon counts, by its name, for the instance types on which it runs; else for all of a pool
-    daemons_find_ready : daemons that select nodes that are registered and initialized count for new ones
-    fits_where_offered : a type without an offering counts as too small, too, where reasons are told
-    claims_of_pods : a pod that names resource claims uses them; else one whose containers do
-    counts_resizes : pods that are resized in place use what their node still holds for them
-    varies_by_offering : offerings may have other amounts than their type
-    allocates_devices : pods with resource claims need devices, unless they are left alone
-    buffers : it has the gate CapacityBuffer
-    balances : the consolidation policy Balanced weighs what is saved against what is disrupted
-    """
+    """A minor of Karpenter. What is true of the newest is the default."""
 
     name: str
+    #: nodes that save most for what they disrupt come first; else those that disrupt least
     ranks_by_savings: bool = True
+    #: a node whose pods cost nothing to evict is empty; else only one without pods to move
     empties_costless: bool = True
-    spares_young: bool = True
+    spares_young: bool = True  #: consolidation moves no pod to a node whose pool's consolidateAfter has not passed
+    #: a node costs what the first offering of its zone and capacity type does, or nothing; else what the
+    #: cheapest does that its labels allow
     prices_by_zone: bool = True
+    #: a new node costs what the cheapest offering does that it may have; else that its type has
     saves_by_requirements: bool = True
+    #: a daemon counts, by its name, for the instance types on which it runs; else for all of a pool
     daemons_by_type: bool = True
-    daemons_find_ready: bool = True
-    fits_where_offered: bool = True
-    claims_of_pods: bool = True
-    counts_resizes: bool = True
-    varies_by_offering: bool = True
-    allocates_devices: bool = True
-    buffers: bool = True
-    balances: bool = True
+    daemons_find_ready: bool = True  #: daemons that select nodes that are registered and initialized count for new ones
+    fits_where_offered: bool = True  #: a type without an offering counts as too small, too, where reasons are told
+    claims_of_pods: bool = True  #: a pod that names resource claims uses them; else one whose containers do
+    counts_resizes: bool = True  #: pods that are resized in place use what their node still holds for them
+    varies_by_offering: bool = True  #: offerings may have other amounts than their type
+    allocates_devices: bool = True  #: pods with resource claims need devices, unless they are left alone
+    buffers: bool = True  #: it has the gate CapacityBuffer
+    balances: bool = True  #: the consolidation policy Balanced weighs what is saved against what is disrupted
 
 
 NEWEST = Release(name="1.14")
@@ -149,30 +136,26 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     Attributes
     ----------
-    preference_policy : whether preferences are tried first, or ignored
-    min_values_policy : whether minValues are kept, or lowered where they cannot be
-    ignore_dra_requests : leave pods with resource claims alone
-    feature_gates : gates that are not as by default
     marked_for_deletion, nominated : nodes that Karpenter, in its memory, is removing, or keeps for pending pods
-    derive_conditions : look for what is consolidatable or drifted at this moment; otherwise take the conditions as they
-        are
-    static : run the controllers of pools with replicas, too
-    supported_node_classes : GROUP/KIND of the node classes of the running provider; empty: as the cluster tells
-    unsupported_topology_keys : keys that the provider's nodes never have as storage classes that allow only some
-        topologies name them; pods that need a volume of such a class are left alone
-    unsupported_provisioners : drivers of which the provider's nodes have none; pods with their volumes are left alone
     """
 
-    preference_policy: Literal["Respect", "Ignore"] = "Respect"
+    preference_policy: Literal["Respect", "Ignore"] = "Respect"  #: whether preferences are tried first, or ignored
+    #: whether minValues are kept, or lowered where they cannot be
     min_values_policy: Literal["Strict", "BestEffort"] = "Strict"
+    #: leave pods with resource claims alone
     ignore_dra_requests: bool = msgspec.field(default=True, name="ignoreDRARequests")
-    feature_gates: dict[str, bool] = {}
+    feature_gates: dict[str, bool] = {}  #: gates that are not as by default
     marked_for_deletion: tuple[str, ...] = ()
     nominated: tuple[str, ...] = ()
+    #: look for what is consolidatable or drifted at this moment; otherwise take the conditions as they are
     derive_conditions: bool = True
-    static: bool = False
+    static: bool = False  #: run the controllers of pools with replicas, too
+    #: GROUP/KIND of the node classes of the running provider; empty: as the cluster tells
     supported_node_classes: tuple[str, ...] = ()
+    #: keys that the provider's nodes never have as storage classes that allow only some topologies name them;
+    #: pods that need a volume of such a class are left alone
     unsupported_topology_keys: frozenset[str] = frozenset()
+    #: drivers of which the provider's nodes have none; pods with their volumes are left alone
     unsupported_provisioners: frozenset[str] = frozenset()
 
     @property

@@ -48,26 +48,16 @@ MOST_TYPES = 600
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A node that is to be made.
-
-    Attributes
-    ----------
-    requirements : without that on the instance type, which `types` say
-    types : numbers of the instance types that it may become, the cheapest first
-    requests : of daemons and pods
-    is_relaxed : fewer values of a label than the pool asks for stay possible
-    drivers : of the devices that its pods get
-    is_static : made for a pool with replicas; its provider chooses among all types
-    """
+    """A node that is to be made."""
 
     template: Template
     entrants: tuple[Entrant, ...]
-    requirements: Requirements
-    types: tuple[int, ...]
-    requests: Amounts
-    is_relaxed: bool = False
-    drivers: tuple[str, ...] = ()
-    is_static: bool = False
+    requirements: Requirements  #: without that on the instance type, which `types` say
+    types: tuple[int, ...]  #: numbers of the instance types that it may become, the cheapest first
+    requests: Amounts  #: of daemons and pods
+    is_relaxed: bool = False  #: fewer values of a label than the pool asks for stay possible
+    drivers: tuple[str, ...] = ()  #: of the devices that its pods get
+    is_static: bool = False  #: made for a pool with replicas; its provider chooses among all types
 
     @property
     def pods(self) -> tuple[str, ...]:

@@ -43,15 +43,10 @@ _TOLERATES_PREFERENCES = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE
 
 
 class PodRequirements(msgspec.Struct, frozen=True):
-    """What a pod requires and, still, prefers; terms by weight, the heaviest first.
-
-    Attributes
-    ----------
-    required : the alternatives of its node affinity; None without one
-    """
+    """What a pod requires and, still, prefers; terms by weight, the heaviest first."""
 
     node_selector: dict[str, str]
-    required: tuple[NodeSelectorTerm, ...] | None
+    required: tuple[NodeSelectorTerm, ...] | None  #: the alternatives of its node affinity; None without one
     preferred: tuple[PreferredSchedulingTerm, ...]
     affinity: tuple[PodAffinityTerm, ...]
     preferred_affinity: tuple[WeightedPodAffinityTerm, ...]
@@ -228,20 +223,12 @@ _UNSCHEDULABLE = PodCondition(type="PodScheduled", status="False", reason="Unsch
 
 
 class Buffer(msgspec.Struct, frozen=True):
-    """What becomes of a CapacityBuffer.
+    """What becomes of a CapacityBuffer."""
 
-    Attributes
-    ----------
-    key : NAMESPACE/NAME
-    reason : of its condition ReadyForProvisioning
-    replicas : for how many pods it keeps room; None if it cannot be told
-    pods : these pods
-    """
-
-    key: str
-    reason: str
-    replicas: int | None = None
-    pods: tuple[Pod, ...] = ()
+    key: str  #: NAMESPACE/NAME
+    reason: str  #: of its condition ReadyForProvisioning
+    replicas: int | None = None  #: for how many pods it keeps room; None if it cannot be told
+    pods: tuple[Pod, ...] = ()  #: these pods
 
     @property
     def condition(self) -> str:

@@ -76,27 +76,18 @@ def foreign_pools(snapshot: Snapshot, kinds: frozenset[NodeClassKind]) -> dict[s
 
 
 class Template(msgspec.Struct, frozen=True):
-    """What new nodes of a pool have in common.
-
-    Attributes
-    ----------
-    requirements : those of the pool, its labels, and the labels of pool and node class
-    columns : all instance types that the pool may have
-    machines : the same as their provider knows them, without overlays
-    types : those that it can use, as a set
-    lacks_min_values : why it can use none: too few values of a label
-    """
+    """What new nodes of a pool have in common."""
 
     pool: NodePool
     name: str
-    requirements: Requirements
+    requirements: Requirements  #: those of the pool, its labels, and the labels of pool and node class
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
-    columns: Columns
-    machines: Columns
-    types: int
+    columns: Columns  #: all instance types that the pool may have
+    machines: Columns  #: the same as their provider knows them, without overlays
+    types: int  #: those that it can use, as a set
     limits: Amounts
-    lacks_min_values: bool = False
+    lacks_min_values: bool = False  #: why it can use none: too few values of a label
 
 
 def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:

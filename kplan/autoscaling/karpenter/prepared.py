@@ -49,23 +49,14 @@ from kplan.snapshot.model import Snapshot
 
 
 class Simulated(msgspec.Struct, frozen=True):
-    """What a pass comes to.
-
-    Attributes
-    ----------
-    existing : node -> the pods that go there, in order
-    errors : pod -> why it has no place
-    uninitialized : the nodes among `existing` that are not ready yet
-    devices : as the pass leaves them; None where pods get none
-    waiting : pods for which there is no pool at all
-    """
+    """What a pass comes to."""
 
     nodes: list[Planned]
-    existing: Mapping[str, tuple[Pod, ...]]
-    errors: Mapping[str, Refused]
-    uninitialized: Mapping[str, StateNode] = {}
-    waiting: tuple[str, ...] = ()
-    devices: Devices | None = None
+    existing: Mapping[str, tuple[Pod, ...]]  #: node -> the pods that go there, in order
+    errors: Mapping[str, Refused]  #: pod -> why it has no place
+    uninitialized: Mapping[str, StateNode] = {}  #: the nodes among `existing` that are not ready yet
+    waiting: tuple[str, ...] = ()  #: pods for which there is no pool at all
+    devices: Devices | None = None  #: as the pass leaves them; None where pods get none
 
 
 class Prepared:

@@ -196,18 +196,12 @@ Refused = tuple[PoolRefusal, ...]
 
 
 class PassResult(msgspec.Struct, frozen=True):
-    """What a pass comes to.
-
-    Attributes
-    ----------
-    errors : for each pod without a place, why; in the order in which they were given up first
-    relaxed : the pools whose last new node has fewer values of a label than they ask for
-    """
+    """What a pass comes to."""
 
     claims: list[NewClaim]
     existing: list[ExistingNode]
-    errors: dict[str, Refused]
-    relaxed: frozenset[str]
+    errors: dict[str, Refused]  #: for each pod without a place, why; in the order in which they were given up first
+    relaxed: frozenset[str]  #: the pools whose last new node has fewer values of a label than they ask for
     devices: Devices | None = None
 
 

@@ -287,15 +287,10 @@ class Unsatisfiable(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What topology constraints look at, and no pass changes.
-
-    Attributes
-    ----------
-    domains : label -> the domains that new nodes can have
-    """
+    """What topology constraints look at, and no pass changes."""
 
     vocabulary: Vocabulary
-    domains: Mapping[str, DomainGroup]
+    domains: Mapping[str, DomainGroup]  #: label -> the domains that new nodes can have
     placed: PlacedPods
     namespaces: Sequence[Namespace]
     ignores_preferences: bool
