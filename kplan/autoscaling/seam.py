@@ -80,7 +80,6 @@ class Namer:
         self._counts: Counter[str] = Counter()
 
     def name(self, pool: str) -> str:
-        """Return the next name for a node of a pool."""
         while True:
             self._counts[pool] += 1
             name = f"{pool}-new-{self._counts[pool]}"

@@ -19,8 +19,8 @@ from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.options import cloud_of, pool_names
-from kplan.autoscaling.cluster_autoscaler.pods import created
-from kplan.autoscaling.cluster_autoscaler.scale_down import Stays
+from kplan.autoscaling.cluster_autoscaler.pods import bound, created
+from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
@@ -48,8 +48,6 @@ NOT_AUTOSCALED = "NotAutoscaled"
 AT_LEAST_SIZE = "NodeGroupMinSizeReached"
 IN_COOLDOWN = "ScaleDownInCooldown"
 NOT_LOOKED_AT = "NotUnneededOtherReason"
-_USED = "NotUnderutilized"
-NOT_AGAIN = "RecentlyUnremovable"
 
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SPOT = (
@@ -65,6 +63,10 @@ def advice_of(
 ) -> Advice:
     """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
     adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
+    events_of_groups = [event for result in results for event in (*result.events, *result.group_events)]
+    existing: dict[str, tuple[str, ...]] = {}
+    for name, node in results[0].filtered.placements.items():
+        existing[node] = (*existing.get(node, ()), name)
     removes = tuple(_removals(results, setup, snapshot))
     gone = {name for removal in removes for name in removal.nodes}
     prices = setup.prices_of(snapshot.nodes)
@@ -79,14 +81,17 @@ def advice_of(
     }
     return Advice(
         adds=adds,
-        existing=_existing(results),
+        existing=existing,
         unhelped=unhelped,
         events=events,
         removes=removes,
         stays=tuple(_stays(snapshot, setup, results, gone)),
         price_before=sum(prices.values()) if prices else None,
         price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
-        warnings=(*setup.warnings, *_warnings(results)),
+        warnings=(
+            *setup.warnings,
+            *(InputWarning(reason, "cluster-autoscaler", text) for reason, text in events_of_groups),
+        ),
         detail=partial(_detail, snapshot, results),
     )
 
@@ -104,15 +109,7 @@ def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]
     return {"loops": [loop_detail(result, classes) for result in results]}
 
 
-def _warnings(results: Iterable[LoopResult]) -> Iterator[InputWarning]:
-    """Yield what goes wrong, in the words of the autoscaler's events."""
-    for result in results:
-        for reason, text in (*result.events, *result.group_events):
-            yield InputWarning(reason, "cluster-autoscaler", text)
-
-
 def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator[NewNode]:
-    """Yield the nodes that are added, in order."""
     for templates, outcome in ((loop.templates, outcome) for loop in results for outcome in loop.scale_ups):
         tied: tuple[str, ...] = ()
         placement: list[tuple[str, list[Pod]]] = []
@@ -133,7 +130,7 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
     labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}
     return NewNode(
         node=replace(node, metadata=replace(node.metadata, labels=labels)),
-        daemons=tuple(replace(pod, spec=replace(pod.spec, node_name=name)) for pod in daemons),
+        daemons=tuple(bound(pod, name) for pod in daemons),
         objects=(*template.slices_of(name), *template.csi_nodes_of(name)),
         group=group.name,
         instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
@@ -141,16 +138,6 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
         capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
         price=setup.price(node, group),
     )
-
-
-def _existing(results: Iterable[LoopResult]) -> dict[str, tuple[str, ...]]:
-    """Return the pods that the first loop has room for, by node."""
-    existing: dict[str, tuple[str, ...]] = {}
-    for result in results:
-        for pod, node in result.filtered.placements.items():
-            existing[node] = (*existing.get(node, ()), pod)
-        break
-    return existing
 
 
 def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -> Iterator[NodeRemoval]:
@@ -169,43 +156,35 @@ def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -
 def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[Stay]:
     """Yield why each node that is not removed stays, in the order of the nodes."""
     group_of, last = setup.group_of, results[-1]
-    outcome = last.scale_down
-    reasons: dict[str, Stays] = {}
+    stays: dict[str, Stay] = {}
     for result in results:
-        for name, why in result.scale_down.stays.items():
+        for name, stay in result.scale_down.stays.items():
             # A node that was found to stay is not looked at again for some time: the reason is that of the first look.
-            if why.reason != NOT_AGAIN or name not in reasons:
-                reasons[name] = why
+            if stay.reason != RECENTLY_UNREMOVABLE or name not in stays:
+                stays[name] = _with_use(stay, result)
     for node in snapshot.nodes:
         name = node.metadata.name
-        known = reasons.get(name)
         if name in gone:
             continue
-        if known is not None:
-            blocked, pod = known.blocked, known.pod
-            yield Stay(
-                node=name,
-                reason=known.reason if blocked is None else blocked.reason,
-                message=_use_of(name, known, results) if blocked is None else blocked.message,
-                pod="" if pod is None else pod.metadata.key,
-            )
+        if name in stays:
+            yield stays[name]
         elif name not in group_of:
             yield Stay(node=name, reason=NOT_AUTOSCALED)
         elif last.targets.get(group_of[name].name, 0) <= group_of[name].least:
             yield Stay(node=name, reason=AT_LEAST_SIZE)
-        elif outcome.result == IN_COOLDOWN:
-            yield Stay(node=name, reason=IN_COOLDOWN)
         else:
-            yield Stay(node=name, reason=NOT_LOOKED_AT)
+            in_cooldown = last.scale_down.result == IN_COOLDOWN
+            yield Stay(node=name, reason=IN_COOLDOWN if in_cooldown else NOT_LOOKED_AT)
 
 
-def _use_of(name: str, why: Stays, results: Sequence[LoopResult]) -> str:
-    """Return how much of a node is used that stays for it; empty for another reason."""
-    uses = [result.scale_down.utilization[name] for result in results if name in result.scale_down.utilization]
-    if why.reason != _USED or not uses:
-        return ""
-    share = f"{uses[-1].share * 100:.6g}% of allocatable"
-    return f"{uses[-1].resource} requested ({share}) is above the scale-down utilization threshold"
+def _with_use(stay: Stay, result: LoopResult) -> Stay:
+    """Return why a node stays, with how much of it is used if it is for that."""
+    used = result.scale_down.utilization.get(stay.node)
+    if stay.reason != NOT_UNDERUTILIZED or used is None:
+        return stay
+    share = f"{used.share * 100:.6g}% of allocatable"
+    message = f"{used.resource} requested ({share}) is above the scale-down utilization threshold"
+    return replace(stay, message=message)
 
 
 VERSION = "1.36"
@@ -241,7 +220,6 @@ class ClusterAutoscalerEngine:
 
     @property
     def wait(self) -> float:
-        """The time from loop to loop."""
         return self._setup.options.scan_interval / 1_000_000
 
     @property
@@ -260,7 +238,6 @@ class ClusterAutoscalerEngine:
         return ClusterAutoscalerWatch(self._setup, cluster, self._memory(cluster.now))
 
     def _memory(self, now: int) -> Remembered:
-        """Return the templates of the groups, as it has run for some time."""
         if self._remembered is None:
             self._remembered = templates_seen(self._first, self._setup.groups, self._setup.options, now)
         return self._remembered
@@ -303,11 +280,9 @@ class ClusterAutoscalerEngine:
         return any(node.metadata.name in group.nodes for group in self._setup.groups)
 
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
-        """Return the prices of nodes: that of their group, else by their type."""
         return self._setup.prices_of(cluster.snapshot.nodes)
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
-        """Return the autoscaler of the cluster to which these nodes were added: their groups are larger."""
         names: dict[str, list[str]] = {}
         for new in adds:
             names.setdefault(new.group, []).append(new.node.metadata.name)
@@ -318,7 +293,6 @@ class ClusterAutoscalerEngine:
         )
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
-        """Return what is added and removed in some loops, of which the first is the first of all."""
         return self._looked(cluster, {}, loops=loops)
 
     def _looked(self, cluster: PreparedCluster, remembered: Remembered, *, loops: Sequence[float]) -> Advice:
@@ -361,7 +335,6 @@ class ClusterAutoscalerWatch:
         self._stays: dict[str, Stay] = {}
 
     def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
-        """Run one loop."""
         snapshot = _with_marks(cluster.snapshot, leaving, cluster.now)
         present, loops = snapshot.node_by_name, self._loops
         for group in loops.groups:
@@ -391,7 +364,7 @@ class ClusterAutoscalerWatch:
 
     def _as_found(self, stay: Stay) -> Stay:
         """Return why a node stays, also where that was found out in an earlier loop."""
-        if stay.reason != NOT_AGAIN:
+        if stay.reason != RECENTLY_UNREMOVABLE:
             self._stays[stay.node] = stay
         return self._stays.get(stay.node, stay)
 

@@ -33,11 +33,6 @@ class PodGroup(msgspec.Struct):
     rejected: dict[str, tuple[str, ...]] = {}  #: group of nodes -> why the pods do not fit it
     fitting: list[str] = []  #: groups of nodes that the pods fit
 
-    @property
-    def is_schedulable(self) -> bool:
-        """Whether the pods fit a new node of some group."""
-        return bool(self.fitting)
-
 
 class Estimate(msgspec.Struct):
     """New nodes of a group, and the pods for which they are."""
@@ -71,14 +66,9 @@ def node_limit(*limits: int) -> int | None:
 def estimate(
     scratch: Scratch, group: str, template: Template, pod_groups: Sequence[PodGroup], most: int | None, *, fast: bool
 ) -> Estimate:
-    """Return how many nodes of a group some pods need.
+    """Return how many nodes of a group its fitting pods need, of at most so many that may be added.
 
-    Parameters
-    ----------
-    group : the name of the group
-    pod_groups : those whose pods fit the group
-    most : how many nodes may be added at most; None for no limit
-    fast : pack the group of pods that gains most on a single node, and multiply
+    With `fast`, the group of pods that gains most is packed on a single node, and multiplied.
     """
     ordered = _by_score(pod_groups, template)
     last_by_ratio = _best_to_multiply(ordered, template) if fast else None
@@ -231,7 +221,6 @@ class _TryingPacker(_Packer):
         self._n_added = 0
 
     def _start(self, scratch: Scratch, n_new: int) -> None:
-        """Take a scratch cluster with further nodes that may come."""
         first = len(self._names)
         names = [f"template-node-for-{self._group}-e-{number}" for number in range(first, first + n_new)]
         self._names += names
@@ -321,16 +310,17 @@ def _name(number: int) -> str:
 
 def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | None:
     """Return the group of pods for which multiplying saves the most tries; determineBestPEGToFastpath."""
-    capacity = template.node.status.capacity
+    capacity = {name: parse(template.node.status.capacity.get(name, 0)).nanos for name in (CPU, MEMORY)}
     best: int | None = None
     most_saved = 0
     for number, group in enumerate(groups):
-        pod, n_pods = group.pods[0], len(group.pods)
-        n_nodes = _nodes_by_requests(pod, n_pods, {name: parse(capacity.get(name, 0)).nanos for name in (CPU, MEMORY)})
-        if _repels_itself(group.info):
+        pod, n_pods, repels = group.pods[0], len(group.pods), group.info.affinity.required_anti_affinity
+        n_nodes = _nodes_by_requests(pod, n_pods, capacity)
+        if any(term.topology_key == HOSTNAME and term.selector.matches(group.info.labels) for term in repels):
             n_nodes = max(n_nodes, n_pods)
         saved = n_pods - n_pods // n_nodes if n_nodes else 0
-        if saved >= most_saved and not pod.spec.topology_spread_constraints and not _repels_beyond_hosts(pod):
+        is_of_hosts = all(term.topology_key == HOSTNAME for term in repels)
+        if saved >= most_saved and is_of_hosts and not pod.spec.topology_spread_constraints:
             best, most_saved = number, saved
     return best
 
@@ -346,19 +336,3 @@ def _nodes_by_requests(pod: Pod, n_pods: int, capacity: dict[str, int]) -> int:
         if name in requests and size
     ]
     return max(needs, default=0)
-
-
-def _repels_itself(info: PodInfo) -> bool:
-    return any(
-        term.topology_key == HOSTNAME and term.selector.matches(info.labels)
-        for term in info.affinity.required_anti_affinity
-    )
-
-
-def _repels_beyond_hosts(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    anti_affinity = None if affinity is None else affinity.pod_anti_affinity
-    if anti_affinity is None:
-        return False
-    terms = anti_affinity.required_during_scheduling_ignored_during_execution
-    return any(term.topology_key != HOSTNAME for term in terms)

@@ -77,7 +77,6 @@ def _size(text: str) -> int | None:
 
 
 def _nodes_by_owner(snapshot: Snapshot) -> Mapping[tuple[str, str, str], list[str]]:
-    """Return the nodes of each deployment, set and pool of machines."""
     sets = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.machine_sets}
     by_name = {machine.metadata.name: machine for machine in snapshot.machines}
     by_node = {

@@ -263,7 +263,6 @@ class NodeGroup(msgspec.Struct, kw_only=True):
 
     @property
     def room(self) -> int:
-        """How many nodes may be added."""
         return max(self.most - self.target, 0)
 
     @property

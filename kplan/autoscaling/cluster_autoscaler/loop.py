@@ -43,7 +43,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     pods_by_state,
     without_tpus,
 )
-from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, Stays, cropped
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, cropped
 from kplan.autoscaling.cluster_autoscaler.scale_up import (
     FAILED,
     LIMITED,
@@ -57,7 +57,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import (
 from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch, bind_all
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
-from kplan.autoscaling.seam import PreparedCluster
+from kplan.autoscaling.seam import PreparedCluster, Stay
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 
@@ -77,7 +77,7 @@ class ScaleDown(msgspec.Struct):
 
     result: str | None = None
     unneeded: dict[str, Removable] = {}
-    stays: dict[str, Stays] = {}
+    stays: dict[str, Stay] = {}
     utilization: dict[str, Utilization] = {}
     deleted: dict[str, list[Pod]] = {}  #: node -> the pods that are evicted from it
     soft_tainted: list[str] = []
@@ -109,9 +109,13 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 class Classes:
     """Names pods by the first of their controller that is the same but for name and UID."""
 
-    def __init__(self, pods: Iterable[Pod]) -> None:
+    def __init__(self, pods: Sequence[Pod]) -> None:
         first: dict[bytes, str] = {}
-        self._names = {pod.metadata.key: first.setdefault(_class_of(pod), pod.metadata.key) for pod in pods}
+        self._names = {pod.metadata.key: pod.metadata.key for pod in pods}
+        for pod in pods:
+            if controller_of(pod.metadata) is not None:
+                like = _encoder.encode(replace(pod, metadata=replace(pod.metadata, name="", uid="")))
+                self._names[pod.metadata.key] = first.setdefault(like, pod.metadata.key)
 
     def name(self, pod: Pod) -> str:
         return self._names.get(pod.metadata.key, pod.metadata.key)
@@ -120,20 +124,11 @@ class Classes:
         return dict(Counter(map(self.name, pods)))
 
 
-def _class_of(pod: Pod) -> bytes:
-    if controller_of(pod.metadata) is None:
-        return pod.metadata.key.encode()
-    return _encoder.encode(replace(pod, metadata=replace(pod.metadata, name="", uid="")))
-
-
 def loop_detail(result: LoopResult, classes: Classes) -> dict[str, Any]:
-    """Return what one loop came to."""
-    scale_up: dict[str, Any] = {"result": None, "plan": {}, "triggered": {}, "remaining": {}, "toHelp": {}}
-    if not result.is_aborted:
-        scale_up = _scale_up(result, classes)
+    untried: dict[str, Any] = {"result": None, "plan": {}, "triggered": {}, "remaining": {}, "toHelp": {}}
     detail: dict[str, Any] = {
         "at": int(result.at) if result.at == int(result.at) else result.at,
-        "scaleUp": scale_up,
+        "scaleUp": untried if result.is_aborted else _scale_up(result, classes),
         "scaleDown": {"result": None} if result.is_aborted else _scale_down(result.scale_down),
     }
     if result.events:
@@ -214,17 +209,18 @@ def reason_counts(pod: Unhelped) -> Counter[str]:
 
 def event_text(pod: Unhelped) -> str:
     """Return the words of the event about a pod that no group helps; buildNoScaleUpText."""
-    counts = reason_counts(pod)
-    if not counts:
-        return "pod didn't trigger scale-up: "
-    return "pod didn't trigger scale-up: " + ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))
+    counts = sorted(reason_counts(pod).items())
+    return "pod didn't trigger scale-up: " + ", ".join(f"{count} {text}" for text, count in counts)
 
 
 def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
     detail: dict[str, Any] = {
         "result": outcome.result,
         "unneeded": list(outcome.unneeded),
-        "unremovable": {name: _why(stays) for name, stays in outcome.stays.items()},
+        "unremovable": {
+            name: ["BlockedByPod", stay.reason, stay.pod] if stay.pod else [stay.reason]
+            for name, stay in outcome.stays.items()
+        },
     }
     optional: dict[str, Any] = {
         "utilization": {
@@ -242,12 +238,6 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
     return detail | {name: facts for name, facts in optional.items() if facts}
 
 
-def _why(stays: Stays) -> list[str]:
-    if stays.blocked is None or stays.pod is None:
-        return [stays.reason]
-    return [stays.reason, stays.blocked.reason, stays.pod.metadata.key]
-
-
 def _rounded(share: float) -> float:
     rounded = float(f"{share:.{_DIGITS}g}")
     return int(rounded) if rounded.is_integer() else rounded
@@ -261,21 +251,13 @@ _UNHEALTHY = "ClusterUnhealthy"
 
 
 class Loops:
-    """A running cluster-autoscaler.
+    """A running cluster-autoscaler, from the cluster on at which it looks first.
 
-    Parameters
-    ----------
-    cluster : when it looks first
-    remembered : templates that were made before, for groups whose nodes are no good examples any more
-
-    Attributes
-    ----------
-    groups : those of the set-up; their targets change
-    failed_at : when a node could not be emptied last, in microseconds since 1970
+    It may remember templates for groups whose nodes are no good examples any more.
     """
 
     def __init__(self, cluster: PreparedCluster, setup: Setup, remembered: Remembered | None = None) -> None:
-        self.groups = [replace(group) for group in setup.groups]
+        self.groups = [replace(group) for group in setup.groups]  #: those of the set-up; their targets change
         self._setup, options = setup, setup.options
         self._options, self._release, self._start = options, cluster.session.config.release, cluster.now
         self._group_of: dict[str, NodeGroup] = {}
@@ -286,7 +268,8 @@ class Loops:
         self.planner = Planner(self.groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
-        self._scaled_up_at = self._deleted_at = self.failed_at = _LONG_AGO
+        self._scaled_up_at = self._deleted_at = _LONG_AGO
+        self.failed_at = _LONG_AGO  #: when a node could not be emptied last, in microseconds since 1970
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
@@ -399,15 +382,12 @@ class Loops:
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]
         filtered.to_help = [pod for pod in left if not is_daemon(pod)]
-        return [pod for pod in filtered.to_help if self._is_old(pod)]
+        return [pod for pod in filtered.to_help if self._now - created(pod) > self._delay(pod)]
 
-    def _is_old(self, pod: Pod) -> bool:
-        delay = self._options.new_pod_scale_up_delay
-        own = pod.metadata.annotations.scale_up_delay
-        nanoseconds = None if own is None else parse_duration(own)
-        if nanoseconds is not None:
-            delay = max(delay, nanoseconds // 1000)
-        return self._now - created(pod) > delay
+    def _delay(self, pod: Pod) -> int:
+        """Return how old a pod has to be, in microseconds."""
+        own = parse_duration(pod.metadata.annotations.scale_up_delay or "")
+        return max(self._options.new_pod_scale_up_delay, (own or 0) // 1000)
 
     def _scale_up(self, scratch: Scratch, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
         """Scale up for some pods, and return whether to wait for more of them first."""
@@ -531,7 +511,6 @@ class Loops:
         ]
 
     def _vanish(self, outcome: ScaleDown) -> None:
-        """Let the deleted nodes go, with their pods."""
         for name in outcome.deleted:
             self._group_of[name].target -= 1
         gone = outcome.deleted.keys()

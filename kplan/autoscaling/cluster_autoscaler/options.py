@@ -411,7 +411,6 @@ class Pool(msgspec.Struct):
 
     @property
     def label(self) -> str:
-        """The pool's name, with the zone of its group."""
         return f"{self.name}-{self.zone}" if self.zone else self.name
 
 

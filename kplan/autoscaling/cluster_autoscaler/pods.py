@@ -33,44 +33,36 @@ _GRACE_PERIOD = 30
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class PodsByState(msgspec.Struct, frozen=True):
+class PodsByState(msgspec.Struct):
     """The pods of a cluster, in list order; pods that nobody acts on are left out."""
 
-    scheduled: list[Pod]  #: they have a node
-    nominated: list[Pod]  #: they wait for room on a node
-    unschedulable: list[Pod]  #: the scheduler found no node for them
+    scheduled: list[Pod] = []  #: they have a node
+    nominated: list[Pod] = []  #: they wait for room on a node
+    unschedulable: list[Pod] = []  #: the scheduler found no node for them
 
 
 def pods_by_state(pods: Iterable[Pod], options: Options) -> PodsByState:
     """Sort pods into those that run, those that are nominated, and those to help."""
-    scheduled: list[Pod] = []
-    nominated: list[Pod] = []
-    unschedulable: list[Pod] = []
-    unprocessed: list[Pod] = []
+    sorted_pods, unprocessed = PodsByState(), list[Pod]()
     allowed = options.allowed_scheduler_names
     for pod in pods:
         if pod.status.phase in ENDED or (allowed and pod.spec.scheduler_name not in allowed):
             continue
         if pod.spec.node_name:
-            scheduled.append(pod)
+            sorted_pods.scheduled.append(pod)
         elif pod.metadata.deletion_timestamp is not None:
             continue
         elif pod.status.nominated_node_name:
-            nominated.append(pod)
+            sorted_pods.nominated.append(pod)
         else:
-            state = _scheduling_of(pod)
+            conditions = (one for one in pod.status.conditions if one.type == "PodScheduled")
+            state = next(((one.status, one.reason) for one in conditions), None)
             if state == ("False", "Unschedulable"):
-                unschedulable.append(pod)
+                sorted_pods.unschedulable.append(pod)
             elif pod.spec.scheduler_name in options.bypassed_scheduler_names and state in (None, ("False", "")):
                 unprocessed.append(pod)
-    return PodsByState(scheduled, nominated, unschedulable + unprocessed)
-
-
-def _scheduling_of(pod: Pod) -> tuple[str, str] | None:
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled":
-            return condition.status, condition.reason
-    return None
+    sorted_pods.unschedulable += unprocessed
+    return sorted_pods
 
 
 def placed_pods(nodes: Iterable[Node], by_state: PodsByState, options: Options) -> list[tuple[Pod, str]]:
@@ -121,12 +113,11 @@ def created(pod: Pod) -> int:
 
 
 def identity(pod: Pod) -> str:
-    """Return a key of this very pod."""
     return pod.metadata.uid or pod.metadata.key
 
 
-def unbound(pod: Pod) -> Pod:
-    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+def bound(pod: Pod, node: str) -> Pod:
+    return pod if pod.spec.node_name == node else replace(pod, spec=replace(pod.spec, node_name=node))
 
 
 def without_tpus(pod: Pod) -> Pod:
@@ -213,7 +204,6 @@ class SimilarPods:
         return key is not None and key[1] in self._shapes.get(key[0], ())
 
     def note(self, pod: Pod) -> None:
-        """Note that a pod fits nowhere."""
         key = None if is_daemon(pod) else likeness(pod)
         if key is None:
             return
@@ -265,11 +255,9 @@ class Budgets:
         return [budget.allowed for budget in self._budgets if _covers(budget, pod)]
 
     def allow_together(self, pods: Sequence[Pod]) -> bool:
-        """Return whether some pods may be disrupted at the same time."""
         return all(budget.allowed >= sum(_covers(budget, pod) for pod in pods) for budget in self._budgets)
 
     def take(self, pods: Iterable[Pod]) -> None:
-        """Count the disruption of some pods."""
         for pod in pods:
             for budget in self._budgets:
                 if _covers(budget, pod):
@@ -301,12 +289,7 @@ class PodsToMove(msgspec.Struct):
 
 
 class Drainability:
-    """The rules, in order; the first that decides about a pod counts.
-
-    Parameters
-    ----------
-    owners : None if it does not matter whether controllers exist
-    """
+    """The rules, in order; the first that decides about a pod counts. Without `owners` all controllers exist."""
 
     def __init__(self, options: Options, owners: Owners | None, budgets: Budgets, now: int) -> None:
         self._options, self._owners, self._budgets, self._now = options, owners, budgets, now
@@ -326,13 +309,14 @@ class Drainability:
         return result
 
     def _verdict(self, pod: Pod) -> Verdict:
-        """Return what the first rule says that decides."""
         evict = pod.metadata.annotations.safe_to_evict
         if is_mirror(pod) or is_long_terminating(pod, self._now):
             return DrainOutcome.SKIP
         if (blocked := self._replica_count(pod)) is not None:
             return blocked
-        if is_daemon(pod) or evict == "true" or _has_ended(pod):
+        phase = pod.status.phase
+        has_ended = phase == "Failed" or (phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure"))
+        if is_daemon(pod) or evict == "true" or has_ended:
             return DrainOutcome.DRAIN
         if evict == "on-completion":
             return DrainOutcome.WAIT
@@ -395,11 +379,6 @@ class Drainability:
         if any(allowed < 1 for allowed in self._budgets.allowances(pod)):
             return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
         return None
-
-
-def _has_ended(pod: Pod) -> bool:
-    phase, policy = pod.status.phase, pod.spec.restart_policy
-    return phase == "Failed" or (phase == "Succeeded" and policy in ("Never", "OnFailure"))
 
 
 _OWNER_WORDS = {

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
@@ -20,23 +20,17 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     Utilization,
     is_being_deleted,
     is_ready,
+    taint_time,
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import Blocked, Budgets, Drainability, Owners, PodsToMove, without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, Owners, PodsToMove, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
+from kplan.autoscaling.seam import Stay
 from kplan.engine.arrays import BoolArray
 
-_MOST_DIGITS = 12
-"""No time in seconds has more."""
-
-
-class Stays(msgspec.Struct, frozen=True):
-    """Why a node cannot be removed."""
-
-    reason: str
-    blocked: Blocked | None = None
-    pod: Pod | None = None  #: the pod that keeps the node
+RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
+NOT_UNDERUTILIZED = "NotUnderutilized"
 
 
 class Removable(msgspec.Struct):
@@ -56,7 +50,7 @@ class Planner:
         self._groups, self._group_of, self._options = groups, group_of, options
         self._placer = Placer()
         self.unneeded: dict[str, Removable] = {}
-        self.stays: dict[str, Stays] = {}
+        self.stays: dict[str, Stay] = {}  #: why nodes cannot be removed
         self.utilization: dict[str, Utilization] = {}
         self._recheck_at: dict[str, int] = {}
         self._previous: frozenset[str] = frozenset()
@@ -132,7 +126,7 @@ class Planner:
             if len(removable) - n_atomic >= self._limit():
                 break
             outcome = self._simulate(scratch, node, destinations, rules)
-            if isinstance(outcome, Stays):
+            if isinstance(outcome, Stay):
                 self._recheck_at[node.metadata.name] = self._now + self._options.unremovable_node_recheck_timeout
                 self.stays[node.metadata.name] = outcome
                 continue
@@ -148,31 +142,34 @@ class Planner:
 
     def _since_before(self, node: Node) -> int:
         """Return since when a node is not needed that was needed in the last loop: as its mark says, if that counts."""
-        mark = next((taint for taint in node.spec.taints if taint.key == DELETION_CANDIDATE), None)
-        if not self.trusts_marks or mark is None or not mark.value.isdecimal() or len(mark.value) > _MOST_DIGITS:
-            return self._now
-        return min(int(mark.value) * 1_000_000, self._now)
+        since = taint_time(node, DELETION_CANDIDATE) if self.trusts_marks else None
+        return self._now if since is None else min(since, self._now)
 
     def _eligible(self, scratch: Scratch, candidates: Sequence[Node]) -> list[Node]:
         """Return the nodes that are used little enough; FilterOutUnremovable."""
         self.utilization = {}
         eligible = []
         for node in candidates:
-            reason = self._reason_against(scratch, node)
-            if reason is None:
-                eligible.append(node)
+            reason = self._why_not_looked_at(scratch, node) or self._why_used(scratch, node)
+            if reason:
+                self._note(node, reason)
             else:
-                self.stays[node.metadata.name] = Stays(reason)
+                eligible.append(node)
         return eligible
 
-    def _reason_against(self, scratch: Scratch, node: Node) -> str | None:
-        name, options = node.metadata.name, self._options
-        row = scratch.cluster.nodes.row_of.get(name)
-        if row is None:
+    def _why_not_looked_at(self, scratch: Scratch, node: Node) -> str:
+        if node.metadata.name not in scratch.cluster.nodes.row_of:
             return "UnexpectedError"
-        if (reason := self._mark_of(node)) is not None:
-            return reason
-        own = self._group_of[name].options
+        if node.metadata.name in self._recheck_at:
+            return RECENTLY_UNREMOVABLE
+        if is_being_deleted(node, self._now):
+            return "CurrentlyBeingDeleted"
+        return "ScaleDownDisabledAnnotation" if _is_disabled(node) else ""
+
+    def _why_used(self, scratch: Scratch, node: Node) -> str:
+        """Return why a node is used too much, or how much cannot be told; empty if it is used little enough."""
+        name, options = node.metadata.name, self._options
+        row, own = scratch.row(name), self._group_of[name].options
         used = utilization(
             scratch.node(row),
             scratch.infos_on(row),
@@ -186,15 +183,7 @@ class Planner:
             return "ScaleDownUnreadyDisabled"
         self.utilization[name] = used
         threshold = own.scale_down_gpu_utilization_threshold if used.is_gpu else own.scale_down_utilization_threshold
-        return "NotUnderutilized" if used.share > threshold else None
-
-    def _mark_of(self, node: Node) -> str | None:
-        """Return why a node is not even looked at; None if it is."""
-        if node.metadata.name in self._recheck_at:
-            return "RecentlyUnremovable"
-        if is_being_deleted(node, self._now):
-            return "CurrentlyBeingDeleted"
-        return "ScaleDownDisabledAnnotation" if _is_disabled(node) else None
+        return NOT_UNDERUTILIZED if used.share > threshold else ""
 
     def _limit(self) -> int:
         """Return how many unneeded nodes are enough; unneededNodesLimit."""
@@ -203,15 +192,14 @@ class Planner:
         unneeded_time = max(self._options.scale_down_unneeded_time, interval)
         return min(len(self.unneeded) + n + n, n * (unneeded_time // interval) + n)
 
-    def _simulate(
-        self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability
-    ) -> Removable | Stays:
+    def _simulate(self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability) -> Removable | Stay:
         """Try to move the pods of a node elsewhere; where that works, they stay there. SimulateNodeRemoval."""
         name = node.metadata.name
         row = scratch.row(name)
         move = rules.pods_to_move(scratch.pods_on(row))
-        if move.blocked is not None:
-            return Stays("BlockedByPod", move.blocked, move.blocked_by)
+        if move.blocked is not None and move.blocked_by is not None:
+            blocked, key = move.blocked, move.blocked_by.metadata.key
+            return Stay(node=name, reason=blocked.reason, message=blocked.message, pod=key)
         mark = scratch.mark()
         allowed = destinations.copy()
         allowed[row] = False
@@ -224,7 +212,7 @@ class Planner:
             placed = self._placer.place(scratch, pods, allowed, all_or_none=True)
         if len(placed) < len(pods):
             scratch.undo(mark)
-            return Stays("NoPlaceToMovePods")
+            return Stay(node=name, reason="NoPlaceToMovePods")
         scratch.remove_node(row)
         placements = {pod.metadata.key: scratch.name(there) for pod, there in placed}
         return Removable(scratch.node(row), move, placements)
@@ -240,19 +228,16 @@ class Planner:
         for removable in by_kind:
             reason = self._reason_to_wait(removable, sizes, quotas)
             if reason is not None:
-                self._note(removable, reason)
+                self._note(removable.node, reason)
             else:
                 (full if removable.move.pods else empty).append(removable)
         full.sort(key=lambda removable: removable.is_risky)
         chosen = self._whole_groups([*empty, *full], nodes)
         for removable in chosen:
             if removable.move.waiting:
-                self._note(removable, "BlockedByOnCompletionPod")
+                self._note(removable.node, "BlockedByOnCompletionPod")
         leaving = [removable for removable in chosen if not removable.move.waiting]
-        return (
-            [removable for removable in leaving if not removable.move.pods],
-            [removable for removable in leaving if removable.move.pods],
-        )
+        return [one for one in leaving if not one.move.pods], [one for one in leaving if one.move.pods]
 
     def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
         """Return why an unneeded node does not go yet."""
@@ -288,11 +273,11 @@ class Planner:
                 chosen += members
             else:
                 for known in members:
-                    self._note(known, "AtomicScaleDownFailed")
+                    self._note(known.node, "AtomicScaleDownFailed")
         return chosen
 
-    def _note(self, removable: Removable, reason: str) -> None:
-        self.stays[removable.node.metadata.name] = Stays(reason)
+    def _note(self, node: Node, reason: str) -> None:
+        self.stays[node.metadata.name] = Stay(node=node.metadata.name, reason=reason)
 
 
 def _is_disabled(node: Node) -> bool:
@@ -306,12 +291,7 @@ def cropped(
     present: Iterable[str],
     options: Options,
 ) -> tuple[list[Removable], list[Removable]]:
-    """Return the empty nodes that go, and those that are drained first; CropNodes.
-
-    Parameters
-    ----------
-    present : names of the nodes that exist
-    """
+    """Return the empty nodes that go, and those that are drained first, of all that are present; CropNodes."""
     empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
     n_left, n_drains, names = options.max_scale_down_parallelism, options.max_drain_parallelism, frozenset(present)
     may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once

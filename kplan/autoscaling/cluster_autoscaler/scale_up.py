@@ -9,6 +9,7 @@ Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go, expander
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -97,12 +98,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Prices:
-    """Prices of nodes and pods.
-
-    Parameters
-    ----------
-    prices : ``instanceTypes`` by name, and the price of one ``cpu``, ``memoryGiB`` and ``gpu``
-    """
+    """Prices: ``instanceTypes`` by name, and the price of one ``cpu``, ``memoryGiB`` and ``gpu``."""
 
     def __init__(self, prices: Mapping[str, Any]) -> None:
         self._types: Mapping[str, Any] = prices.get("instanceTypes") or {}
@@ -117,10 +113,9 @@ class Prices:
         return self.of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
 
     def of_pod(self, pod: Pod) -> float:
-        total: dict[str, int] = {}
+        total: Counter[str] = Counter()
         for container in pod.spec.containers:
-            for name, amount in container.resources.requests.items():
-                total[name] = total.get(name, 0) + parse(amount).nanos
+            total.update({name: parse(amount).nanos for name, amount in container.resources.requests.items()})
         return self.of(total)
 
     def of(self, nanos: Mapping[str, int]) -> float:
@@ -273,12 +268,7 @@ class ScaleUp(msgspec.Struct):
 
 
 class Orchestrator:
-    """Scales up.
-
-    Parameters
-    ----------
-    scratch : the cluster with all nodes that are there or will be, and what was placed on them
-    """
+    """Scales up a cluster with all nodes that are there or will be, and what was placed on them."""
 
     def __init__(
         self,
@@ -294,15 +284,15 @@ class Orchestrator:
         self._scratch, self._groups, self._group_of = scratch, groups, group_of
         self._templates, self._state, self._options = expanders.templates, state, options
         self._expanders = expanders
-        self._quotas = Quotas(options, self._nodes, group_of, quotas)
-
-    @property
-    def _nodes(self) -> list[Node]:
-        return [self._scratch.node(row) for row in self._scratch.order]
+        self._quotas = Quotas(options, map(scratch.node, scratch.order), group_of, quotas)
 
     def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
-        """Return which groups grow for some pods, and let them grow."""
-        pod_groups = [self._pod_group(alike) for alike in equivalence_groups(pods)]
+        infos = self._expanders.infos
+        pod_groups = []
+        for alike in equivalence_groups(pods):
+            info = infos.of(alike[0])
+            infos.share(alike, info)
+            pod_groups.append(PodGroup(alike, info, wanted_by(info.requests)))
         valid, skipped = self._sort_groups()
         self._try_groups(pod_groups, [group.name for group in valid])
         outcome = ScaleUp(NO_OPTIONS)
@@ -315,27 +305,16 @@ class Orchestrator:
             outcome.awaiting = [
                 pod
                 for pod_group in pod_groups
-                if pod_group.is_schedulable and best in pod_group.rejected
+                if pod_group.fitting and best in pod_group.rejected
                 for pod in pod_group.pods
             ]
         return outcome
 
-    def _pod_group(self, pods: list[Pod]) -> PodGroup:
-        info = self._expanders.infos.of(pods[0])
-        self._expanders.infos.share(pods, info)
-        return PodGroup(pods, info, wanted_by(info.requests))
-
     def _sort_groups(self) -> tuple[list[NodeGroup], dict[str, Skipped]]:
         """Return the groups that may grow, and why the others may not; filterValidScaleUpNodeGroups."""
-        valid: list[NodeGroup] = []
-        skipped: dict[str, Skipped] = {}
-        for group in self._groups:
-            reason = self._reason_to_skip(group)
-            if reason is None:
-                valid.append(group)
-            else:
-                skipped[group.name] = reason
-        return valid, skipped
+        reasons = {group.name: self._reason_to_skip(group) for group in self._groups}
+        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
+        return [group for group in self._groups if group.name not in skipped], skipped
 
     def _reason_to_skip(self, group: NodeGroup) -> Skipped | None:
         if (reason := self._unsafe(group)) is not None:
@@ -396,31 +375,19 @@ class Orchestrator:
             if not fitting[group.name]:
                 continue
             similar = self._similar(group, fitting)
+            most = self._options.max_nodes_total
             limit = node_limit(
                 self._options.max_nodes_per_scaleup,
                 sum(other.room for other in (group, *similar)) or -1,
-                self._room_in_cluster(),
+                (max(most - len(self._scratch.order), 0) or -1) if most else 0,
             )
-            result = estimate(
-                self._scratch,
-                group.name,
-                self._templates[group.name],
-                fitting[group.name],
-                limit,
-                fast=self._options.fastpath_binpacking_enabled,
-            )
+            template, fast = self._templates[group.name], self._options.fastpath_binpacking_enabled
+            result = estimate(self._scratch, group.name, template, fitting[group.name], limit, fast=fast)
             outcome.estimates[group.name] = result
             n_nodes = group.most if group.is_atomic and result.n_nodes > 0 else result.n_nodes
             if result.pods and n_nodes:
                 outcome.options.append(Option(group, similar, n_nodes, result.pods))
         self._fitting = fitting
-
-    def _room_in_cluster(self) -> int:
-        """Return how many nodes the cluster may still get; 0 for any number, -1 for none."""
-        most = self._options.max_nodes_total
-        if not most:
-            return 0
-        return max(most - len(self._scratch.order), -1) or -1
 
     def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
         """Return the groups that may grow in place of one, for the same pods; ComputeSimilarNodeGroups."""
@@ -506,7 +473,7 @@ class Orchestrator:
 
     def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, Skipped]) -> list[Unhelped]:
         """Return the pods that fit no group that may grow; GetRemainingPods."""
-        stuck = [pod_group for pod_group in pod_groups if not pod_group.is_schedulable]
+        stuck = [pod_group for pod_group in pod_groups if not pod_group.fitting]
         if self._options.scaleup_simulation_for_skipped_node_groups_enabled:
             self._try_groups(stuck, [name for name in skipped if name in self._templates])
         return [

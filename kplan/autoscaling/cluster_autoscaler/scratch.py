@@ -23,7 +23,7 @@ import numpy as np
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, identity, unbound
+from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound, identity
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import default_configuration
 from kplan.config.profiles import DEFAULT_SCHEDULER_NAME
@@ -55,14 +55,7 @@ Rejection = tuple[str, ...]
 
 
 class Scratch:
-    """A cluster with pods that can be placed, moved and taken back.
-
-    Parameters
-    ----------
-    nodes : the nodes in list order
-    pods : the running pods, in list order, with the names of their nodes
-    pending : pods that are to be placed
-    """
+    """A cluster with pods that can be placed, moved and taken back."""
 
     def __init__(self, session: Session, order: Sequence[int], cursor: Cursor, row_of: dict[int, int]) -> None:
         self.session = session
@@ -86,7 +79,8 @@ class Scratch:
     ) -> Scratch:
         """Return a scratch cluster with some pods on nodes, in list order, and others on none."""
         table = NodeTable(nodes)
-        infos = [*(_info_on(pod, node, known) for pod, node in placed), *map(known.of, pending)]
+        infos = [known.of(pod) if pod.spec.node_name == node else PodInfo(bound(pod, node)) for pod, node in placed]
+        infos += map(known.of, pending)
         cluster = Cluster.build(table, infos)
         session = Session(cluster, listers, default_configuration(release), plugin_factory(()))
         rows = [table.row_of[node.metadata.name] for node in nodes]
@@ -97,12 +91,10 @@ class Scratch:
 
     @property
     def cluster(self) -> Cluster:
-        """Nodes, pods and their sums."""
         return self.session.cluster
 
     @property
     def framework(self) -> Framework:
-        """The default profile, which is used for all pods."""
         return self.session.frameworks[DEFAULT_SCHEDULER_NAME]
 
     def row(self, name: str) -> int:
@@ -124,7 +116,6 @@ class Scratch:
         return [infos[pod] for pod in self.cluster.pods_on[row]]
 
     def pods_on(self, row: int) -> list[Pod]:
-        """Return the pods of a node, in the scheduler's order."""
         return [info.pod for info in self.infos_on(row)]
 
     def pod_row(self, pod: Pod) -> int:
@@ -137,7 +128,7 @@ class Scratch:
 
     def unbound(self, pod: Pod) -> Pod:
         """Return a pod without its node, which requests the same."""
-        free, row = unbound(pod), self._row_of_pod.get(id(pod))
+        free, row = bound(pod, ""), self._row_of_pod.get(id(pod))
         if free is not pod and row is not None:
             infos, free_row = self.cluster.pods.infos, self.pod_row(free)
             infos[free_row].shared_resources = infos[row].resources
@@ -146,7 +137,6 @@ class Scratch:
     # What is tried can be taken back.
 
     def mark(self) -> int:
-        """Return a mark to which `undo` goes back."""
         return len(self._undoing)
 
     def undo(self, mark: int) -> None:
@@ -160,7 +150,6 @@ class Scratch:
         self._undoing.append(partial(self.cluster.unbind, pod))
 
     def _reserve(self, pod: int, row: int) -> None:
-        """Give a pod's claims the devices of its node."""
         cycle, _, outcome = self._pre_filter(pod)
         if outcome.status is None:
             self.framework.statuses(cycle, np.asarray([row], np.intp), outcome.skipped)
@@ -169,16 +158,11 @@ class Scratch:
 
     def unbind(self, pod: int) -> None:
         row = self.cluster.node_of[pod]
-        self._undoing.append(partial(self._put_back, pod, row, self.cluster.pods_on[row].copy()))
+        self._undoing.append(partial(self.cluster.reorder, row, self.cluster.pods_on[row].copy()))
+        self._undoing.append(partial(self.cluster.bind, pod, row))
         self.cluster.unbind(pod)
 
-    def _put_back(self, pod: int, row: int, order: list[int]) -> None:
-        """Put a pod back on its node, whose pods were in this order."""
-        self.cluster.bind(pod, row)
-        self.cluster.reorder(row, order)
-
     def remove_node(self, row: int) -> None:
-        """Take a node away, with its pods."""
         for pod in reversed(self.cluster.pods_on[row].copy()):
             self.unbind(pod)
         absent = self._absent.copy()
@@ -186,12 +170,16 @@ class Scratch:
         self._undoing.append(partial(self._set_absent, self._absent, self.order))
         self._set_absent(absent, [other for other in self.order if other != row])
 
-    def add_nodes(self, rows: Sequence[int]) -> None:
-        """Let absent nodes come, last in the list."""
+    def add_new(self, new: Sequence[NewRow]) -> None:
+        """Let absent nodes come with their pods, last in the list."""
+        rows = [node.row for node in new]
         absent = self._absent.copy()
-        absent[list(rows)] = False
+        absent[rows] = False
         self._undoing.append(partial(self._set_absent, self._absent, self.order))
         self._set_absent(absent, [*self.order, *rows])
+        for node in new:
+            for pod in node.pods:
+                self.bind(pod, node.row)
 
     @property
     def _absent(self) -> BoolArray:
@@ -267,11 +255,11 @@ class Scratch:
     def find(self, pod: int, acceptable: BoolArray | None = None) -> int | None:
         """Return the first node from the cursor on that a pod fits, and move the cursor; None for none.
 
-        Parameters
-        ----------
-        acceptable : bool array of shape (n_nodes,); nodes that may be taken; None for all
+        Only `acceptable` nodes are taken, bool array of shape (n_nodes,), or all.
         """
-        order = self._listed
+        if self._order_array is None:
+            self._order_array = np.asarray(self.order, np.intp)
+        order = self._order_array
         if not len(order):
             return None
         cycle, entry, outcome = self._pre_filter(pod)
@@ -290,12 +278,6 @@ class Scratch:
         self.cursor.last = index
         return int(order[index])
 
-    @property
-    def _listed(self) -> RowArray:
-        if self._order_array is None:
-            self._order_array = np.asarray(self.order, np.intp)
-        return self._order_array
-
     def _pre_filter(self, pod: int) -> tuple[CycleState, ShapeEntry, PreFilterOutcome]:
         info = self.cluster.pods.infos[pod]
         cycle = CycleState(info, pod, self.cluster)
@@ -305,17 +287,7 @@ class Scratch:
         return cycle, entry, outcome
 
     def grown(self, templates: Iterable[tuple[Template, Sequence[str]]]) -> tuple[Scratch, list[list[NewRow]]]:
-        """Return a scratch cluster with further nodes, all of them absent.
-
-        Parameters
-        ----------
-        templates : of each kind of nodes, the template and the names of the nodes
-
-        Returns
-        -------
-        scratch : with the same pods on the same nodes, and the same cursor
-        rows : of each kind, the new nodes with their pods
-        """
+        """Return a copy with further nodes, all of them absent: of each template, nodes with these names."""
         cluster = self.cluster
         listed = [(template, names) for template, names in templates]
         kinds = [[template.node_named(name) for name in names] for template, names in listed]
@@ -358,14 +330,6 @@ class Scratch:
         ]
         return scratch, new_rows
 
-    def add_new(self, new: Iterable[NewRow]) -> None:
-        """Let new nodes come with their pods."""
-        listed = list(new)
-        self.add_nodes([node.row for node in listed])
-        for node in listed:
-            for pod in node.pods:
-                self.bind(pod, node.row)
-
 
 class NewRow(msgspec.Struct, frozen=True):
     """A node of a grown scratch that may come."""
@@ -384,12 +348,6 @@ def first_from(passes: BoolArray, start: int) -> int | None:
     return index if begin and passes[index] else None
 
 
-def _info_on(pod: Pod, node: str, known: Infos) -> PodInfo:
-    if pod.spec.node_name == node:
-        return known.of(pod)
-    return PodInfo(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))
-
-
 _FIRST_CAPACITY = 16
 
 Wanted = tuple[tuple[str, int], ...]
@@ -402,17 +360,11 @@ def wanted_by(requests: Mapping[str, int]) -> Wanted:
 
 
 class NewNodes:
-    """New nodes of one template, in the order in which they were added, and what is free on each.
-
-    Parameters
-    ----------
-    free : resource -> what pods may request of a new node, of all resources that count
-    n_before : the number of nodes before the new ones in the list on which the cursor runs
-    """
+    """New nodes of one template, in the order in which they were added, and what is free on each."""
 
     def __init__(self, free: Mapping[str, int], n_before: int) -> None:
-        self._template = free
-        self._n_before = n_before
+        self._template = free  #: resource -> what pods may request of a new node, of all resources that count
+        self._n_before = n_before  #: the number of nodes before these in the list on which the cursor runs
         self._free: dict[str, Int64Array] = {name: np.zeros(_FIRST_CAPACITY, np.int64) for name in free}
         self._size = _FIRST_CAPACITY
         self.n_nodes = 0
@@ -428,7 +380,6 @@ class NewNodes:
         self.n_pods.append(0)
 
     def capacity(self, wanted: Wanted, node: int) -> int:
-        """Return how many pods of a kind fit a node."""
         return max(min(int(self._free[name][node]) // amount for name, amount in wanted), 0)
 
     def put(self, node: int, wanted: Wanted, n: int) -> None:
@@ -437,17 +388,10 @@ class NewNodes:
         self.n_pods[node] += n
 
     def spread(self, wanted: Wanted, n: int, last: int) -> tuple[list[int], int]:
-        """Put pods of a kind on the nodes in turn, each on the next one that it fits.
+        """Put `n` pods of a kind on the nodes in turn, each on the next one that it fits.
 
-        Parameters
-        ----------
-        n : how many pods
-        last : where the last search ended, an index into the whole list
-
-        Returns
-        -------
-        nodes : the nodes of the pods, in order; fewer than `n` when they fit no node any more
-        last : where the last search ended
+        Returns their nodes in order, fewer when they fit no node any more; and where the last search ended, as `last`
+        says it at first: an index into the whole list.
         """
         if not self.n_nodes:
             return [], last
@@ -507,10 +451,8 @@ class Placer:
     ) -> list[tuple[Pod, int]]:
         """Put pods on nodes where they fit, and return them with the rows of their nodes.
 
-        Parameters
-        ----------
-        acceptable : bool array of shape (n_nodes,); nodes that may be taken; None for all
-        all_or_none : stop at the first pod that fits nowhere
+        Only `acceptable` nodes are taken, bool array of shape (n_nodes,), or all; with `all_or_none` the first pod that
+        fits nowhere ends it.
         """
         similar = SimilarPods()
         placed: list[tuple[Pod, int]] = []

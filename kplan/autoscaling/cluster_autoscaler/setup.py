@@ -94,14 +94,7 @@ def read_group_file(source: str | Path) -> GroupList:
 def listed_groups(
     entries: Sequence[Any], nodes: Mapping[str, Node], options: Options, problems: list[Problem], *, path: str = "$"
 ) -> list[NodeGroup]:
-    """Return the groups of a list; what is wrong with it is added to `problems`.
-
-    Parameters
-    ----------
-    nodes : the nodes of the cluster, by name
-    options : the flags of all groups
-    path : JSON path of the list
-    """
+    """Return the groups of a list at a JSON path; what is wrong with it is added to `problems`."""
     if len(entries) > MAX_GROUPS:
         problems.append(Problem(f"more than {MAX_GROUPS:,} groups", json_path=path, hint="leave some out"))
         return []
@@ -130,7 +123,6 @@ class _Reader(EntryReader):
         self._nodes, self._options = nodes, options
 
     def group(self, content: Any) -> NodeGroup | None:
-        """Return the group; None where it cannot be read."""
         if not isinstance(content, Mapping):
             hint = "for example {name: general, maxSize: 5}"
             self.problems.append(Problem("no group", json_path=self.path, hint=hint))
@@ -160,7 +152,11 @@ class _Reader(EntryReader):
             slices=tuple(self._slices(entry)),
             csi_node=None if entry.csi_node is None else self.converted(entry.csi_node, CSINode, ".csiNode"),
             options=self._own_options(entry),
-            instances=tuple(self._instances(entry)),
+            instances=tuple(
+                msgspec.convert(instance, Instance)
+                for instance in entry.instances
+                if instance.get("state") != "deleting"
+            ),
             requested=max(entry.requested, 0),
             requested_ago=float(entry.requested_seconds_ago),
             price=None if entry.price is None else float(entry.price),
@@ -231,11 +227,6 @@ class _Reader(EntryReader):
             self.wrong(f"options.{flag[:80]}", "no group has such a flag of its own", "set it for all groups")
         return replace(self._options, **own)
 
-    def _instances(self, entry: _Entry) -> Iterator[Instance]:
-        for instance in entry.instances:
-            if instance.get("state") != "deleting":
-                yield msgspec.convert(instance, Instance)
-
 
 _PRICES = ("cpu", "memoryGiB", "gpu")
 
@@ -243,12 +234,7 @@ _PRICES = ("cpu", "memoryGiB", "gpu")
 def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     """Return the set-up.
 
-    Raises
-    ------
-    UsageError
-        For flags and prices that cannot be read.
-    InputError
-        With all problems of the list of groups.
+    Raises UsageError for flags and prices that cannot be read, InputError with all problems of the list of groups.
     """
     prices = None if settings.prices is None else Prices(_checked(settings.prices))
     setup = find_groups(snapshot, settings.options) if settings.node_groups is None else _listed(settings, snapshot)
@@ -317,11 +303,6 @@ def _fields(group: NodeGroup) -> Iterator[tuple[str, Any]]:
     if group.nodes:
         yield "nodes", list(group.nodes)
     elif group.template is not None:
-        yield "template", _written(group.template)
+        yield "template", {"apiVersion": "v1", "kind": "Node", **msgspec.to_builtins(group.template)}
     if group.price is not None:
         yield "price", group.price
-
-
-def _written(node: Node) -> dict[str, Any]:
-    content: dict[str, Any] = msgspec.to_builtins(node)
-    return {"apiVersion": "v1", "kind": "Node", **content}

@@ -106,7 +106,6 @@ class ClusterState:
     def update(
         self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], templates: Iterable[str], now: int
     ) -> None:
-        """Look at all nodes; UpdateNodes."""
         self._now = now
         self._templates = frozenset(templates)
         self.decreased, self.events = {}, []
@@ -121,7 +120,6 @@ class ClusterState:
         self._update_sizes(now)
 
     def recalculate(self) -> None:
-        """Look at the targets again."""
         self._update_ranges({group.name: group.target for group in self._groups})
 
     def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
@@ -206,7 +204,6 @@ class ClusterState:
         self._failed = failed
 
     def delete_failed(self) -> None:
-        """Delete the machines that could not be made."""
         for group in self._groups:
             failed = [instance for instance in group.instances if instance.error_code]
             n_all = len(group.nodes) + len(group.instances)
@@ -262,7 +259,6 @@ class ClusterState:
         return not (n_unready > self._options.ok_total_unready_count and n_unready > share * n_nodes)
 
     def is_group_healthy(self, name: str) -> bool:
-        """Return whether enough nodes of a group are ready."""
         expected, readiness = self._ranges.get(name), self.readiness.get(name)
         if expected is None:
             return False
@@ -275,7 +271,6 @@ class ClusterState:
         return not (n_missing > self._options.ok_total_unready_count and n_missing > share * n_all)
 
     def is_backed_off(self, name: str) -> bool:
-        """Return whether a group is left alone because a scale-up failed."""
         held = self._backoffs.get(name)
         return name in self._templates and held is not None and held.until >= self._now
 

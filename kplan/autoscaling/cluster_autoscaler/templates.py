@@ -30,7 +30,14 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     readiness,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_mirror, placed_pods, pods_by_node, pods_by_state
+from kplan.autoscaling.cluster_autoscaler.pods import (
+    bound,
+    is_daemon,
+    is_mirror,
+    placed_pods,
+    pods_by_node,
+    pods_by_state,
+)
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot
@@ -89,34 +96,14 @@ Remembered = Mapping[str, tuple[Template, int]]
 """Group -> a template made from one of its nodes, and when; upstream: the nodeInfoCache."""
 
 
-def _with_devices(templates: Mapping[str, Template], groups: Iterable[NodeGroup]) -> dict[str, Template]:
-    """Return templates with the devices and the limits of volumes that their groups say."""
-    own = {group.name: group for group in groups if group.slices or group.csi_node is not None}
-    return {
-        name: replace(template, slices=own[name].slices, csi_node=own[name].csi_node) if name in own else template
-        for name, template in templates.items()
-    }
-
-
 class TemplateMaker:
-    """Makes the templates of all groups, and remembers those made from nodes for later loops.
-
-    Parameters
-    ----------
-    remembered : what it has remembered already
-    """
+    """Makes the templates of all groups, and remembers those made from nodes for later loops."""
 
     def __init__(
         self, options: Options, daemon_sets: Sequence[DaemonSet], remembered: Remembered | None = None
     ) -> None:
-        self._options = options
-        self._daemon_sets = daemon_sets
-        self._remembered = dict(remembered or {})
-
-    @property
-    def remembered(self) -> Remembered:
-        """The templates made from nodes so far."""
-        return self._remembered
+        self._options, self._daemon_sets = options, daemon_sets
+        self.remembered = dict(remembered or {})
 
     def templates(
         self,
@@ -134,34 +121,30 @@ class TemplateMaker:
                 continue
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                template = self._of_node(node, pods_on.get(node.metadata.name, ()))
-                result[group.name] = template
-                self._remembered[group.name] = (template, now)
+                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()))
+                self.remembered[group.name] = (result[group.name], now)
         for group in groups:
             if group.name in result:
                 continue
-            remembered = self._remembered.get(group.name)
+            remembered = self.remembered.get(group.name)
             if remembered is not None and now - remembered[1] <= self._options.node_info_cache_expire_time:
                 result[group.name] = remembered[0]
             elif group.template is not None:
-                result[group.name] = self._of_group(group.template)
+                result[group.name] = self._of_group(group, group.template)
         for node in poor:
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                result[group.name] = self._of_node(node, pods_on.get(node.metadata.name, ()))
-        return _with_devices(result, groups)
+                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()))
+        return result
 
-    def _of_node(self, node: Node, pods: Iterable[Pod]) -> Template:
-        return self._template(node, pods, forces_daemons=self._options.force_ds)
-
-    def _of_group(self, node: Node) -> Template:
-        template = self._template(node, (), forces_daemons=True)
+    def _of_group(self, group: NodeGroup, node: Node) -> Template:
+        template = self._template(group, node, None)
         labels = dict(template.node.metadata.labels)
         labels |= {old: labels[new] for new, old in _OLD_NAMES.items() if new in labels}
         return replace(template, node=_with_labels(template.node, labels))
 
-    def _template(self, node: Node, pods: Iterable[Pod], *, forces_daemons: bool) -> Template:
-        """Return the template; SanitizedTemplateNodeInfoFromNodeInfo."""
+    def _template(self, group: NodeGroup, node: Node, pods: Iterable[Pod] | None) -> Template:
+        """Return what a node with some pods shows, or without pods the template; SanitizedTemplateNodeInfoFromNodeInfo."""
         options = self._options
         taints = tuple(taint for taint in node.spec.taints if is_of_new_nodes(taint.key, options))
         unschedulable = node.spec.unschedulable and not options.scale_from_unschedulable
@@ -171,11 +154,11 @@ class TemplateMaker:
         clean = _with_labels(replace(node, spec=spec), labels)
         staying: list[Pod] = []
         running: set[str] = set()
-        for pod in pods:
+        for pod in pods or ():
             if pod.metadata.deletion_timestamp is not None:
                 continue
             if is_mirror(pod) or is_daemon(pod):
-                staying.append(replace(pod, spec=replace(pod.spec, node_name="")))
+                staying.append(bound(pod, ""))
             owner = controller_of(pod.metadata)
             if owner is not None and owner.kind == "DaemonSet":
                 running.add(owner.uid)
@@ -183,9 +166,9 @@ class TemplateMaker:
             if daemon_set.metadata.uid not in running and runs_on(daemon_set.spec.template, clean):
                 own = daemon_set.metadata
                 pod = new_daemon_pod(daemon_set, f"{own.name}-pod", f"{own.uid}-pod")
-                if forces_daemons or _preempts(pod):
+                if pods is None or options.force_ds or _preempts(pod):
                     staying.append(pod)
-        return Template(clean, tuple(staying))
+        return Template(clean, tuple(staying), group.slices, group.csi_node)
 
 
 def templates_seen(snapshot: Snapshot, groups: Sequence[NodeGroup], options: Options, now: int) -> Remembered:

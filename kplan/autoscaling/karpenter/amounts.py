@@ -24,7 +24,6 @@ def amounts_of(resources: ResourceList) -> Amounts:
 
 
 def total_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
-    """Return the sums, by resource."""
     total: Amounts = {}
     for amounts in lists:
         add(total, amounts)
@@ -38,7 +37,6 @@ def add(total: Amounts, amounts: Mapping[str, int]) -> None:
 
 
 def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
-    """Return the highest amount of each resource."""
     highest: Amounts = {}
     for amounts in lists:
         for name, amount in amounts.items():

@@ -38,7 +38,7 @@ from kplan.autoscaling.karpenter.planned import (
 )
 from kplan.autoscaling.karpenter.prepared import Prepared, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
-from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
+from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts
 
 FAILED = "Failed to schedule pod, "
 _FILTERED = "NodePool requirements filtered out all compatible available instance types"
@@ -46,7 +46,6 @@ _LACKING = f"{_FILTERED} due to minValues incompatibility"
 
 
 def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
-    """Return what is made for pending pods."""
     texts, provisioned = Texts(prepared.known), prepared.provisioned
     answer: dict[str, Any] = {
         "nodeClaims": sorted(
@@ -99,8 +98,7 @@ def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
 def error_texts(refused: Sequence[PoolRefusal], texts: Texts) -> list[str]:
     """Return why pools have no node for a pod, sorted; reserved capacity that may come is marked as deferred."""
     lines = sorted(text for one in refused for text in texts.of_pool(one))
-    is_deferred = any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
-    return ["(deferred)", *lines] if is_deferred else lines
+    return ["(deferred)", *lines] if any(one.is_deferred for one in refused) else lines
 
 
 def _created(node: Planned, prepared: Prepared) -> dict[str, Any]:
@@ -201,7 +199,6 @@ def _duration(text: str) -> str:
 
 
 def rounded(number: float) -> float:
-    """Return a number without the noise of binary fractions."""
     return float(f"{number:.12g}")
 
 

@@ -66,7 +66,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> str:
-        """The release whose rules hold."""
         return self.release.name
 
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
@@ -82,7 +81,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
     def provision(self, cluster: PreparedCluster) -> Advice:
-        """Return what is added for the pending pods; removals are not looked for."""
         return self._provisioned(self._prepared(cluster))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
@@ -97,11 +95,9 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return NODEPOOL in node.metadata.labels
 
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
-        """Return the prices of the nodes that it has made, as the catalogue has them."""
         return self._prices(self._prepared(cluster))
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
-        """Return all that is done; Karpenter does not work in loops of a fixed time."""
         prepared = self._prepared(cluster)
         advice = self._provisioned(prepared)
         conditions = claim_states(prepared)
@@ -146,7 +142,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         unready = {pool: (why,) for pool, why in prepared.unready_pools.items()}
 
         def words_of(refused: PoolRefusal) -> Iterable[str]:
-            if isinstance(refused.refusal, Plain) and refused.refusal.is_limit:
+            if refused.refusal in (Plain.LIMITS, Plain.NODE_LIMIT):
                 return (limits_text(prepared, refused.pool, provisioned.nodes),)
             return texts.words_of(refused)
 
@@ -168,7 +164,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             events={
                 pod: FAILED + "; ".join(error_texts(refused, texts))
                 for pod, refused in errors.items()
-                if not any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
+                if not any(one.is_deferred for one in refused)
             }
             | {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
             warnings=(*self._warnings(prepared), *_unlaunchable(adds)),
@@ -332,7 +328,6 @@ class KarpenterWatch:
         removes: bool,
         has_changed: bool,  # noqa: ARG002 - it remembers nothing that a change would make void
     ) -> Round:
-        """Look for pods that need nodes, and for nodes that are to go."""
         there = [name for name in leaving if name in cluster.snapshot.node_by_name]
         karpenter = self._karpenter.marking(there, self._used_names)
         advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)

@@ -30,7 +30,7 @@ from kplan.autoscaling.karpenter.amounts import (
     RESERVATION_IDS,
     RESERVED,
 )
-from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.pods import (
@@ -41,7 +41,6 @@ from kplan.autoscaling.karpenter.pods import (
     is_reschedulable,
     move_cost,
 )
-from kplan.autoscaling.karpenter.pools import is_true, pool_requirements
 from kplan.autoscaling.karpenter.prepared import Prepared
 
 BLOCKED = "DisruptionBlocked"
@@ -88,7 +87,6 @@ class Events:
         self.note(state, REJECTED, message)
 
     def by_target(self) -> dict[str, list[str]]:
-        """Return the events as texts, by target."""
         texts: dict[str, list[str]] = {}
         for event in self.list:
             texts.setdefault(event.target, []).append(f"{event.reason}: {event.message}")
@@ -138,7 +136,6 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def capacity_type(self) -> str:
-        """Its capacity type; empty if its labels do not tell."""
         return self.state.labels.get(CAPACITY_TYPE, "")
 
     def lowest_price(self) -> float | None:
@@ -268,7 +265,6 @@ def has_consolidation(candidate: Candidate, events: Events) -> bool:
 
 
 def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
-    """Tell whether a node may go because it is empty."""
     if candidate.is_static or not has_consolidation(candidate, events):
         return False
     if candidate.is_buffer:
@@ -278,7 +274,6 @@ def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
 
 
 def concerns_static_drift(candidate: Candidate, _events: Events) -> bool:
-    """Tell whether a node of a pool with replicas differs from its pool."""
     return candidate.is_static and candidate.condition.is_drifted
 
 

@@ -7,22 +7,21 @@ Upstream: provisioning/scheduling/nodeclaim.go, reservationmanager.go, existingn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kplan.api.affinity import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fits, least_of, less, most_of, total_of
-from kplan.autoscaling.karpenter.cluster import StateNode, joined
+from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
-from kplan.autoscaling.karpenter.pods import HostPort, PortConflict, conflict, tolerates_all, untolerated
-from kplan.autoscaling.karpenter.pools import Template
+from kplan.autoscaling.karpenter.pods import HostPort, conflict, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.autoscaling.karpenter.texts import ClaimMissing, Incompatible, NoInstanceType, Plain, Refusal, Untolerated
+from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
 
 
@@ -86,12 +85,7 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 class NewClaim:
-    """A node that is to be made.
-
-    Attributes
-    ----------
-    types : the instance types that can hold its pods, as a set
-    """
+    """A node that is to be made."""
 
     def __init__(
         self,
@@ -104,7 +98,7 @@ class NewClaim:
     ) -> None:
         self.template = template
         self.hostname = hostname
-        self.types = types
+        self.types = types  #: the instance types that can hold its pods, as a set
         self.requirements = template.requirements
         self.pods: list[Entrant] = []
         self.reservations: tuple[str, ...] = ()
@@ -126,9 +120,13 @@ class NewClaim:
         taints = untolerated(entrant.constraints.tolerations, self.template.taints)
         if taints:
             return Untolerated(taints)
-        groups_left, clash = self._without_clash(entrant)
-        if clash is not None and not self._shared.release.daemons_by_type:
-            return clash
+        daemons = self._daemons  # of the types on which the pod's host ports are free
+        if entrant.ports:
+            clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self._ports}) for group in daemons]
+            daemons = [group for group, clash in zip(daemons, clashes, strict=True) if clash is None]
+            clash = next(filter(None, clashes), None)
+            if clash is not None and not self._shared.release.daemons_by_type:
+                return clash
         known = self._shared.vocabulary
         wanted = known.hostless(entrant.requirements)
         misfits = known.misfits(self.requirements, wanted, allows_well_known=True) or known.host_misfits(
@@ -139,20 +137,10 @@ class NewClaim:
         base = known.join(self.requirements, wanted)
         refusal: Fit | Refusal = Plain.LIMITS
         for volumes in entrant.alternatives or (known.nothing,):
-            refusal = self._with_volumes(
-                entrant, groups, base, volumes, groups_left, relaxes_min_values=relaxes_min_values
-            )
+            refusal = self._with_volumes(entrant, groups, base, volumes, daemons, relaxes_min_values=relaxes_min_values)
             if isinstance(refusal, Fit):
                 return refusal
         return refusal
-
-    def _without_clash(self, entrant: Entrant) -> tuple[Sequence[DaemonGroup], PortConflict | None]:
-        """Return the groups of types on which a pod's host ports are free, and a conflict on another one."""
-        if not entrant.ports:
-            return self._daemons, None
-        clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self._ports}) for group in self._daemons]
-        left = [group for group, clash in zip(self._daemons, clashes, strict=True) if clash is None]
-        return left, next((clash for clash in clashes if clash is not None), None)
 
     def _with_volumes(
         self,
@@ -196,16 +184,15 @@ class NewClaim:
         """Tell what the node has to be for a pod's devices and topology constraints, whatever its instance type."""
         known = self._shared.vocabulary
         allocation = self._allocated(entrant)
-        if allocation is not None and not isinstance(allocation, Allocation):
-            return allocation
-        steps: list[Callable[[Requirements], Requirements | Unsatisfiable]] = []
         if allocation is not None:
+            if not isinstance(allocation, Allocation):
+                return allocation
             wanted = known.hostless(allocation.requirements)
-            steps.append(lambda _: wanted)
+            if misfits := known.misfits(node, wanted, allows_well_known=True):
+                return Incompatible(misfits)
+            node = known.join(node, wanted)
         if groups:
-            steps.append(lambda own: self._shared.topology.narrowed(entrant, groups, own, self.hostname))
-        for step in steps:
-            narrowed = step(node)
+            narrowed = self._shared.topology.narrowed(entrant, groups, node, self.hostname)
             if isinstance(narrowed, Unsatisfiable):
                 return narrowed
             if misfits := known.misfits(node, narrowed, allows_well_known=True):
@@ -218,12 +205,9 @@ class NewClaim:
         devices = self._shared.devices
         if devices is None or not entrant.has_claims:
             return None
-        claims = devices.claims_of(entrant.pod)
-        if isinstance(claims, ClaimMissing):
-            return claims
         types = self.ordered_types if self.pods else bits_of(self.types)
         names = [self.template.columns.types[index].name for index in types]
-        return devices.allocate(Place(self.hostname, "", self.requirements, names, has_published=False), claims)
+        return devices.allocate(Place(self.hostname, "", self.requirements, names, has_published=False), entrant.pod)
 
     def _totals(self, daemons: Sequence[DaemonGroup], entrant: Entrant) -> Iterable[tuple[DaemonGroup, Amounts]]:
         """Yield what pods and daemons request together with a further pod, by group of types."""
@@ -318,12 +302,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 def basis_of(state: StateNode, daemon_requests: Amounts, vocabulary: Vocabulary) -> Basis:
-    """Return what a node offers.
-
-    Parameters
-    ----------
-    daemon_requests : of the daemons that it should have
-    """
+    """Return what a node offers that should have daemons with such requests."""
     present = state.usage.daemon_requests
     missing = {name: max(0, amount - present.get(name, 0)) for name, amount in daemon_requests.items()}
     return Basis(
@@ -352,10 +331,15 @@ class ExistingNode:
     def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup], shared: Pass) -> Fit | None:
         """Tell what the node becomes with the pod; None where it does not take it."""
         vocabulary = shared.vocabulary
-        if not fits(entrant.requests, self.room) or not tolerates_all(entrant.constraints.tolerations, self.taints):
+        if not fits(entrant.requests, self.room) or untolerated(entrant.constraints.tolerations, self.taints):
             return None
-        if self._exceeds_volumes(entrant) or conflict(entrant.key, entrant.ports, self.ports):
+        if conflict(entrant.key, entrant.ports, self.ports):
             return None
+        limits = self.state.limits
+        if limits:
+            used = joined(self.volumes, entrant.volumes) if entrant.volumes else self.volumes
+            if any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items()):
+                return None
         base = self._with(self.requirements, entrant.requirements, vocabulary)
         for volumes in () if base is None else entrant.alternatives or (vocabulary.nothing,):
             node = self._with(base, volumes, vocabulary)
@@ -375,14 +359,10 @@ class ExistingNode:
         """Return the devices of a pod; None where it needs none, or gets none."""
         if devices is None or not entrant.has_claims:
             return None
-        claims, state = devices.claims_of(entrant.pod), self.state
-        if isinstance(claims, ClaimMissing):
-            return claims
-        types = [state.labels.get(INSTANCE_TYPE, "")]
+        state, types = self.state, [self.state.labels.get(INSTANCE_TYPE, "")]
         node = "" if state.node is None else state.node.metadata.name
-        return devices.allocate(
-            Place(state.name, node, self.requirements, types, has_published=state.is_initialized), claims
-        )
+        place = Place(state.name, node, self.requirements, types, has_published=state.is_initialized)
+        return devices.allocate(place, entrant.pod)
 
     def _with(self, node: Requirements | None, wanted: Requirements, vocabulary: Vocabulary) -> Requirements | None:
         """Return the requirements of the node with those of a pod or volume; None where it cannot meet them."""
@@ -390,13 +370,6 @@ class ExistingNode:
         if node is None or vocabulary.host_misfits(self.hostname, wanted):
             return None
         return None if vocabulary.misfits(node, own, allows_well_known=False) else vocabulary.join(node, own)
-
-    def _exceeds_volumes(self, entrant: Entrant) -> bool:
-        limits = self.state.limits
-        if not limits:
-            return False
-        used = joined(self.volumes, entrant.volumes) if entrant.volumes else self.volumes
-        return any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items())
 
     def take(self, entrant: Entrant, fit: Fit, shared: Pass) -> None:
         node = fit.requirements
@@ -453,7 +426,7 @@ class ExistingNodes:
             self._suiting[key] = np.array(
                 [
                     not self._known.misfits(node.requirements, wanted, allows_well_known=False)
-                    and tolerates_all(key[1], node.taints)
+                    and not untolerated(key[1], node.taints)
                     for node in self.nodes
                 ],
                 dtype=bool,

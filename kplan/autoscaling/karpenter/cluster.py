@@ -1,20 +1,27 @@
-"""The nodes of the cluster as Karpenter remembers them: nodes joined with their claims, and what pods use of them.
+"""The cluster as Karpenter knows it: its node pools, and nodes joined with their claims and with what pods use of them.
 
-Upstream: controllers/state/cluster.go, statenode.go; scheduling/taints.go.
+Only Karpenter itself knows its provider, and ignores pools and claims of another one. Here it is taken from the node
+classes that are in the cluster, else from what most pools and claims refer to.
+
+Upstream: controllers/state: cluster.go, statenode.go; scheduling/taints.go; provisioning: provisioner.go NewScheduler,
+scheduling/nodeclaimtemplate.go; utils/nodepool/nodepool.go and utils/nodeclaim/nodeclaim.go IsManaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node, NodeCondition, Pod
+from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import ResourceList
-from kplan.api.provisioning import NodeClaim
+from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.autoscaling.karpenter.amounts import (
     DO_NOT_DISRUPT,
     INITIALIZED,
@@ -30,8 +37,149 @@ from kplan.autoscaling.karpenter.amounts import (
     less,
     total_of,
 )
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import InstanceType
+from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
-from kplan.autoscaling.karpenter.pools import is_true
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
+from kplan.snapshot.model import Snapshot
+
+_CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})
+
+
+def own_part(snapshot: Snapshot, options: Options) -> tuple[Snapshot, dict[str, str]]:
+    """Return a cluster without the pools and claims of other providers, and why Karpenter passes over these pools."""
+    of_pools = {pool.metadata.name: _kind(pool.spec.template.spec.node_class_ref) for pool in snapshot.node_pools}
+    of_claims = [_kind(claim.spec.node_class_ref) for claim in snapshot.node_claims]
+    supported = set(options.supported_node_classes) or _running(snapshot, [*of_pools.values(), *of_claims])
+    if not supported:
+        return snapshot, {}
+    foreign = {name: kind for name, kind in sorted(of_pools.items()) if kind and kind not in supported}
+    own = dataclasses.replace(
+        snapshot,
+        node_pools=tuple(pool for pool in snapshot.node_pools if pool.metadata.name not in foreign),
+        node_claims=tuple(
+            claim for claim, kind in zip(snapshot.node_claims, of_claims, strict=True) if not kind or kind in supported
+        ),
+    )
+    words = f"and the running provider's {', '.join(sorted(supported))}"
+    return own, {name: f"its node class is {kind}, {words}" for name, kind in foreign.items()}
+
+
+def _kind(reference: NodeClassReference) -> str:
+    """Return ``GROUP/KIND`` of a node class; empty where the reference names none."""
+    return f"{reference.group}/{reference.kind}" if reference.kind else ""
+
+
+def _running(snapshot: Snapshot, kinds: Iterable[str]) -> set[str]:
+    """Return the kind of node classes that the running provider supports; none where nothing tells."""
+    counts = Counter(filter(None, kinds))
+    present = [f"{kind.group}/{kind.name}" for kind in _CLASSES if snapshot.objects(kind.attribute)]
+    ranked = sorted(present or counts, key=lambda kind: (-counts[kind], kind))
+    return set(ranked[:1])
+
+
+class Template(msgspec.Struct, frozen=True):
+    """What new nodes of a pool have in common."""
+
+    pool: NodePool
+    name: str
+    requirements: Requirements  #: those of the pool, its labels, and the labels of pool and node class
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    columns: Columns  #: all instance types that the pool may have
+    machines: Columns  #: the same as their provider knows them, without overlays
+    types: int  #: those that it can use, as a set
+    limits: Amounts
+    lacks_min_values: bool = False  #: why it can use none: too few values of a label
+
+
+def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
+    return any(condition.type == name and condition.status == "True" for condition in conditions)
+
+
+_PARTS = ("ValidationSucceeded", "NodeClassReady")
+_READY = "Ready"
+
+
+def why_not_ready(pool: NodePool) -> str:
+    """Return why a pool is not ready, empty if it is: its condition Ready decides, once its parts are there at all.
+
+    Upstream: github.com/awslabs/operatorpkg status/condition_set.go For.
+    """
+    known = {condition.type: condition for condition in pool.status.conditions}
+    for name in _PARTS:
+        if name not in known:
+            return f"it is not ready: it has no condition {name} yet"
+    if is_true(pool.status.conditions, _READY):
+        return ""
+    for name in (*_PARTS, _READY):
+        condition = known.get(name)
+        if condition is not None and condition.status != "True":
+            reason = f" ({condition.reason})" if condition.reason else ""
+            return f"it is not ready: {name} is {condition.status}{reason}"
+    return f"it is not ready: it has no condition {_READY} yet"
+
+
+def why_unusable(pool: NodePool) -> str:
+    """Return why a pool gets no nodes for pods; empty if it may."""
+    if pool.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
+    if pool.spec.replicas is not None:
+        return "it has as many nodes as its replicas say, whatever the pods"
+    return why_not_ready(pool)
+
+
+def pool_requirements(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
+    wanted = pool.spec.template.spec.requirements
+    return vocabulary.of(
+        vocabulary.requirement(entry.key, entry.operator, entry.values, entry.min_values) for entry in wanted
+    )
+
+
+SIMULATED = (REGISTERED, INITIALIZED)
+"""Labels that new nodes have while their daemons are looked for; no claim asks for them."""
+
+
+DomainGroup = dict[str, list[tuple[Taint, ...]]]
+"""Domain -> the taints of the pools that have it; an empty tuple alone where a pool without taints has it."""
+
+
+def domain_groups(
+    pools: Sequence[NodePool], types: Mapping[str, Sequence[InstanceType]], vocabulary: Vocabulary
+) -> dict[str, DomainGroup]:
+    """Return the domains of every label that new nodes can have (upstream buildDomainGroups)."""
+    groups: dict[str, DomainGroup] = {}
+    for pool in pools:
+        own = types.get(pool.metadata.name)
+        if not own:
+            continue
+        taints = pool.spec.template.spec.taints
+        labels = vocabulary.of_labels(pool.spec.template.metadata.labels)
+        base = vocabulary.join(pool_requirements(pool, vocabulary), labels)
+        domains: dict[str, int] = {}
+        for entry in own:
+            _collect(domains, vocabulary.join(base, vocabulary.of_expressions(entry.requirements)).items.values())
+        _collect(domains, (wanted for wanted in base.items.values() if wanted.operator == "In"))
+        for key, values in domains.items():
+            group = groups.setdefault(key, {})
+            for domain in vocabulary.texts(key, values):
+                _insert(group, domain, taints)
+    return groups
+
+
+def _collect(domains: dict[str, int], requirements: Iterable[Requirement]) -> None:
+    """Add the values that requirements name; of NotIn those that are excluded, as upstream does."""
+    for wanted in requirements:
+        domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
+
+
+def _insert(group: DomainGroup, domain: str, taints: tuple[Taint, ...]) -> None:
+    if domain not in group or not taints:
+        group[domain] = [taints]
+    elif group[domain][0]:
+        group[domain].append(taints)
+
 
 _EPHEMERAL = frozenset(
     {
@@ -67,7 +215,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_registered(self) -> bool:
-        """Whether labels and taints of its node count."""
         if self.claim is None:
             return True
         return self.node is not None and self.node.metadata.labels.get(REGISTERED) == "true"
@@ -174,7 +321,6 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return tuple(state for state in self.nodes if state.is_deleting)
 
     def used_by(self, pool: str) -> Amounts:
-        """Return the capacity of the nodes of a pool that stay."""
         return total_of(state.capacity for state in self.active if state.pool == pool)
 
 

@@ -18,11 +18,10 @@ from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, NODEPOOL, NODES, ON_DEMAND, ONE, RESERVED, SPOT
 from kplan.autoscaling.karpenter.candidates import UNCONSOLIDATABLE, Candidate, Events, Question, price_of
-from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
-from kplan.autoscaling.karpenter.pools import is_ready
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import Requirements
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts, Uninitialized
@@ -47,7 +46,6 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def decision(self) -> Literal["delete", "replace"]:
-        """What is done to the nodes."""
         return "replace" if self.replacements else "delete"
 
     @property
@@ -263,7 +261,6 @@ def reservable_nodes(pool: NodePool, count: Count, wanted: int) -> int:
 
 
 def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:
-    """Return what becomes of every pool with replicas."""
     counts = counts_of(prepared)
     scalings: dict[str, Scaling] = {}
     for name in sorted(prepared.pools):
@@ -273,7 +270,7 @@ def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:
             continue
         count = counts.get(name, Count())
         missing = replicas - count.active
-        create = reservable_nodes(pool, count, missing) if missing > 0 and is_ready(pool) else 0
+        create = reservable_nodes(pool, count, missing) if missing > 0 and not why_not_ready(pool) else 0
         delete = _to_delete(prepared, name, -missing) if missing < 0 else ()
         scalings[name] = Scaling(pool, create, delete)
     return scalings

@@ -15,6 +15,7 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import NodeSelector
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.api.resource import (
@@ -47,33 +48,17 @@ _POTENTIAL = "\0"
 ClaimKey = tuple[str, str]
 
 
-def _potential_slices(instance_type: str, resources: DynamicResources) -> Iterator[ResourceSlice]:
-    """Yield the slices that a node of an instance type will publish; their namespace is the type."""
-    for number, spec in enumerate(_slice_specs(resources, _POTENTIAL)):
-        pool = ResourcePool(name=_POTENTIAL + spec.pool.name, resource_slice_count=1)
-        yield ResourceSlice(
-            metadata=ObjectMeta(name=f"{_POTENTIAL}{instance_type}{_POTENTIAL}{number:06}", namespace=instance_type),
-            spec=replace(spec, pool=pool, all_nodes=True),
-        )
-
-
 def published_slices(node: str, resources: DynamicResources) -> list[ResourceSlice]:
     """Return the slices that a node publishes; the name of each pool of its own tells nodes apart."""
     specs = list(_slice_specs(resources, f"{node}-"))
     counts = Counter((spec.driver, spec.pool.name) for spec in specs)
-    return [
-        ResourceSlice(
-            metadata=ObjectMeta(name=f"{node}-{number}"),
-            spec=replace(
-                spec,
-                node_name=node,
-                pool=ResourcePool(
-                    name=f"{spec.pool.name}-{node}", resource_slice_count=counts[spec.driver, spec.pool.name]
-                ),
-            ),
-        )
-        for number, spec in enumerate(specs)
-    ]
+    slices = []
+    for number, spec in enumerate(specs):
+        count = counts[spec.driver, spec.pool.name]
+        pool = ResourcePool(name=f"{spec.pool.name}-{node}", resource_slice_count=count)
+        own = replace(spec, node_name=node, pool=pool)
+        slices.append(ResourceSlice(metadata=ObjectMeta(name=f"{node}-{number}"), spec=own))
+    return slices
 
 
 def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[ResourceSliceSpec]:
@@ -86,7 +71,7 @@ def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[Resourc
         )
         yield ResourceSliceSpec(
             driver=template.driver,
-            pool=ResourcePool(name=template.pool),
+            pool=ResourcePool(name=template.pool, resource_slice_count=1),
             devices=devices,
             shared_counters=template.shared_counters,
         )
@@ -116,7 +101,15 @@ class DeviceCatalogue:
     """All devices, published and potential; nobody changes it."""
 
     def __init__(self, snapshot: Snapshot, types: Mapping[str, DynamicResources]) -> None:
-        potential = [one for name, own in types.items() for one in _potential_slices(name, own)]
+        # What a node of an instance type will publish; the namespace is the type.
+        potential = [
+            ResourceSlice(
+                metadata=ObjectMeta(name=f"{_POTENTIAL}{name}{_POTENTIAL}{number:06}", namespace=name),
+                spec=replace(spec, pool=replace(spec.pool, name=_POTENTIAL + spec.pool.name), all_nodes=True),
+            )
+            for name, resources in types.items()
+            for number, spec in enumerate(_slice_specs(resources, _POTENTIAL))
+        ]
         # Karpenter does not look at taints of devices.
         slices = [_untainted(one) for one in (*snapshot.resource_slices, *potential)]
         self.selection = Selection(lists=False)
@@ -146,8 +139,6 @@ class DeviceCatalogue:
 
 
 def _untainted(published: ResourceSlice) -> ResourceSlice:
-    if not any(device.taints for device in published.spec.devices):
-        return published
     devices = tuple(replace(device, taints=()) for device in published.spec.devices)
     return replace(published, spec=replace(published.spec, devices=devices))
 
@@ -202,20 +193,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Devices:
-    """The devices during a pass.
-
-    Parameters
-    ----------
-    nodes : names of the nodes whose published devices count
-    freed : UIDs of the pods that move, whose devices are free
-    """
+    """The devices during a pass: those that some nodes have published, and those of pods that move are free."""
 
     def __init__(
-        self, catalogue: DeviceCatalogue, known: Vocabulary, nodes: Collection[str], freed: Collection[str]
+        self, catalogue: DeviceCatalogue, known: Vocabulary, nodes: Collection[str], freed_uids: Collection[str]
     ) -> None:
         self._catalogue = catalogue
         self._known = known
-        self._freed = freed
+        self._freed = freed_uids
         self.held: dict[ClaimKey, Held] = {}
         self._pools: dict[PoolId, list[SliceInfo]] = {}
         for slice_ in catalogue.published:
@@ -268,31 +253,41 @@ class Devices:
             claims.append(claim)
         return claims
 
-    def allocate(self, place: Place, claims: Sequence[ResourceClaim]) -> Allocation | Plain | ClaimUnusable:
+    def allocate(self, place: Place, pod: Pod) -> Allocation | Plain | ClaimMissing | ClaimUnusable:
         """Look for the devices of a pod's claims on a node."""
+        claims = self.claims_of(pod)
+        if isinstance(claims, ClaimMissing):
+            return claims
         known, requirements = self._known, place.requirements
         waiting: list[ResourceClaim] = []
         for claim in claims:
-            allocation, held = claim.status.allocation, self.held.get(_key(claim))
-            wanted = known.nothing
-            if allocation is not None and not self._is_freed(claim):
-                selector = allocation.node_selector
-                for term in () if selector is None else selector.node_selector_terms:
-                    wanted = known.join(wanted, known.of_expressions(term.match_expressions))
-            elif held is None:
+            wanted = self._wanted_by(claim, place)
+            if wanted is None:
                 waiting.append(claim)
-            elif held.is_potential:
-                if held.node != place.name:
-                    return Plain.DEVICES_ELSEWHERE
-            else:
-                for own in held.wanted.values():
-                    wanted = known.join(wanted, own)
-            if known.misfits(requirements, wanted, allows_well_known=True):
+            elif isinstance(wanted, Plain):
+                return wanted
+            elif known.misfits(requirements, wanted, allows_well_known=True):
                 return Plain.DEVICES_OUT_OF_REACH
-            requirements = known.join(requirements, wanted)
+            else:
+                requirements = known.join(requirements, wanted)
         if not waiting:
             return Allocation(frozenset(place.types), requirements)
         return self._search(place, waiting, requirements)
+
+    def _wanted_by(self, claim: ResourceClaim, place: Place) -> Requirements | Plain | None:
+        """Return what the devices of a claim require of a node; None for a claim that has none yet."""
+        allocation, held = claim.status.allocation, self.held.get(_key(claim))
+        if allocation is not None and not self._is_freed(claim):
+            return self._of_selector(allocation.node_selector)
+        if held is None:
+            return None
+        if held.is_potential:
+            return self._known.nothing if held.node == place.name else Plain.DEVICES_ELSEWHERE
+        return self._known.join_all(held.wanted.values())
+
+    def _of_selector(self, selector: NodeSelector | None) -> Requirements:
+        terms = () if selector is None else selector.node_selector_terms
+        return self._known.join_all(self._known.of_expressions(term.match_expressions) for term in terms)
 
     def _search(
         self, place: Place, claims: Sequence[ResourceClaim], requirements: Requirements
@@ -315,17 +310,12 @@ class Devices:
             results, requirements = narrowed_to
             for own, allocated in zip(held, results, strict=True):
                 own.devices[name] = allocated
-                own.wanted[name] = self._known.nothing
-                for one in allocated:
-                    topology = self._topology(one.device.slice)
-                    own.wanted[name] = self._known.join(own.wanted[name], topology or self._known.nothing)
+                topologies = (self._topology(one.device.slice) for one in allocated)
+                own.wanted[name] = self._known.join_all(filter(None, topologies))
         types = frozenset(held[0].devices)
         if not types:
             return Plain.NO_DEVICES
-        wanted = self._known.nothing
-        for own in held:
-            for needed in own.wanted.values():
-                wanted = self._known.join(wanted, needed)
+        wanted = self._known.join_all(needed for own in held for needed in own.wanted.values())
         return Allocation(types, wanted, {_key(claim): own for claim, own in zip(claims, held, strict=True)})
 
     def _pools_of(self, place: Place, requirements: Requirements) -> Iterator[Pool]:
@@ -351,12 +341,9 @@ class Devices:
     def _topology(self, slice_: SliceInfo) -> Requirements | None:
         """Return what the devices of a slice require of a node; None for nothing."""
         if slice_.name not in self._topologies:
-            selector, known = slice_.slice.spec.node_selector, self._known
-            wanted = None if selector is None or slice_.slice.spec.all_nodes else known.nothing
-            if selector is not None and wanted is not None:
-                for term in selector.node_selector_terms:
-                    wanted = known.join(wanted, known.of_expressions(term.match_expressions))
-            self._topologies[slice_.name] = wanted
+            spec = slice_.slice.spec
+            is_anywhere = spec.node_selector is None or spec.all_nodes
+            self._topologies[slice_.name] = None if is_anywhere else self._of_selector(spec.node_selector)
         return self._topologies[slice_.name]
 
     def _prepare(

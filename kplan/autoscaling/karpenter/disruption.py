@@ -351,19 +351,16 @@ class Score(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> float:
-        """How much is saved for what is disrupted."""
         if self.saved <= 0:
             return 0.0
         return self.saved / self.disrupted if self.disrupted else math.inf
 
     @property
     def is_enough(self) -> bool:
-        """Whether Karpenter does it."""
         return self.value >= _LEAST
 
     @property
     def text(self) -> str:
-        """The score in Karpenter's words."""
         relation = ">=" if self.is_enough else "<"
         parts = f"savings {self.saved * 100:.1f}%, disruption {self.disrupted * 100:.1f}%"
         return f"score {self.value:.2f} {relation} threshold {_LEAST:.2f} (k: {_K}, {parts})"

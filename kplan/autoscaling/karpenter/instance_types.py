@@ -34,7 +34,7 @@ from kplan.autoscaling.karpenter.amounts import (
     less,
     total_of,
 )
-from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
+from kplan.autoscaling.karpenter.requirements import Vocabulary
 from kplan.rules.resources import CPU, MEMORY, PODS
 
 _KWOK = "karpenter.kwok.sh"
@@ -52,7 +52,6 @@ class Overhead(KubeStruct, frozen=True):
 
     @property
     def total(self) -> Amounts:
-        """All of it together."""
         return total_of(map(amounts_of, (self.kube_reserved, self.system_reserved, self.eviction_threshold)))
 
 
@@ -72,12 +71,10 @@ class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True)
 
     @property
     def capacity_type(self) -> str:
-        """Spot, on-demand or reserved."""
         return self._value(CAPACITY_TYPE)
 
     @property
     def zone(self) -> str:
-        """Where the machine stands."""
         return self._value(ZONE)
 
     @property
@@ -87,7 +84,6 @@ class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True)
 
     @property
     def choice(self) -> str:
-        """``ZONE CAPACITY-TYPE``."""
         return f"{self.zone} {self.capacity_type}"
 
     def _value(self, key: str) -> str:
@@ -155,7 +151,6 @@ class InstanceType(msgspec.Struct, frozen=True):
 
     @property
     def allocatable(self) -> Amounts:
-        """What pods can use."""
         return _allocatable(self.capacity, self.overhead)
 
     def allocatable_at(self, offering: Offering) -> Amounts:
@@ -257,14 +252,16 @@ def overlay(
     pools: Sequence[NodePool],
     types: Mapping[str, Sequence[InstanceType]],
     vocabulary: Vocabulary,
-    restrictions: Restrictions,
 ) -> Overlaid:
     """Apply overlays to the types of each pool, the heaviest first; one that contradicts an equal one is not."""
     changes: dict[tuple[str, int], _Changes] = {}
     statuses: dict[str, str] = {}
     for entry in sorted(overlays, key=lambda one: (one.spec.weight or 0, one.metadata.name), reverse=True):
         name = entry.metadata.name
-        if not _is_valid(entry, restrictions):
+        if not _BUILT_IN.isdisjoint(entry.spec.capacity) or any(
+            any(vocabulary.problems(wanted)) or (wanted.operator == "NotIn" and not wanted.values)
+            for wanted in entry.spec.requirements
+        ):
             statuses[name] = INVALID
             continue
         reach = _reach(entry, pools, types, vocabulary)
@@ -279,15 +276,6 @@ def overlay(
         for pool, own in types.items()
     }
     return Overlaid(changed, statuses)
-
-
-def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
-    if not _BUILT_IN.isdisjoint(entry.spec.capacity):
-        return False
-    return not any(
-        any(restrictions.problems(wanted)) or (wanted.operator == "NotIn" and not wanted.values)
-        for wanted in entry.spec.requirements
-    )
 
 
 def _reach(

@@ -47,26 +47,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NEWEST = Release(name="1.14")
-RELEASES = (
-    Release(
-        name="1.13",
-        ranks_by_savings=False,
-        empties_costless=False,
-        spares_young=False,
-        prices_by_zone=False,
-        saves_by_requirements=False,
-        daemons_by_type=False,
-        daemons_find_ready=False,
-        fits_where_offered=False,
-        claims_of_pods=False,
-        counts_resizes=False,
-        varies_by_offering=False,
-        allocates_devices=False,
-        buffers=False,
-        balances=False,
-    ),
-    NEWEST,
-)
+_NEW_IN_1_14 = Release.__struct_fields__[1:]
+RELEASES = (Release(name="1.13", **dict.fromkeys(_NEW_IN_1_14, False)), NEWEST)
 """The oldest first."""
 
 _VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,3})(?:[.+-].*)?", re.ASCII | re.DOTALL)
@@ -74,18 +56,21 @@ _NAME = "karpenter"
 _NAMED, _VERSIONED = "app.kubernetes.io/name", "app.kubernetes.io/version"
 
 
-def _number(text: str) -> tuple[int, int] | None:
-    match = _VERSION.fullmatch(text)
+def _number(version: str) -> tuple[int, int] | None:
+    match = _VERSION.fullmatch(version)
     return None if match is None else (int(match[1]), int(match[2]))
+
+
+_BY_NUMBER = {_number(release.name) or (0, 0): release for release in RELEASES}
 
 
 def release_named(version: str) -> Release:
     """Return the release of a version such as ``1.14`` or ``v1.14.1``; raises UsageError for one that is not known."""
-    number, names = _number(version), [release.name for release in RELEASES]
-    for release in RELEASES:
-        if number == _rank(release):
-            return release
-    raise UsageError(f"karpenter {version[:40]!r} is not known", hint=choice_hint(version, names))
+    release = _BY_NUMBER.get(_number(version) or (0, 0))
+    if release is None:
+        hint = choice_hint(version, [release.name for release in RELEASES])
+        raise UsageError(f"karpenter {version[:40]!r} is not known", hint=hint)
+    return release
 
 
 def release_in(snapshot: Snapshot) -> tuple[Release, tuple[InputWarning, ...]]:
@@ -95,16 +80,13 @@ def release_in(snapshot: Snapshot) -> tuple[Release, tuple[InputWarning, ...]]:
             number = _number(text)
             if number is None:
                 continue
-            release = next((one for one in reversed(RELEASES) if _rank(one) <= number), RELEASES[0])
-            if _rank(release) == number:
+            nearest = max((known for known in _BY_NUMBER if known <= number), default=min(_BY_NUMBER))
+            release = _BY_NUMBER[nearest]
+            if nearest == number:
                 return release, ()
             message = f"the cluster runs karpenter {text}: decided as {release.name} does, the nearest that is known"
             return release, (InputWarning("KarpenterVersion", deployment.metadata.key, message),)
     return NEWEST, ()
-
-
-def _rank(release: Release) -> tuple[int, int]:
-    return _number(release.name) or (0, 0)
 
 
 def _versions(deployment: Deployment) -> Iterator[str]:

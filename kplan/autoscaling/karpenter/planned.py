@@ -33,12 +33,12 @@ from kplan.autoscaling.karpenter.amounts import (
     texts_of,
 )
 from kplan.autoscaling.karpenter.claims import NewClaim
+from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
-from kplan.autoscaling.karpenter.pools import SIMULATED, Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_requests
+from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.seam import NewNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
@@ -61,7 +61,6 @@ class Planned(msgspec.Struct, frozen=True):
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """Its pods, in the order in which they were added."""
         return tuple(entrant.key for entrant in self.entrants)
 
     @property
@@ -72,17 +71,13 @@ class Planned(msgspec.Struct, frozen=True):
 
     @property
     def type_names(self) -> tuple[str, ...]:
-        """The names of `types`."""
         return tuple(self.template.columns.types[index].name for index in self.types)
 
 
-def planned_of(
-    result: PassResult, *, relaxes_min_values: bool
-) -> tuple[list[Planned], dict[str, tuple[PoolRefusal, ...]]]:
-    """Return the new nodes of a pass, and why pods have no place; truncating may take it from some."""
-    errors = dict(result.errors)
-    planned = []
-    for claim in result.claims:
+def planned_of(scheduler: Scheduler, errors: dict[str, Refused], *, relaxes_min_values: bool) -> list[Planned]:
+    """Return the new nodes of a pass; truncating their types may take the place from pods, which `errors` get then."""
+    planned, devices = [], scheduler.shared.devices
+    for claim in scheduler.claims:
         template, columns = claim.template, claim.template.columns
         requirements = _final(claim, columns.vocabulary)
         types = columns.by_price(claim.ordered_types, requirements)[:MOST_TYPES]
@@ -97,11 +92,11 @@ def planned_of(
                 requirements,
                 tuple(types),
                 claim.requests,
-                is_relaxed=template.name in result.relaxed,
-                drivers=() if result.devices is None else result.devices.drivers_of(claim.hostname),
+                is_relaxed=scheduler.is_relaxed[template.name],
+                drivers=() if devices is None else devices.drivers_of(claim.hostname),
             )
         )
-    return planned, errors
+    return planned
 
 
 def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
@@ -155,7 +150,6 @@ def node_claim_requirements(node: Planned) -> Requirements:
 
 
 def static_node(template: Template) -> Planned:
-    """Return a node of a pool with replicas."""
     requirements = _wanted(template.requirements, template.columns.vocabulary)
     return Planned(template, (), requirements, (), {}, is_static=True)
 

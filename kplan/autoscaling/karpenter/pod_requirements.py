@@ -186,7 +186,6 @@ class Entrant:
         self.require(self.first_requirements)
 
     def require(self, constraints: PodRequirements) -> None:
-        """Ask for something else."""
         self.constraints = constraints
         self.strict = constraints.requirements(self._vocabulary, strict=True)
         has_preference = bool(constraints.preferred) and not self._ignores_preferences
@@ -199,7 +198,7 @@ def entrants_of(
     """Return the pods of a pass; those whose volumes cannot be looked up are left out."""
     entrants = []
     for pod in pods:
-        alternatives = facts.storage.alternatives(pod) if pod.spec.volumes else ()
+        alternatives = facts.alternatives(pod)
         if alternatives is not None:
             entrants.append(Entrant(pod, facts, alternatives, vocabulary, ignores_preferences=ignores_preferences))
     return entrants
@@ -232,7 +231,6 @@ class Buffer(msgspec.Struct, frozen=True):
 
     @property
     def condition(self) -> str:
-        """Status and reason of ReadyForProvisioning."""
         return f"{'True' if self.reason == _RESOLVED else 'False'} {self.reason}"
 
 

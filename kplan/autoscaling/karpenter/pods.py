@@ -16,11 +16,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
 from kplan.api import affinity as api
-from kplan.api.affinity import NO_SCHEDULE, NodeSelectorRequirement, Taint, Toleration
+from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
 from kplan.api.labels import HOSTNAME, Selector, valid_selector
 from kplan.api.provisioning import NEVER, NodeClaim
-from kplan.api.storage import StorageClass
 from kplan.api.time import SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import DISRUPTED, ONE, Amounts
@@ -84,45 +83,12 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     return mapped or address
 
 
-def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    return api.untolerated(tuple(tolerations), tuple(taints), compares=True)
-
-
-def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
-    return not untolerated(tolerations, taints)
+def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    return api.untolerated(tolerations, taints, compares=True)
 
 
 _DISRUPTED_TAINT = (Taint(key=DISRUPTED, effect=NO_SCHEDULE),)
 _FLOAT = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
-
-
-class PodFacts:
-    """Amounts and volumes of pods."""
-
-    def __init__(self, storage: Storage, release: Release = NEWEST) -> None:
-        self.storage = storage
-        self._release = release
-        self._requests: dict[int, tuple[Pod, Amounts]] = {}
-
-    def requests(self, pod: Pod) -> Amounts:
-        """Return the exact requests of a pod, itself as one pod included."""
-        known = self._requests.get(id(pod))
-        if known is None:
-            is_resized = self._release.counts_resizes and not has_no_status_resources(pod)
-            requests = stored_totals(pod)[0] if is_resized else requests_of(pod.spec)
-            amounts = {name: quantity.nanos for name, quantity in requests.items()}
-            amounts[PODS] = ONE
-            known = self._requests[id(pod)] = (pod, amounts)
-        return known[1]
-
-    def uses_claims(self, pod: Pod) -> bool:
-        if self._release.claims_of_pods and pod.spec.resource_claims:
-            return True
-        return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
-
-    def volumes(self, pod: Pod) -> Volumes:
-        """Return the claims of a pod, by driver."""
-        return self.storage.usage(pod) if pod.spec.volumes else {}
 
 
 def is_pending(pod: Pod) -> bool:
@@ -138,7 +104,6 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def is_active(pod: Pod) -> bool:
-    """Tell whether a pod runs, or is to run, and stays."""
     return not is_terminal(pod) and not is_terminating(pod)
 
 
@@ -178,14 +143,13 @@ def is_evictable(pod: Pod, now: int) -> bool:
     """Tell whether budgets have a say about a pod."""
     return (
         is_active(pod)
-        and not tolerates_all(pod.spec.tolerations, _DISRUPTED_TAINT)
+        and bool(untolerated(pod.spec.tolerations, _DISRUPTED_TAINT))
         and not _is_of_node(pod)
         and not holds_its_node(pod, now)
     )
 
 
 def is_disruptable(pod: Pod, now: int) -> bool:
-    """Tell whether a pod lets its node go."""
     return not is_active(pod) or not holds_its_node(pod, now)
 
 
@@ -214,13 +178,6 @@ def eviction_cost(pod: Pod) -> float:
     return min(max(cost, -10.0), 10.0)
 
 
-def rescheduling_cost(pods: Iterable[Pod]) -> float:
-    cost = 0.0
-    for pod in pods:
-        cost += eviction_cost(pod)
-    return cost
-
-
 NODE_COST = 1.0
 """What it costs to drain a node, whatever its pods."""
 
@@ -244,7 +201,10 @@ def lifetime_remaining(claim: NodeClaim, now: int) -> float:
 
 
 def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
-    return rescheduling_cost(pods) * lifetime_remaining(claim, now)
+    cost = 0.0
+    for pod in pods:
+        cost += eviction_cost(pod)
+    return cost * lifetime_remaining(claim, now)
 
 
 class Budgets:
@@ -290,25 +250,31 @@ Volumes = Mapping[str, frozenset[str]]
 _EBS = "kubernetes.io/aws-ebs"
 
 
-class Storage:
-    """The claims, volumes and classes of a cluster."""
+class PodFacts:
+    """What the objects of a cluster say of its pods: amounts, and claims with their volumes and classes."""
 
-    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, options: Options) -> None:
-        self._vocabulary = vocabulary
-        self._options = options
+    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, options: Options, release: Release = NEWEST) -> None:
+        self._vocabulary, self._options, self._release = vocabulary, options, release
+        self._requests: dict[int, tuple[Pod, Amounts]] = {}
         self._claims = {claim.metadata.key: claim for claim in snapshot.persistent_volume_claims}
         self._volumes = {volume.metadata.name: volume for volume in snapshot.persistent_volumes}
         self._classes = {entry.metadata.name: entry for entry in snapshot.storage_classes}
 
-    def problems(self, pod: Pod) -> list[str]:
-        """Return why a pod's claims keep it from being provisioned for, in Karpenter's words; the first one only."""
-        for name, claim in self._claims_of(pod):
-            if claim is None:
-                missing = not_found("persistentvolumeclaims", name)
-                return [f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"]
-            for problem in (*self._claim_problems(claim), *self._provisioner_problems(claim)):
-                return [problem]
-        return []
+    def requests(self, pod: Pod) -> Amounts:
+        """Return the exact requests of a pod, itself as one pod included."""
+        known = self._requests.get(id(pod))
+        if known is None:
+            is_resized = self._release.counts_resizes and not has_no_status_resources(pod)
+            requests = stored_totals(pod)[0] if is_resized else requests_of(pod.spec)
+            amounts = {name: quantity.nanos for name, quantity in requests.items()}
+            amounts[PODS] = ONE
+            known = self._requests[id(pod)] = (pod, amounts)
+        return known[1]
+
+    def uses_claims(self, pod: Pod) -> bool:
+        if self._release.claims_of_pods and pod.spec.resource_claims:
+            return True
+        return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
     def _claims_of(self, pod: Pod) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
         for volume in pod.spec.volumes:
@@ -317,26 +283,39 @@ class Storage:
                 name = f"{pod.metadata.name}-{volume.name}" if source is None else source.claim_name
                 yield name, self._claims.get(f"{pod.metadata.namespace}/{name}")
 
+    def volume_problems(self, pod: Pod) -> list[str]:
+        """Return why a pod's claims keep it from being provisioned for, in Karpenter's words; the first one only."""
+        for name, claim in self._claims_of(pod):
+            if claim is None:
+                missing = not_found("persistentvolumeclaims", name)
+                return [f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"]
+            for problem in self._claim_problems(claim):
+                return [problem]
+        return []
+
     def _claim_problems(self, claim: PersistentVolumeClaim) -> Iterator[str]:
-        key, volume = claim.metadata.key, claim.spec.volume_name
+        key, volume, name = claim.metadata.key, claim.spec.volume_name, claim.spec.storage_class_name or ""
         if claim.metadata.deletion_timestamp is not None:
             yield f"persistentvolumeclaim is being deleted (PersistentVolumeClaim={key})"
         if claim.status.phase == "Lost":
             named = f"(PersistentVolume={volume}, PersistentVolumeClaim={key})"
             yield f"persistentvolumeclaim bound to non-existent persistentvolume {named}"
         yield from self._problems_of_bound(claim) if volume else self._problems_of_unbound(claim)
+        driver = self._driver(claim)
+        if driver and driver in self._options.unsupported_provisioners:
+            named = f"(PersistentVolumeClaim={key}, Provisioner={driver}, StorageClass={name})"
+            yield f"failed to validate pvc, provisioner is not supported {named}"
 
     def _problems_of_bound(self, claim: PersistentVolumeClaim) -> Iterator[str]:
-        key, volume = claim.metadata.key, claim.spec.volume_name
-        storage_class = claim.spec.storage_class_name or ""
-        named = f"(PersistentVolume={volume}, PersistentVolumeClaim={key}, StorageClass={storage_class})"
-        present = self._volumes.get(volume)
-        if present is None:
-            yield f"failed to validate pvc, {not_found('persistentvolumes', volume)} {named}"
-        elif present.metadata.deletion_timestamp is not None:
+        key, name, volume = claim.metadata.key, claim.spec.volume_name, self._volumes.get(claim.spec.volume_name)
+        named = f"(PersistentVolume={name}, PersistentVolumeClaim={key}, "
+        named += f"StorageClass={claim.spec.storage_class_name or ''})"
+        if volume is None:
+            yield f"failed to validate pvc, {not_found('persistentvolumes', name)} {named}"
+        elif volume.metadata.deletion_timestamp is not None:
             yield f"failed to validate pvc, persistentvolume is being deleted {named}"
         if ANNOTATION_BIND_COMPLETED not in claim.metadata.annotations:
-            named = f"(PersistentVolume={volume}, PersistentVolumeClaim={claim.metadata.name}"
+            named = f"(PersistentVolume={name}, PersistentVolumeClaim={claim.metadata.name}"
             why = "pvc is considered unbound because it does not contain annotation"
             yield f"{why} {named}, annotation={ANNOTATION_BIND_COMPLETED})"
 
@@ -352,40 +331,43 @@ class Storage:
         elif storage_class.volume_binding_mode == "Immediate":
             yield f"failed to validate pvc, pvc with immediate volume binding mode must be bound ({named})"
         else:
-            for term in storage_class.allowed_topologies:
-                for wanted in term.match_label_expressions:
-                    if wanted.key in self._options.unsupported_topology_keys:
-                        why = "failed to validate pvc, storage class uses unsupported topology key"
-                        yield f"{why} ({named}, TopologyKey={wanted.key})"
-
-    def _provisioner_problems(self, claim: PersistentVolumeClaim) -> Iterator[str]:
-        driver = self._driver(claim)
-        if driver and driver in self._options.unsupported_provisioners:
-            named = f"Provisioner={driver}, StorageClass={claim.spec.storage_class_name or ''}"
-            why = "failed to validate pvc, provisioner is not supported"
-            yield f"{why} (PersistentVolumeClaim={claim.metadata.key}, {named})"
+            wanted = (key.key for term in storage_class.allowed_topologies for key in term.match_label_expressions)
+            for key in wanted:
+                if key in self._options.unsupported_topology_keys:
+                    why = "failed to validate pvc, storage class uses unsupported topology key"
+                    yield f"{why} ({named}, TopologyKey={key})"
 
     def alternatives(self, pod: Pod) -> tuple[Requirements, ...] | None:
         """Return the requirements of a pod's volumes, of which one must be met; none where all nodes reach them.
 
         None stands for claims, volumes or classes that do not exist: such a pod is left out.
         """
-        joined: list[Requirements] | None = None
+        joined: list[Requirements] = []
         for _, claim in self._claims_of(pod):
             own = None if claim is None else self._of_claim(claim)
             if own is None:
                 return None
-            if own:
-                joined = self._merged(joined, own)
-        return tuple(joined or ())
+            joined = self._merged(joined, own) if joined and own else joined or own
+        return tuple(joined)
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> list[Requirements] | None:
+        known = self._vocabulary
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             return None if volume is None else self._of_volume(volume)
         if claim.spec.storage_class_name:
             storage_class = self._classes.get(claim.spec.storage_class_name)
-            return None if storage_class is None else self._of_class(storage_class)
+            return (
+                None
+                if storage_class is None
+                else [
+                    known.of(
+                        known.requirement(wanted.key, "In", wanted.values) for wanted in term.match_label_expressions
+                    )
+                    for term in storage_class.allowed_topologies
+                    if term.match_label_expressions
+                ]
+            )
         return []
 
     def _of_volume(self, volume: PersistentVolume) -> list[Requirements]:
@@ -395,32 +377,20 @@ class Storage:
         is_local = volume.spec.local is not None or volume.spec.host_path is not None
         alternatives = []
         for term in affinity.required.node_selector_terms:
-            wanted: tuple[NodeSelectorRequirement, ...] = term.match_expressions
-            if is_local:
-                wanted = tuple(entry for entry in wanted if entry.key != HOSTNAME)
-            if wanted or (is_local and term.match_expressions):
+            if term.match_expressions:
+                wanted = (entry for entry in term.match_expressions if not (is_local and entry.key == HOSTNAME))
                 alternatives.append(self._vocabulary.of_expressions(wanted))
         return alternatives
 
-    def _of_class(self, storage_class: StorageClass) -> list[Requirements]:
-        require = self._vocabulary.requirement
-        return [
-            self._vocabulary.of(require(wanted.key, "In", wanted.values) for wanted in term.match_label_expressions)
-            for term in storage_class.allowed_topologies
-            if term.match_label_expressions
-        ]
-
-    def _merged(self, known: list[Requirements] | None, own: list[Requirements]) -> list[Requirements]:
+    def _merged(self, known: list[Requirements], own: list[Requirements]) -> list[Requirements]:
         """Combine alternatives of two volumes; those that exclude each other only where all others do, too."""
-        if known is None:
-            return own
         join, overlap = self._vocabulary.join, self._vocabulary.overlap
         pairs = [(one, other) for one in known for other in own]
         return [join(one, other) for one, other in pairs if overlap(one, other)] or [
             join(one, other) for one, other in pairs
         ]
 
-    def usage(self, pod: Pod) -> Volumes:
+    def volumes(self, pod: Pod) -> Volumes:
         """Return the claims of a pod by the driver that counts them (upstream GetVolumes)."""
         usage: dict[str, frozenset[str]] = {}
         for _, claim in self._claims_of(pod):

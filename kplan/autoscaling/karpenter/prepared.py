@@ -11,12 +11,21 @@ from itertools import compress
 
 import msgspec
 
-from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.affinity import PREFER_NO_SCHEDULE, NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.autoscaling.karpenter.amounts import NODEPOOL, Amounts, amounts_of, text_of
 from kplan.autoscaling.karpenter.claims import Basis, basis_of
-from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
+from kplan.autoscaling.karpenter.cluster import (
+    SIMULATED,
+    StateNode,
+    Template,
+    cluster_state,
+    domain_groups,
+    own_part,
+    pool_requirements,
+    why_unusable,
+)
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
 from kplan.autoscaling.karpenter.instance_types import (
@@ -30,19 +39,8 @@ from kplan.autoscaling.karpenter.instance_types import (
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, buffers_of, entrants_of, pod_requirements_of
-from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, Storage, is_pending, is_provisionable
-from kplan.autoscaling.karpenter.pools import (
-    Template,
-    by_weight,
-    domain_groups,
-    foreign_pools,
-    managed_part,
-    prefers_no_schedule,
-    supported_kinds,
-    template_of,
-    why_unusable,
-)
-from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
+from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
+from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.snapshot.model import Snapshot
@@ -77,26 +75,21 @@ class Prepared:
     ) -> None:
         self._entries = entries
         self.release = release
-        self.supported = supported_kinds(snapshot, options)
-        #: pool -> whose it is, for the pools of other providers
-        self.foreign = foreign_pools(snapshot, self.supported)
-        self.snapshot = snapshot = managed_part(snapshot, self.supported)
+        snapshot, self.foreign = own_part(snapshot, options)  #: pool -> why it is passed over
+        self.snapshot = snapshot
         self.options = options
         self.now = now
         groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
-        well_known = well_known_of(entries)
-        self.known = Vocabulary(well_known)
-        self.restrictions = Restrictions(well_known, filter(None, groups))
-        self.facts = PodFacts(Storage(snapshot, self.known, options), release)
+        self.known = Vocabulary(well_known_of(entries), filter(None, groups))
+        self.facts = PodFacts(snapshot, self.known, options, release)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
-        self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)
         self._columns: list[tuple[tuple[InstanceType, ...], Columns]] = []
         on_nodes: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.spec.node_name:
                 on_nodes.setdefault(pod.spec.node_name, []).append(pod)
-        self.state: ClusterState = cluster_state(
+        self.state = cluster_state(
             snapshot.nodes,
             snapshot.node_claims,
             {name: tuple(pods) for name, pods in on_nodes.items()},
@@ -123,7 +116,7 @@ class Prepared:
         pools = [self.pools[name] for name in sorted(self.pools)]
         if not self.options.is_on("NodeOverlay"):
             return Overlaid(self._provided, {})
-        return overlay(self.snapshot.node_overlays, pools, self._provided, self.known, self.restrictions)
+        return overlay(self.snapshot.node_overlays, pools, self._provided, self.known)
 
     @cached_property
     def _provided(self) -> dict[str, tuple[InstanceType, ...]]:
@@ -159,7 +152,8 @@ class Prepared:
     @cached_property
     def usable_pools(self) -> list[NodePool]:
         """The pools that get nodes for pods, in the order in which they are tried."""
-        return by_weight(pool for pool in self.pools.values() if not why_unusable(pool))
+        usable = (pool for pool in self.pools.values() if not why_unusable(pool))
+        return sorted(usable, key=lambda pool: (pool.spec.weight or 0, pool.metadata.name), reverse=True)
 
     @property
     def unready_pools(self) -> dict[str, str]:
@@ -174,22 +168,37 @@ class Prepared:
         return [self.template_of(pool, relaxes_min_values=relaxes) for pool in self.usable_pools]
 
     def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
-        return template_of(
-            pool,
-            self.columns[pool.metadata.name],
-            self.machines(pool.metadata.name),
-            relaxes_min_values=relaxes_min_values,
-            finds_ready=self.release.daemons_find_ready,
+        """Return the template of a pool, with the instance types that its requirements leave."""
+        known, name, spec = self.known, pool.metadata.name, pool.spec.template.spec
+        columns, node_class = self.columns[name], spec.node_class_ref
+        labels = {**pool.spec.template.metadata.labels, NODEPOOL: name}
+        labels[f"{node_class.group}/{node_class.kind.lower()}"] = node_class.name
+        requirements = known.join(pool_requirements(pool, known), known.of_labels(labels))
+        if self.release.daemons_find_ready:
+            requirements = known.join(requirements, known.of_labels(dict.fromkeys(SIMULATED, "true")))
+        types = columns.matching(requirements) & columns.fitting({}, requirements)
+        lacks_min_values = False
+        if requirements.has_min_values and not relaxes_min_values:
+            lacks_min_values = bool(columns.needed_for_min_values(list(bits_of(types)), requirements)[1])
+        return Template(
+            pool=pool,
+            name=name,
+            requirements=requirements,
+            labels=labels,
+            taints=spec.taints,
+            columns=columns,
+            machines=self.machines(name),
+            types=0 if lacks_min_values else types,
+            limits=amounts_of(pool.spec.limits),
+            lacks_min_values=lacks_min_values,
         )
 
     @cached_property
     def templates(self) -> list[Template]:
-        """The templates with instance types."""
         return [template for template in self.all_templates if template.types]
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """What topology constraints look at."""
         pods = sorted(self.snapshot.pods, key=lambda pod: pod.metadata.key)
         return Surroundings(
             vocabulary=self.known,
@@ -210,7 +219,6 @@ class Prepared:
 
     @cached_property
     def buffers(self) -> list[Buffer]:
-        """What CapacityBuffers come to, where Karpenter looks at them."""
         return buffers_of(self.snapshot, self.now) if self.options.is_on("CapacityBuffer") else []
 
     @cached_property
@@ -258,13 +266,13 @@ class Prepared:
         problems: list[str] = []
         for key, value in sorted(pod.spec.node_selector.items()):
             expression = NodeSelectorRequirement(key=key, operator="In", values=(value,))
-            problems += self.restrictions.problems(expression)
+            problems += self.known.problems(expression)
         for term in constraints.required or ():
             if term.match_fields:
                 problems.append("node selector term with matchFields is not supported")
             for expression in term.match_expressions:
-                problems += self.restrictions.problems(expression)
-        return avoids, problems + self.facts.storage.problems(pod)
+                problems += self.known.problems(expression)
+        return avoids, problems + self.facts.volume_problems(pod)
 
     @cached_property
     def _daemons(self) -> DaemonPlan:
@@ -282,11 +290,9 @@ class Prepared:
     def _devices(self) -> DeviceCatalogue:
         return DeviceCatalogue(self.snapshot, {entry.name: entry.dynamic_resources for entry in self._entries})
 
-    def _basis(self, state: StateNode) -> Basis:
-        known = self._bases.get(state.name)
-        if known is None:
-            known = self._bases[state.name] = basis_of(state, self._daemons.on(state), self.known)
-        return known
+    @cached_property
+    def _bases(self) -> dict[str, Basis]:
+        return {state.name: basis_of(state, self._daemons.on(state), self.known) for state in self.state.nodes}
 
     def simulate(
         self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool, spared: frozenset[str] = frozenset()
@@ -306,7 +312,7 @@ class Prepared:
             moving = {pod.metadata.uid for pod in pods if pod.spec.node_name}
             devices = Devices(self._devices, self.known, published, moving)
         leaving = {state.name for state in self.state.deleting}
-        nodes = [self._basis(state) for state in states]
+        nodes = [self._bases[state.name] for state in states]
         scheduler = Scheduler(
             around,
             self.templates,
@@ -317,21 +323,25 @@ class Prepared:
             options=options,
             release=self.release,
             is_strict=is_strict,
-            tolerates_preferences=prefers_no_schedule(self.usable_pools),
+            tolerates_preferences=any(
+                taint.effect == PREFER_NO_SCHEDULE
+                for pool in self.usable_pools
+                for taint in pool.spec.template.spec.taints
+            ),
             devices=devices,
         )
         if spared:
             exempt = {pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving}
             scheduler.spare(spared, exempt)
-        result = scheduler.solve(entrants)
-        planned, errors = planned_of(result, relaxes_min_values=options.relaxes_min_values)
-        used = [node for node in result.existing if node.pods]
+        errors = scheduler.solve(entrants)
+        planned = planned_of(scheduler, errors, relaxes_min_values=options.relaxes_min_values)
+        used = [node for node in scheduler.existing if node.pods]
         return Simulated(
             nodes=planned,
             existing={node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used},
             errors=errors,
             uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
-            devices=result.devices,
+            devices=devices,
         )
 
 

@@ -11,6 +11,7 @@ apis/v1/nodeclaim_validation.go ValidateRequirement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from typing import NamedTuple
 
 from kplan.api.affinity import NodeSelectorRequirement
@@ -19,6 +20,9 @@ from kplan.api.names import label_key_problems, label_value_problems
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 
 _MAX_INT = 2**63 - 1
+_GROUP = "karpenter.sh"
+_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
+_CAPACITY_TYPES = (ON_DEMAND, RESERVED, SPOT)
 
 NORMALIZED = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -84,15 +88,12 @@ class Misfit(NamedTuple):
 
 
 class Vocabulary:
-    """The values of all labels, and the sets of requirements, of one decision.
+    """The values of all labels, and the sets of requirements, of one decision."""
 
-    Parameters
-    ----------
-    well_known : labels that new nodes may have although nothing says so
-    """
-
-    def __init__(self, well_known: Iterable[str]) -> None:
-        self.well_known = frozenset(well_known)
+    def __init__(self, well_known: Iterable[str], groups: Iterable[str] = ()) -> None:
+        self.well_known = frozenset(well_known)  #: labels that new nodes may have although nothing says so
+        #: labels in the domains of the API groups of node classes are the provider's own
+        self._own_domains = tuple(sorted({_GROUP, *groups}))
         self._bits: dict[str, dict[str, int]] = {}
         self._texts: dict[str, list[str]] = {}
         self._numbers: dict[str, list[int | None]] = {}
@@ -174,18 +175,15 @@ class Vocabulary:
             gte = lte = None
         return Requirement(one.key, is_complement, values, gte, lte, min_values)
 
-    def intersect(self, one: Requirement, other: Requirement) -> bool:
-        """Tell whether a value can meet both (upstream Requirement.HasIntersection)."""
-        bounds = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
-        if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
-            return False
-        if one.is_complement and other.is_complement:
+    def agree(self, one: Requirement, other: Requirement) -> bool:
+        """Tell whether a value, or the absence of the label, can meet both (upstream Requirement.HasIntersection)."""
+        if one.allows_absence and other.allows_absence:
             return True
-        return bool(self.within(one.key, _shared(one, other), *bounds))
-
-    def agree(self, existing: Requirement, incoming: Requirement) -> bool:
-        """Tell whether two requirements exclude each other, or are both met by the absence of the label."""
-        return self.intersect(existing, incoming) or (incoming.allows_absence and existing.allows_absence)
+        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
+        if gte is not None and lte is not None and gte > lte:
+            return False
+        both_open = one.is_complement and other.is_complement
+        return both_open or bool(self.within(one.key, _shared(one, other), gte, lte))
 
     def intern(self, items: Mapping[str, Requirement]) -> Requirements:
         """Return the set of some requirements."""
@@ -227,6 +225,9 @@ class Vocabulary:
                 items[label] = self.intersection(requirement, items[label]) if label in items else requirement
             known = self._joined[key] = self.intern(items)
         return known
+
+    def join_all(self, several: Iterable[Requirements]) -> Requirements:
+        return reduce(self.join, several, self.nothing)
 
     def replace(self, requirements: Requirements, *changed: Requirement) -> Requirements:
         """Return the set with other requirements on some labels."""
@@ -273,6 +274,35 @@ class Vocabulary:
             return ()
         return (Misfit(HOSTNAME, wanted, self.requirement(HOSTNAME, "In", (hostname,))),)
 
+    def problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
+        """Yield why pods, pools and overlays may not have a requirement, in Karpenter's words."""
+        key = NORMALIZED.get(wanted.key, wanted.key)
+        operator, values = wanted.operator, wanted.values
+        if operator not in _OPERATORS:
+            yield f"key {key} has an unsupported operator {operator} not in [{' '.join(_OPERATORS)}]"
+        domain, slash, _ = key.partition("/")
+        is_own = key == HOSTNAME or (slash and any(f".{domain}".endswith(f".{own}") for own in self._own_domains))
+        if is_own and key not in self.well_known:
+            yield (
+                f"using label {key} is not allowed as it might interfere with the internal provisioning logic; specify"
+                f" a well known label: [{' '.join(sorted(self.well_known))}], or a custom label that does not use a"
+                f" restricted domain: [{' '.join(self._own_domains)}]"
+            )
+        if key == CAPACITY_TYPE and operator == "In" and not set(values) & set(_CAPACITY_TYPES):
+            known = " ".join(f"{capacity_type}:{{}}" for capacity_type in _CAPACITY_TYPES)
+            shown = f"[{' '.join(values)}]"
+            yield f"no valid values found in {shown} for {key}, expected one of: map[{known}], got: {shown}"
+        for problem in label_key_problems(key):
+            yield f"key {key} is not a qualified name, {problem}"
+        for value in values:
+            for problem in label_value_problems(value):
+                yield f"invalid value {value} for key {key}, {problem}"
+        if operator == "In" and not values:
+            yield f"key {key} with operator {operator} must have a value defined"
+        counts = [number for value in values if (number := parse_int64(value)) is not None and number >= 0]
+        if operator in {"Gt", "Lt", "Gte", "Lte"} and not len(values) == len(counts) == 1:
+            yield f"key {key} with operator {operator} must have a single positive integer value"
+
 
 def _all(requirements: Requirements) -> dict[str, Requirement]:
     items = dict(requirements.items)
@@ -302,60 +332,3 @@ def _highest(one: int | None, other: int | None) -> int | None:
 
 def _lowest(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else min(one, other)
-
-
-_GROUP = "karpenter.sh"
-_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
-_CAPACITY_TYPES = (ON_DEMAND, RESERVED, SPOT)
-
-
-class Restrictions:
-    """The labels that a provider of nodes keeps to itself.
-
-    Parameters
-    ----------
-    well_known : labels that requirements may always name
-    groups : the API groups of the node classes; labels of their domain are the provider's
-    """
-
-    def __init__(self, well_known: Iterable[str], groups: Iterable[str]) -> None:
-        self._well_known = frozenset(well_known)
-        self._domains = tuple(sorted({_GROUP, *groups}))
-
-    def problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
-        """Yield what is wrong with a requirement, in Karpenter's words."""
-        key = NORMALIZED.get(wanted.key, wanted.key)
-        operator, values = wanted.operator, wanted.values
-        if operator not in _OPERATORS:
-            yield f"key {key} has an unsupported operator {operator} not in [{' '.join(_OPERATORS)}]"
-        if self.is_restricted(key):
-            yield (
-                f"using label {key} is not allowed as it might interfere with the internal provisioning logic; specify"
-                f" a well known label: [{' '.join(sorted(self._well_known))}], or a custom label that does not use a"
-                f" restricted domain: [{' '.join(self._domains)}]"
-            )
-        if key == CAPACITY_TYPE and operator == "In" and not set(values) & set(_CAPACITY_TYPES):
-            known = " ".join(f"{capacity_type}:{{}}" for capacity_type in _CAPACITY_TYPES)
-            shown = f"[{' '.join(values)}]"
-            yield f"no valid values found in {shown} for {key}, expected one of: map[{known}], got: {shown}"
-        for problem in label_key_problems(key):
-            yield f"key {key} is not a qualified name, {problem}"
-        for value in values:
-            for problem in label_value_problems(value):
-                yield f"invalid value {value} for key {key}, {problem}"
-        if operator == "In" and not values:
-            yield f"key {key} with operator {operator} must have a value defined"
-        if operator in {"Gt", "Lt", "Gte", "Lte"} and not _is_one_count(values):
-            yield f"key {key} with operator {operator} must have a single positive integer value"
-
-    def is_restricted(self, key: str) -> bool:
-        """Tell whether a label is the provider's own."""
-        if key in self._well_known:
-            return False
-        domain, slash, _ = key.partition("/")
-        domain = domain if slash else ""
-        return key == HOSTNAME or any(domain == own or domain.endswith(f".{own}") for own in self._domains)
-
-
-def _is_one_count(values: tuple[str, ...]) -> bool:
-    return len(values) == 1 and (parse_int64(values[0]) or 0) >= 0 and parse_int64(values[0]) is not None

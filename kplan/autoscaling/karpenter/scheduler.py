@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, Toleration, required_node_affinity
@@ -31,12 +30,11 @@ from kplan.autoscaling.karpenter.claims import (
     Pass,
     Reservations,
 )
-from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.cluster import StateNode, Template
 from kplan.autoscaling.karpenter.devices import Devices
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant, queue_order, tolerating_preferences
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, tolerates_all
-from kplan.autoscaling.karpenter.pools import Template
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
@@ -67,7 +65,7 @@ class Daemon:
     def runs_on_new(self, template: Template, index: int | None = None) -> bool:
         """Tell whether new nodes of a pool, of an instance type, get it; drops alternatives on the way."""
         self.tolerations = tolerating_preferences(self.tolerations) or self.tolerations
-        if not tolerates_all(self.tolerations, template.taints):
+        if untolerated(self.tolerations, template.taints):
             return False
         while not self._suits(template, index):
             if len(self._terms) <= 1:
@@ -82,8 +80,7 @@ class Daemon:
         return index is None or bool(template.columns.matching(wanted) >> index & 1)
 
     def runs_on(self, state: StateNode) -> bool:
-        """Tell whether a present node gets it."""
-        if not tolerates_all(self.tolerations, state.taints):
+        if untolerated(self.tolerations, state.taints):
             return False
         return not self._vocabulary.misfits(
             self._vocabulary.of_labels(state.labels),
@@ -195,16 +192,6 @@ Refused = tuple[PoolRefusal, ...]
 """Why pools have no node for a pod; a refusal without a pool holds for all."""
 
 
-class PassResult(msgspec.Struct, frozen=True):
-    """What a pass comes to."""
-
-    claims: list[NewClaim]
-    existing: list[ExistingNode]
-    errors: dict[str, Refused]  #: for each pod without a place, why; in the order in which they were given up first
-    relaxed: frozenset[str]  #: the pools whose last new node has fewer values of a label than they ask for
-    devices: Devices | None = None
-
-
 class Scheduler:
     """One pass over pods.
 
@@ -236,7 +223,7 @@ class Scheduler:
         self._templates = templates
         self._options, self._tolerates_preferences = options, tolerates_preferences
         self._topology = Topology(around, [basis.state for basis in nodes], entrants)
-        self._shared = Pass(
+        self.shared = Pass(
             vocabulary=around.vocabulary,
             topology=self._topology,
             reservations=Reservations(template.columns for template in templates),
@@ -253,18 +240,23 @@ class Scheduler:
             for name in left:
                 left[name] -= basis.state.capacity.get(name, 0)
         self._existing = ExistingNodes(nodes, self._known)
-        self._claims: list[NewClaim] = []
+        self.claims: list[NewClaim] = []  #: the new nodes
         self._made = 0
-        self._relaxed: dict[str, bool] = {}
+        #: pool -> whether its last new node has fewer values of a label than it asks for
+        self.is_relaxed: dict[str, bool] = {}
         self._spared: frozenset[str] = frozenset()
         self._exempt: Collection[str] = ()
+
+    @property
+    def existing(self) -> list[ExistingNode]:
+        return self._existing.nodes
 
     def spare(self, nodes: frozenset[str], exempt: Collection[str]) -> None:
         """Add no pods to some nodes, but those of the UIDs that are exempt."""
         self._spared, self._exempt = nodes, exempt
 
-    def solve(self, entrants: Sequence[Entrant]) -> PassResult:
-        """Find places, until a round over the pods that are left finds none."""
+    def solve(self, entrants: Sequence[Entrant]) -> dict[str, Refused]:
+        """Find places, until a round over the pods that are left finds none; return why these have none."""
         queue = deque(sorted(entrants, key=queue_order))
         last_length: dict[str, int] = {}
         errors: dict[str, Refused] = {}
@@ -280,14 +272,14 @@ class Scheduler:
             self._topology.update(entrant)
             queue.append(entrant)
             last_length[entrant.uid] = len(queue)
-        relaxed = frozenset(pool for pool, is_relaxed in self._relaxed.items() if is_relaxed)
-        return PassResult(self._claims, self._existing.nodes, errors, relaxed, self._shared.devices)
+        return errors
 
     def _try(self, entrant: Entrant) -> Refused | None:
         """Find a place for a pod, and give up its preferences one by one."""
         while True:
             refused = self._add(entrant)
-            if refused is None or any(_ends_attempt(one) for one in refused):
+            # Reserved capacity may come, and devices do not: giving up preferences would not help.
+            if refused is None or any(one.is_deferred or one.refusal is Plain.CLAIMS for one in refused):
                 return refused
             relaxed = entrant.constraints.relaxed(tolerates_preferences=self._tolerates_preferences)
             if relaxed is None:
@@ -303,12 +295,12 @@ class Scheduler:
             node = self._existing.nodes[index]
             if node.state.name in self._spared and entrant.uid not in self._exempt:
                 continue
-            room = node.can_take(entrant, groups, self._shared)
+            room = node.can_take(entrant, groups, self.shared)
             if room is not None:
-                self._existing.take(index, entrant, room, self._shared)
+                self._existing.take(index, entrant, room, self.shared)
                 return None
         self._sort_claims()
-        for claim in self._claims:
+        for claim in self.claims:
             if claim.is_too_full(entrant.requests):
                 continue
             fit = claim.can_take(entrant, groups)
@@ -323,14 +315,14 @@ class Scheduler:
         """Return why devices are not even looked for; None if they are."""
         if self._options.ignore_dra_requests:
             return Plain.CLAIMS
-        claims = () if self._shared.devices is None else self._shared.devices.claims_of(entrant.pod)
+        claims = () if self.shared.devices is None else self.shared.devices.claims_of(entrant.pod)
         return claims if isinstance(claims, ClaimMissing) else None
 
     def _sort_claims(self) -> None:
         """Bring new nodes with the fewest pods to the front; Go's sort is not stable."""
-        counts = [len(claim.pods) for claim in self._claims]
+        counts = [len(claim.pods) for claim in self.claims]
         if any(one > other for one, other in pairwise(counts)):
-            self._claims = [self._claims[index] for index in go_sort(counts, counts)]
+            self.claims = [self.claims[index] for index in go_sort(counts, counts)]
 
     def _open(self, entrant: Entrant) -> Refused | None:
         """Open a new node for a pod, in the first pool that can (upstream addToNewNodeClaim)."""
@@ -353,34 +345,23 @@ class Scheduler:
                 f"hostname-placeholder-{self._made:04d}",
                 types,
                 daemons=self._daemons.groups[index],
-                shared=self._shared,
+                shared=self.shared,
             )
             fit = claim.can_take(entrant, groups, relaxes_min_values=self._options.relaxes_min_values)
             if isinstance(fit, Fit):
-                self._relaxed[template.name] = _is_relaxed(template, fit)
+                own = fit.requirements.items
+                self.is_relaxed[template.name] = any(
+                    wanted.min_values is not None and key in own and (own[key].min_values or 0) < wanted.min_values
+                    for key, wanted in template.requirements.items.items()
+                )
                 claim.take(entrant, fit)
-                self._claims.append(claim)
+                self.claims.append(claim)
                 if remaining:
                     used = template.columns.most_capacity(bits_of(claim.types))
                     for name in remaining:
                         remaining[name] -= used.get(name, 0)
                 return None
             refused.append(PoolRefusal(template.name, fit))
-            if isinstance(fit, Plain) and fit.is_deferred:
+            if refused[-1].is_deferred:
                 break
         return tuple(refused)
-
-
-def _is_relaxed(template: Template, fit: Fit) -> bool:
-    """Tell whether fewer values of a label stay possible than the pool asks for."""
-    changed = fit.requirements.items
-    return any(
-        wanted.min_values is not None and key in changed and (changed[key].min_values or 0) < wanted.min_values
-        for key, wanted in template.requirements.items.items()
-    )
-
-
-def _ends_attempt(refused: PoolRefusal) -> bool:
-    """Tell whether giving up preferences would not help."""
-    refusal = refused.refusal
-    return refusal is Plain.CLAIMS or (isinstance(refusal, Plain) and refusal.is_deferred)

@@ -68,16 +68,6 @@ class Plain(Enum):
     UNSUITED_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
     MIN_VALUES = "pod didn’t schedule because NodePool couldn’t meet minValues requirements"  # noqa: RUF001 - upstream's
 
-    @property
-    def is_limit(self) -> bool:
-        """Whether the limits of the pool are used up."""
-        return self in {Plain.LIMITS, Plain.NODE_LIMIT}
-
-    @property
-    def is_deferred(self) -> bool:
-        """Whether it is about reserved capacity, which a later pass may have."""
-        return self in {Plain.NOT_RESERVABLE, Plain.LOSES_RESERVATION}
-
 
 class Uninitialized(msgspec.Struct, frozen=True):
     """The pod's place would be on a node that is not ready yet."""
@@ -117,6 +107,11 @@ class PoolRefusal(msgspec.Struct, frozen=True):
 
     pool: str
     refusal: Refusal
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether it is about reserved capacity, which a later pass may have."""
+        return self.refusal in (Plain.NOT_RESERVABLE, Plain.LOSES_RESERVATION)
 
 
 _SHOWN_VALUES = 5
@@ -179,8 +174,7 @@ class Texts:
     def _misfit(self, misfit: Misfit) -> str:
         if misfit.existing is None:
             return f'label "{misfit.key}" does not have known values'
-        incoming, existing = self.requirement(misfit.incoming), self.requirement(misfit.existing)
-        return f"key {misfit.key}, {incoming} not in {existing}"
+        return f"key {misfit.key}, {self.requirement(misfit.incoming)} not in {self.requirement(misfit.existing)}"
 
     def requirement(self, wanted: Requirement) -> str:
         """Return a requirement in a few words."""
@@ -221,43 +215,31 @@ class Texts:
             labels = " ".join(sorted(refusal.lacking))
             return f"minValues requirement is not met for label(s) (label(s)=[{labels}]), {particulars}"
         text = f"{_no_type_begin(refusal)}, {particulars}"
-        if (
-            refusal.meets
-            and refusal.is_offered
-            and not refusal.fits
-            and refusal.pod_requests.get("cpu", 0) >= _HUGE_CPU
-        ):
-            text += " (CPU request >= 1 Million, m vs M typo?)"
-        return text
+        is_only_large = refusal.meets and refusal.is_offered and not refusal.fits
+        is_huge = is_only_large and refusal.pod_requests.get("cpu", 0) >= _HUGE_CPU
+        return f"{text} (CPU request >= 1 Million, m vs M typo?)" if is_huge else text
+
+
+_TESTS = (
+    ("meets", "met the scheduling requirements", "met all requirements"),
+    ("fits", "had enough resources", "has enough resources"),
+    ("is_offered", "had a required offering", "has the required offering"),
+)
+"""Each test with how it is told that no type passes it: beside others, and alone."""
+
+_PAIRS = {
+    "meets_and_fits": "met the scheduling requirements and had enough resources, had a required offering",
+    "fits_and_is_offered": "had enough resources and the required offering met the scheduling requirements",
+    "meets_and_is_offered": "met the scheduling requirements and the required offering had the required resources",
+}
 
 
 def _no_type_begin(refusal: NoInstanceType) -> str:
-    tests = {
-        "met the scheduling requirements": refusal.meets,
-        "had enough resources": refusal.fits,
-        "had a required offering": refusal.is_offered,
-    }
-    failed = [test for test, is_passed in tests.items() if not is_passed]
-    if len(failed) > 1:
-        return f"no instance type {' or '.join(failed)}"
+    failed = [words for test, *words in _TESTS if not getattr(refusal, test)]
     if failed:
-        return {
-            "met the scheduling requirements": "no instance type met all requirements",
-            "had enough resources": "no instance type has enough resources",
-            "had a required offering": "no instance type has the required offering",
-        }[failed[0]]
-    if refusal.meets_and_fits:
-        return (
-            "no instance type which met the scheduling requirements and had enough resources, had a required offering"
-        )
-    if refusal.fits_and_is_offered:
-        return "no instance type which had enough resources and the required offering met the scheduling requirements"
-    if refusal.meets_and_is_offered:
-        return (
-            "no instance type which met the scheduling requirements and the required offering had the required"
-            " resources"
-        )
-    return "no instance type met the requirements/resources/offering tuple"
+        return f"no instance type {' or '.join(beside for beside, _ in failed) if len(failed) > 1 else failed[0][1]}"
+    pair = next((words for pair, words in _PAIRS.items() if getattr(refusal, pair)), None)
+    return "no instance type " + (f"which {pair}" if pair else "met the requirements/resources/offering tuple")
 
 
 def _port_conflict(clash: PortConflict) -> str:

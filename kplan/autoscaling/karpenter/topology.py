@@ -19,10 +19,9 @@ from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, TopologySprea
 from kplan.api.core import Namespace, Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
-from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode
+from kplan.autoscaling.karpenter.cluster import ClusterState, DomainGroup, StateNode
 from kplan.autoscaling.karpenter.pod_requirements import Entrant, PodRequirements
-from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating, tolerates_all
-from kplan.autoscaling.karpenter.pools import DomainGroup
+from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 
 HONOR = "Honor"
@@ -46,7 +45,7 @@ class NodeFilter(NamedTuple):
     affinity_policy: str = ""
     tolerations: tuple[Toleration, ...] = ()
 
-    def matches(self, taints: Iterable[Taint], node: Requirements, hostname: str | None, known: Vocabulary) -> bool:
+    def matches(self, taints: tuple[Taint, ...], node: Requirements, hostname: str | None, known: Vocabulary) -> bool:
         """Tell whether a node counts; every label that is asked for must be known of it.
 
         A `hostname` is given where it is not among the requirements of the node.
@@ -54,7 +53,7 @@ class NodeFilter(NamedTuple):
         counts_some = self.affinity_policy == HONOR and self.alternatives
         if counts_some and not any(_meets(node, hostname, wanted, known) for wanted in self.alternatives):
             return False
-        return self.taint_policy != HONOR or tolerates_all(self.tolerations, taints)
+        return self.taint_policy != HONOR or not untolerated(self.tolerations, taints)
 
     @property
     def identity(self) -> Hashable:
@@ -129,7 +128,7 @@ class TopologyGroup:
         self.counts = {
             domain: 0
             for domain, taint_sets in (domains or {}).items()
-            if counted.taint_policy == IGNORE or any(tolerates_all(tolerations, taints) for taints in taint_sets)
+            if counted.taint_policy == IGNORE or any(not untolerated(tolerations, taints) for taints in taint_sets)
         }
 
     @property
@@ -139,7 +138,6 @@ class TopologyGroup:
         return self.key, self.kind, self.namespaces, self.max_skew, self.filter.identity, selector
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether a pod is one of those that are counted."""
         return namespace in self.namespaces and self.selector.matches(labels)
 
     def record(self, domains: Iterable[str]) -> None:
@@ -147,7 +145,6 @@ class TopologyGroup:
             self.counts[domain] = self.counts.get(domain, 0) + 1
 
     def register(self, domain: str) -> None:
-        """Know a domain, with no pod yet."""
         self.counts.setdefault(domain, 0)
 
     def on_host(self, hostname: str, pod: Requirement | None, known: Vocabulary, *, selects_itself: bool) -> bool:
@@ -438,7 +435,7 @@ class Topology:
                 if group.key == HOSTNAME:
                     group.register(hostname)
 
-    def record(self, entrant: Entrant, taints: Sequence[Taint], node: Requirements, hostname: str) -> None:
+    def record(self, entrant: Entrant, taints: tuple[Taint, ...], node: Requirements, hostname: str) -> None:
         """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
         changed = False
         for group in self._selected_by(self._groups, self._selecting, entrant):

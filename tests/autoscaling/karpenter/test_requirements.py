@@ -65,10 +65,11 @@ def test_an_intersection_allows_what_all_allow(one: Plain, other: Plain, third: 
 
 
 @given(requirements(), requirements())
-def test_requirements_with_a_set_of_values_intersect_where_a_value_meets_both(one: Plain, other: Plain) -> None:
+def test_requirements_agree_where_a_value_or_the_absence_of_the_label_meets_both(one: Plain, other: Plain) -> None:
     known = vocabulary()
     left, right = compiled(known, one), compiled(known, other)
 
     if not (left.is_complement and right.is_complement):
-        assert known.intersect(left, right) == any(one.allows(value) and other.allows(value) for value in VALUES)
-    assert known.intersect(left, right) == known.intersect(right, left)
+        meet = any(one.allows(value) and other.allows(value) for value in VALUES)
+        assert known.agree(left, right) == (meet or (left.allows_absence and right.allows_absence))
+    assert known.agree(left, right) == known.agree(right, left)
