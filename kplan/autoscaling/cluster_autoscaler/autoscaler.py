@@ -15,10 +15,9 @@ from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.quantity import count
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
-from kplan.autoscaling.cluster_autoscaler.finding import Setup
+from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
-from kplan.autoscaling.cluster_autoscaler.options import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped

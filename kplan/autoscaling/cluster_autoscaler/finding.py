@@ -2,11 +2,12 @@
 
 Groups of Cluster API are deployments, sets and pools of machines with annotations for their sizes.
 
-Upstream: cluster-autoscaler cloudprovider/clusterapi.
+Upstream: cluster-autoscaler cloudprovider/clusterapi, clusterstate/api/types.go, clusterstate/utils/status.go.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,27 +16,273 @@ import msgspec
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
+from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.options import (
-    CONFIG_MAP,
-    CommandLine,
-    GroupStatus,
-    Options,
-    Pool,
-    cloud_of,
-    command_line_of,
-    matched,
-    options_of,
-    pools_of,
-    sizes_by_flag,
-    statuses_of,
-)
+from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
 from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
+
+CONFIG_MAP = "cluster-autoscaler-status"
+
+_MOST_SIZE = 2**31
+
+
+class GroupStatus(msgspec.Struct, frozen=True):
+    """A group as the autoscaler's status has it."""
+
+    name: str  #: the cloud's own
+    least: int
+    most: int
+    target: int
+    n_registered: int
+    n_missing: int = 0  #: nodes that will come, as far as the status tells
+    is_backed_off: bool = False
+    scales_up_since: int | None = None  #: microseconds since 1970, while a scale-up is in progress
+
+
+def statuses_of(snapshot: Snapshot, warnings: list[InputWarning]) -> list[GroupStatus]:
+    """Return the groups of the status; what is wrong with it is added to `warnings`."""
+    for config_map in snapshot.config_maps:
+        if config_map.metadata.name == CONFIG_MAP:
+            try:
+                return list(_listed_in(config_map.data.status))
+            except (ValueError, TypeError) as error:
+                message = f"the status of the cluster-autoscaler cannot be read: {error}"[:500]
+                warnings.append(InputWarning("AutoscalerStatus", f"ConfigMap/{config_map.metadata.key}", message))
+    return []
+
+
+def _listed_in(text: str) -> Iterator[GroupStatus]:
+    content = yaml_of(text, CONFIG_MAP)
+    groups = content.get("nodeGroups") if isinstance(content, Mapping) else None
+    if not isinstance(groups, list):
+        raise TypeError("it lists no nodeGroups")
+    for group in groups:
+        if isinstance(group, Mapping) and isinstance(group.get("name"), str):
+            yield _group_status(group)
+
+
+def _group_status(group: Mapping[str, Any]) -> GroupStatus:
+    health, scale_up = _part(group, "health"), _part(group, "scaleUp")
+    registered = _part(_part(health, "nodeCounts"), "registered")
+    target, n_registered = _number(health, "cloudProviderTarget"), _number(registered, "total")
+    since = scale_up.get("lastTransitionTime")
+    is_growing = scale_up.get("status") == "InProgress"
+    return GroupStatus(
+        name=str(group["name"])[:500],
+        least=_number(health, "minSize"),
+        most=_number(health, "maxSize"),
+        target=target,
+        n_registered=n_registered,
+        n_missing=max(target - _number(registered, "ready") - _number(_part(registered, "unready"), "total"), 0),
+        is_backed_off=scale_up.get("status") == "Backoff",
+        scales_up_since=_moment(since) if is_growing else None,
+    )
+
+
+def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _number(part: Mapping[str, Any], name: str) -> int:
+    number = part.get(name, 0)
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < _MOST_SIZE else 0
+
+
+def _moment(text: object) -> int | None:
+    try:
+        return to_micros(str(text))
+    except ValueError:
+        return None
+
+
+_KARPENTER = "karpenter.sh/nodepool"
+_POOL_LABELS = (
+    ("cloud.google.com/gke-nodepool", "gce"),
+    ("eks.amazonaws.com/nodegroup", "aws"),
+    ("alpha.eksctl.io/nodegroup-name", "aws"),
+    ("kubernetes.azure.com/agentpool", "azure"),
+    ("agentpool", "azure"),
+    ("kops.k8s.io/instancegroup", ""),
+)
+"""Label -> the cloud whose pools it names; the first that a node has counts."""
+
+_BY_ZONE = "gce"
+"""A pool of this cloud has a group a zone."""
+
+
+class Pool(msgspec.Struct):
+    """Nodes that are scaled together, as far as labels tell."""
+
+    name: str
+    zone: str  #: empty where the group spans zones
+    cloud: str
+    nodes: list[str] = []
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.zone}" if self.zone else self.name
+
+
+def pools_of(nodes: Iterable[Node]) -> list[Pool]:
+    """Return the pools that the labels of nodes name, in the order of their first nodes."""
+    pools: dict[tuple[str, str], Pool] = {}
+    for node in nodes:
+        labels = node.metadata.labels
+        if _KARPENTER in labels:
+            continue
+        for label, cloud in _POOL_LABELS:
+            name = labels.get(label)
+            if name:
+                zone = labels.get(ZONE) or labels.get(BETA_ZONE, "") if cloud == _BY_ZONE else ""
+                pool = pools.setdefault((name, zone), Pool(name, zone, cloud or cloud_of(node)))
+                pool.nodes.append(node.metadata.name)
+                break
+    return list(pools.values())
+
+
+def pool_names(node: Node) -> set[str]:
+    return {node.metadata.labels[label] for label, _ in _POOL_LABELS if label in node.metadata.labels}
+
+
+def cloud_of(node: Node) -> str:
+    """Return the cloud-provider flag that goes with a node; empty if unknown."""
+    scheme = node.spec.provider_id.partition("://")[0]
+    return scheme if scheme in _CLOUDS else ""
+
+
+def matched(pools: Sequence[Pool], statuses: Sequence[GroupStatus]) -> dict[int, GroupStatus]:
+    """Return which group of the status each pool is, by the pool's index.
+
+    The status has the cloud's names, such as ``…/zones/europe-west1-b/instanceGroups/gke-prod-general-1a2b-grp`` or
+    ``eks-general-0ac3…``, which hold that of the pool. Where several fit, the number of nodes decides.
+    """
+    result: dict[int, GroupStatus] = {}
+    left = list(statuses)
+    by_length = sorted(range(len(pools)), key=lambda index: -len(pools[index].name))
+    for index in by_length:
+        pool = pools[index]
+        fitting = [status for status in left if status.name == pool.name]
+        fitting = fitting or [status for status in left if _names(status.name, pool)]
+        if len(fitting) > 1:
+            fitting = [status for status in fitting if status.n_registered == len(pool.nodes)] or fitting
+        if len(fitting) == 1:
+            result[index] = fitting[0]
+            left.remove(fitting[0])
+    return result
+
+
+def _names(name: str, pool: Pool) -> bool:
+    """Return whether the cloud's name of a group holds that of a pool, and its zone, as whole words."""
+    zone, _, group = name.rpartition("/instanceGroups/") if "/instanceGroups/" in name else ("", "", name)
+    if pool.zone and zone and not zone.endswith(f"/{pool.zone}"):
+        return False
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(pool.name)}(?![A-Za-z0-9])", group.rpartition("/")[2]) is not None
+
+
+def sizes_by_flag(values: Iterable[str]) -> Mapping[str, tuple[int, int]]:
+    """Return the minimum and maximum size of each group of ``--nodes=MIN:MAX:NAME``."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for value in values:
+        least, _, rest = value.partition(":")
+        most, _, name = rest.partition(":")
+        if least.isdecimal() and most.isdecimal() and name and len(least) + len(most) <= 12:
+            sizes[name] = int(least), int(most)
+    return sizes
+
+
+_IMAGE = "cluster-autoscaler"
+_LISTS = frozenset(
+    {
+        "nodes",
+        "gpu-total",
+        "node-group-auto-discovery",
+        "balancing-ignore-label",
+        "balancing-label",
+        "startup-taint",
+        "status-taint",
+        "ignore-taint",
+        "startup-taint-prefix",
+        "bypassed-scheduler-names",
+        "allowed-scheduler-names",
+    }
+)
+"""Flags that may be given several times."""
+
+_MOST_FLAGS = 1_000
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """The flags of the autoscaler's Deployment."""
+
+    source: str  #: the Deployment
+    flags: Mapping[str, Any]
+
+    def listed(self, flag: str) -> list[str]:
+        """Return the values of a flag that may be given several times."""
+        values = self.flags.get(flag, [])
+        return [str(value) for value in values] if isinstance(values, list) else [str(values)]
+
+
+class _Container(msgspec.Struct):
+    image: str = ""
+    command: list[str] = []
+    args: list[str] = []
+
+
+def command_line_of(snapshot: Snapshot) -> CommandLine | None:
+    """Return the flags of the cluster's autoscaler; None where no Deployment of it is known with its command line."""
+    for deployment in snapshot.deployments:
+        if not any(_IMAGE in container.image for container in deployment.spec.template.spec.containers):
+            continue
+        name = f"Deployment/{deployment.metadata.key}"
+        content = snapshot.whole.get(name)
+        if content is None:
+            continue
+        for container in _containers(content):
+            if _IMAGE in container.image:
+                return CommandLine(name, _flags([*container.command, *container.args]))
+    return None
+
+
+def _containers(content: msgspec.Raw | Mapping[str, Any]) -> list[_Container]:
+    try:
+        whole = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
+        return msgspec.convert(whole["spec"]["template"]["spec"]["containers"], list[_Container])
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
+        return []
+
+
+def _flags(words: Iterable[str]) -> dict[str, Any]:
+    """Return the flags of a command line; those without a value are true."""
+    flags: dict[str, Any] = {}
+    for name, value in _pairs(list(words)[:_MOST_FLAGS]):
+        if name in _LISTS:
+            flags.setdefault(name, []).append(value)
+        else:
+            flags[name] = value
+    return flags
+
+
+def _pairs(words: list[str]) -> Iterator[tuple[str, str]]:
+    for position, word in enumerate(words):
+        if not word.startswith("-"):
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        following = words[position + 1] if position + 1 < len(words) else "-"
+        if equals:
+            yield name, value.strip("\"'")
+        elif following.startswith("-"):
+            yield name, "true"
+        else:
+            yield name, following
+
 
 _DEFAULT_PODS = "110"
 _MOST_DIGITS = 6
@@ -129,18 +376,13 @@ def _template(scalable: Scalable, name: str, warnings: list[InputWarning]) -> No
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
         **scalable.spec.template.metadata.labels,
-        **dict(_pair(text) for text in held.labels.split(",") if "=" in text),
+        **dict(text.strip().split("=", 1) for text in held.labels.split(",") if "=" in text),
     }
     return Node(
         metadata=NodeMeta(name=scalable.metadata.name, labels=labels),
         spec=NodeSpec(taints=tuple(_taints(held.taints))),
         status=NodeStatus(capacity=amounts, allocatable=amounts),
     )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, _, value = text.strip().partition("=")
-    return key, value
 
 
 def _taints(text: str) -> Iterator[Taint]:
@@ -200,9 +442,7 @@ class Setup(msgspec.Struct, frozen=True, dict=True):
 def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     """Return the groups of a cluster; raises UsageError for flags that cannot be read.
 
-    Parameters
-    ----------
-    settings : flags that go before those of the command line
+    The flags that are `settings` go before those of the command line.
     """
     command_line = command_line_of(snapshot)
     flags: dict[str, Any] = {} if command_line is None else dict(command_line.flags)
@@ -214,7 +454,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     machines = machine_groups(snapshot, options, warnings)
     in_machines = {name for group in machines for name in group.nodes}
     pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
-    finder = _Finder(snapshot, options, statuses, command_line)
+    finder = _Finder(options, statuses, command_line)
     groups = [*finder.with_statuses(machines), *finder.of_pools(pools), *finder.without_nodes()]
     if not groups:
         message = f"no node has a label of a cloud's group, nothing else tells of groups, and no node is added; {_NAME}"
@@ -222,10 +462,16 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     if command_line is None:
         message = "no Deployment of it was found with its command line: its flags count with their defaults"
         warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
+    sources = [
+        "Cluster API" if machines else "",
+        "the labels of nodes" if pools else "",
+        f"ConfigMap {CONFIG_MAP}" if statuses else "",
+        "" if command_line is None else command_line.source,
+    ]
     return Setup(
         tuple(groups),
         options,
-        _source(machines, pools, statuses, command_line),
+        ", ".join(filter(None, sources)) or "the cluster, which shows none",
         (*warnings, *finder.warnings),
         {key: value for key, value in flags.items() if value != "" and key not in _ABOUT_GROUPS},
     )
@@ -234,35 +480,10 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
 _ABOUT_GROUPS = frozenset({"nodes", "node-group-auto-discovery"})
 
 
-def _source(
-    machines: Sequence[NodeGroup],
-    pools: Sequence[Pool],
-    statuses: Sequence[GroupStatus],
-    command_line: CommandLine | None,
-) -> str:
-    parts = []
-    if machines:
-        parts.append("Cluster API")
-    if pools:
-        parts.append("the labels of nodes")
-    if statuses:
-        parts.append(f"ConfigMap {CONFIG_MAP}")
-    if command_line is not None:
-        parts.append(command_line.source)
-    return ", ".join(parts) or "the cluster, which shows none"
-
-
 class _Finder:
     """Puts together what several objects tell of a group."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        options: Options,
-        statuses: Sequence[GroupStatus],
-        command_line: CommandLine | None,
-    ) -> None:
-        self._nodes: Mapping[str, Node] = snapshot.node_by_name
+    def __init__(self, options: Options, statuses: Sequence[GroupStatus], command_line: CommandLine | None) -> None:
         self._options = options
         self._left = list(statuses)
         self._sizes = dict(sizes_by_flag(command_line.listed("nodes") if command_line is not None else ()))
@@ -275,7 +496,7 @@ class _Finder:
             status = by_name.get(group.name)
             if status is not None:
                 self._left.remove(status)
-            result.append(group if status is None else self._with_status(group, status))
+            result.append(group if status is None else _with_status(group, status))
         return result
 
     def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
@@ -285,57 +506,41 @@ class _Finder:
             status = status_of.get(index)
             if status is not None:
                 self._left.remove(status)
-                groups.append(self._with_status(self._group(pool, status.name, status.least, status.most), status))
-                continue
-            name, sizes = self._by_flag(pool)
-            if sizes is None:
-                sizes = (0, UNKNOWN_MOST)
+            elif (status := matched([pool], self._by_flag(len(pool.nodes))).get(0)) is not None:
+                del self._sizes[status.name]
+            else:
                 message = f"its sizes are unknown: taken as 0 to {UNKNOWN_MOST:,}; {_GIVE}"
                 self.warnings.append(InputWarning("NodeGroupSize", f"NodeGroup/{pool.label}", message))
-            groups.append(self._group(pool, name, *sizes))
+                status = GroupStatus(pool.label, 0, UNKNOWN_MOST, len(pool.nodes), len(pool.nodes))
+            groups.append(self._group(status, pool.nodes))
         return groups
 
-    def _by_flag(self, pool: Pool) -> tuple[str, tuple[int, int] | None]:
-        """Return name and sizes of a pool as ``--nodes`` has them."""
-        fitting = matched([pool], self._by_sizes(len(pool.nodes))).get(0)
-        if fitting is None:
-            return pool.label, None
-        return fitting.name, self._sizes.pop(fitting.name)
-
-    def _by_sizes(self, n_nodes: int) -> list[GroupStatus]:
+    def _by_flag(self, n_nodes: int) -> list[GroupStatus]:
         """Return the groups of ``--nodes`` with so many nodes, as a status would have them."""
-        return [
-            GroupStatus(name, least, most, 0, n_nodes, 0, is_backed_off=False, scales_up_since=None)
-            for name, (least, most) in self._sizes.items()
-        ]
+        return [GroupStatus(name, least, most, n_nodes, n_nodes) for name, (least, most) in self._sizes.items()]
 
-    def _group(self, pool: Pool, name: str, least: int, most: int) -> NodeGroup:
-        nodes = tuple(pool.nodes)
-        return NodeGroup(name=name, least=least, most=most, target=len(nodes), nodes=nodes, options=self._options)
-
-    def _with_status(self, group: NodeGroup, status: GroupStatus) -> NodeGroup:
-        since = status.scales_up_since
-        is_growing = since is not None and status.n_missing > 0
-        return msgspec.structs.replace(
-            group,
-            least=status.least,
-            most=status.most,
-            target=status.target,
-            requested=status.n_missing if is_growing else 0,
-            requested_at=since,
-            is_backed_off=status.is_backed_off,
-        )
+    def _group(self, status: GroupStatus, nodes: Iterable[str] = ()) -> NodeGroup:
+        group = NodeGroup(name=status.name, least=0, most=0, target=0, nodes=tuple(nodes), options=self._options)
+        return _with_status(group, status)
 
     def without_nodes(self) -> list[NodeGroup]:
         """Return the groups that have no node now; without a template nobody knows what they would add."""
         known = {status.name for status in self._left}
-        others = [status for status in self._by_sizes(0) if status.name not in known]
-        groups = []
-        for status in (*self._left, *others):
-            message = "it has no node to see what it adds, so it counts as not ready: give it a template, and its nodes"
-            self.warnings.append(InputWarning("NodeGroupTemplate", f"NodeGroup/{status.name}", f"{message}; {_GIVE}"))
-            group = NodeGroup(
-                name=status.name, least=status.least, most=status.most, target=status.target, options=self._options
-            )
-            groups.append(self._with_status(group, status))
-        return groups
+        left = [*self._left, *(status for status in self._by_flag(0) if status.name not in known)]
+        message = "it has no node to see what it adds, so it counts as not ready: give it a template, and its nodes"
+        self.warnings += [
+            InputWarning("NodeGroupTemplate", f"NodeGroup/{status.name}", f"{message}; {_GIVE}") for status in left
+        ]
+        return [self._group(status) for status in left]
+
+
+def _with_status(group: NodeGroup, status: GroupStatus) -> NodeGroup:
+    return msgspec.structs.replace(
+        group,
+        least=status.least,
+        most=status.most,
+        target=status.target,
+        requested=0 if status.scales_up_since is None else status.n_missing,
+        requested_at=status.scales_up_since,
+        is_backed_off=status.is_backed_off,
+    )

@@ -144,7 +144,7 @@ class TemplateMaker:
         return replace(template, node=_with_labels(template.node, labels))
 
     def _template(self, group: NodeGroup, node: Node, pods: Iterable[Pod] | None) -> Template:
-        """Return what a node with some pods shows, or without pods the template; SanitizedTemplateNodeInfoFromNodeInfo."""
+        """Return what a node shows with its pods, or without any a template; SanitizedTemplateNodeInfoFromNodeInfo."""
         options = self._options
         taints = tuple(taint for taint in node.spec.taints if is_of_new_nodes(taint.key, options))
         unschedulable = node.spec.unschedulable and not options.scale_from_unschedulable

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -32,7 +33,6 @@ from kplan.autoscaling.karpenter.amounts import (
 )
 from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
     Budgets,
@@ -71,20 +71,8 @@ class Events:
             self.list.append(event)
 
     def note(self, state: StateNode, reason: str, message: str, *, pod: str = "", particulars: str = "") -> None:
-        self.add(Event(_target(state), reason, message, pod, particulars))
-
-    def block_pool(self, pool: str, reason: str) -> None:
-        """Note that no node of a pool may be disrupted."""
-        message = f"No allowed disruptions for disruption reason {reason} due to blocking budget"
-        self.add(Event(f"nodepool/{pool}", BLOCKED, message))
-
-    def propose(self, state: StateNode, command: str, savings: float) -> None:
-        self.note(state, CANDIDATE, f"Consolidation candidate: {command} (savings: ${savings:.2f})")
-
-    def reject(self, state: StateNode, command: str, reason: str, savings: float) -> None:
-        """Note that a command was not valid any more."""
-        message = f"Consolidation rejected: {command}, reason: {reason} (savings: ${savings:.2f})"
-        self.note(state, REJECTED, message)
+        target = f"nodeclaim/{state.name}" if state.node is None else f"node/{state.node.metadata.name}"
+        self.add(Event(target, reason, message, pod, particulars))
 
     def by_target(self) -> dict[str, list[str]]:
         texts: dict[str, list[str]] = {}
@@ -96,8 +84,8 @@ class Events:
         return [event for event in self.list if event.target == f"node/{node}"]
 
 
-def _target(state: StateNode) -> str:
-    return f"nodeclaim/{state.name}" if state.node is None else f"node/{state.node.metadata.name}"
+def no_budget(reason: str) -> str:
+    return f"No allowed disruptions for disruption reason {reason} due to blocking budget"
 
 
 _UNDERUTILIZED, _EMPTY = "WhenEmptyOrUnderutilized", "WhenEmpty"
@@ -109,7 +97,6 @@ class Candidate(msgspec.Struct, frozen=True):
     """A node that may be disrupted."""
 
     state: StateNode
-    claim: NodeClaim
     pool: NodePool
     columns: Columns
     type_index: int | None  #: the number of its instance type; None if the catalogue does not have it
@@ -138,10 +125,6 @@ class Candidate(msgspec.Struct, frozen=True):
     def capacity_type(self) -> str:
         return self.state.labels.get(CAPACITY_TYPE, "")
 
-    def lowest_price(self) -> float | None:
-        """Return the lowest price of an offering, available or not, that its labels allow; None for none."""
-        return self.columns.node_price(self.state.labels)
-
 
 def price_of(candidates: Iterable[Candidate]) -> float:
     """Return the price of several nodes; 0 where that of any is unknown."""
@@ -151,10 +134,6 @@ def price_of(candidates: Iterable[Candidate]) -> float:
             return 0.0
         total += candidate.price
     return total
-
-
-Filter = Callable[[Candidate, Events], bool]
-"""Tells whether a method concerns itself with a node."""
 
 
 class Question(msgspec.Struct, frozen=True, dict=True):
@@ -181,12 +160,26 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def spared(self) -> frozenset[str]:
-        """The nodes to which consolidation moves no pods."""
-        return spared_nodes(self.prepared, self.now)
+        """The nodes to which consolidation moves no pods: their pools' consolidateAfter has not passed yet.
+
+        Upstream: utils/disruption/disruption.go IsUnderConsolidateAfter.
+        """
+        if not self.prepared.release.spares_young:
+            return frozenset()
+        pools = {template.name: template.pool for template in self.prepared.templates}
+        return frozenset(
+            state.name
+            for state in self.prepared.state.active
+            if state.claim is not None
+            and state.pool in pools
+            and pools[state.pool].spec.disruption.consolidate_after not in (None, NEVER)
+            and is_true(state.claim.status.conditions, "Initialized")
+            and not _is_consolidatable(pools[state.pool], state.claim, self.now)
+        )
 
     def candidates(self, concerns: Filter) -> list[Candidate]:
         """Return the nodes that a method may disrupt, by name."""
-        return [one for one in self.every if concerns(one, self.events)]
+        return [one for one in self.every if concerns(one, self)]
 
     def _candidate(self, state: StateNode) -> Candidate | None:
         prepared, claim = self.prepared, state.claim
@@ -206,7 +199,6 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         price = columns.listed_price(state.labels) if release.prices_by_zone else columns.node_price(state.labels)
         return Candidate(
             state=state,
-            claim=claim,
             pool=prepared.pools[state.pool],
             columns=columns,
             type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
@@ -222,10 +214,25 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     def allowed(self, reason: str) -> dict[str, int]:
         """Return how many nodes of each pool budgets let go for a reason."""
-        allowed, blocked = allowed_disruptions(self.prepared, reason, self.now)
-        for pool in blocked:
-            self.events.block_pool(pool, reason)
+        nodes, disrupting = Counter[str](), Counter[str]()
+        for state in self.prepared.state.nodes:
+            if state.claim is None or state.node is None or not state.is_initialized:
+                continue
+            if is_true(state.claim.status.conditions, "InstanceTerminating"):
+                continue
+            nodes[state.pool] += 1
+            disrupting[state.pool] += not is_true(state.node.status.conditions, "Ready") or state.is_deleting
+        allowed: dict[str, int] = {}
+        for name, pool in sorted(self.prepared.pools.items()):
+            most = allowed_of(pool, nodes[name], reason, self.now)
+            allowed[name] = max(0, most - disrupting[name])
+            if nodes[name] and not most:
+                self.events.add(Event(f"nodepool/{name}", BLOCKED, no_budget(reason)))
         return allowed
+
+
+Filter = Callable[[Candidate, Question], bool]
+"""Tells whether a method concerns itself with a node."""
 
 
 def _why_blocked(state: StateNode) -> str:
@@ -257,53 +264,47 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
     return "", ""
 
 
-def has_consolidation(candidate: Candidate, events: Events) -> bool:
-    if candidate.pool.spec.disruption.consolidate_after in (None, NEVER):
-        events.note(candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has consolidation disabled')
+def concerns_emptiness(candidate: Candidate, question: Question) -> bool:
+    if candidate.is_static:
         return False
-    return True
-
-
-def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
-    if candidate.is_static or not has_consolidation(candidate, events):
-        return False
-    if candidate.is_buffer:
-        events.note(candidate.state, UNCONSOLIDATABLE, f'Node "{candidate.name}" has buffer pods')
+    why = _why_disabled(candidate)
+    if not why and candidate.is_buffer:
+        why = f'Node "{candidate.name}" has buffer pods'
+    if why:
+        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
         return False
     return candidate.is_empty and candidate.condition.is_consolidatable
 
 
-def concerns_static_drift(candidate: Candidate, _events: Events) -> bool:
+def concerns_static_drift(candidate: Candidate, _question: Question) -> bool:
     return candidate.is_static and candidate.condition.is_drifted
 
 
-def concerns_drift(candidate: Candidate, _events: Events) -> bool:
+def concerns_drift(candidate: Candidate, _question: Question) -> bool:
     return not candidate.is_static and candidate.condition.is_drifted
 
 
-def concerns_consolidation(release: Release) -> Filter:
-    """Return what tells whether a node may be removed or replaced to save money."""
+def concerns_consolidation(candidate: Candidate, question: Question) -> bool:
+    """Tell whether a node may be removed or replaced to save money."""
+    if candidate.is_static:
+        return False
+    release, why = question.prepared.release, _why_unpriced(candidate) or _why_disabled(candidate)
+    if not why and release.empties_costless and candidate.is_empty:
+        return False
+    policy = candidate.pool.spec.disruption.consolidation_policy
+    if not why and (policy == _EMPTY if release.balances else policy != _UNDERUTILIZED):
+        words = "consolidation policy WhenEmpty, but node is not empty"
+        words = words if release.balances else "non-empty consolidation disabled"
+        why = f'NodePool "{candidate.pool_name}" has {words}'
+    if why:
+        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
+        return False
+    return candidate.condition.is_consolidatable
 
-    def concerns(candidate: Candidate, events: Events) -> bool:
-        if candidate.is_static:
-            return False
-        why = _why_unpriced(candidate)
-        if why:
-            events.note(candidate.state, UNCONSOLIDATABLE, why)
-            return False
-        if not has_consolidation(candidate, events):
-            return False
-        if release.empties_costless and candidate.is_empty:
-            return False
-        policy = candidate.pool.spec.disruption.consolidation_policy
-        if policy == _EMPTY if release.balances else policy != _UNDERUTILIZED:
-            why = "consolidation policy WhenEmpty, but node is not empty"
-            why = why if release.balances else "non-empty consolidation disabled"
-            events.note(candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has {why}')
-            return False
-        return candidate.condition.is_consolidatable
 
-    return concerns
+def _why_disabled(candidate: Candidate) -> str:
+    is_never = candidate.pool.spec.disruption.consolidate_after in (None, NEVER)
+    return f'NodePool "{candidate.pool_name}" has consolidation disabled' if is_never else ""
 
 
 def _why_unpriced(candidate: Candidate) -> str:
@@ -343,12 +344,11 @@ def _condition(claim: NodeClaim, name: str) -> NodeCondition | None:
 
 def _as_is(claim: NodeClaim) -> ClaimState:
     drifted = _condition(claim, DRIFTED)
-    return ClaimState(
-        is_consolidatable=is_true(claim.status.conditions, CONSOLIDATABLE),
-        is_drifted=drifted is not None and drifted.status == "True",
-        drifted="" if drifted is None else drifted.reason,
-        drifted_since=_moment(None if drifted is None else drifted.last_transition_time),
-    )
+    is_consolidatable = is_true(claim.status.conditions, CONSOLIDATABLE)
+    if drifted is None:
+        return ClaimState(is_consolidatable)
+    since = _moment(drifted.last_transition_time)
+    return ClaimState(is_consolidatable, drifted.status == "True", drifted.reason, since)
 
 
 def _moment(text: str | None) -> int:
@@ -356,19 +356,17 @@ def _moment(text: str | None) -> int:
 
 
 def _derived(prepared: Prepared, claim: NodeClaim) -> ClaimState:
-    pool = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+    pool, before = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, "")), _as_is(claim)
     if pool is None or claim.metadata.deletion_timestamp is not None:
-        return _as_is(claim)
+        return before
     reason = drift_reason(prepared, pool, claim) if is_true(claim.status.conditions, "Launched") else ""
-    before = _condition(claim, DRIFTED)
-    was_drifted = before is not None and before.status == "True"
     return ClaimState(
-        is_consolidatable=_as_is(claim).is_consolidatable
+        is_consolidatable=before.is_consolidatable
         if pool.spec.replicas is not None
         else _is_consolidatable(pool, claim, prepared.now),
         is_drifted=bool(reason),
         drifted=reason,
-        drifted_since=_as_is(claim).drifted_since if was_drifted else prepared.now,
+        drifted_since=before.drifted_since if before.is_drifted else prepared.now,
     )
 
 
@@ -382,30 +380,11 @@ def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
     return (now - _moment(since)) * 1000 >= duration
 
 
-def spared_nodes(prepared: Prepared, now: int) -> frozenset[str]:
-    """Return the nodes to which consolidation moves no pods: their pools' consolidateAfter has not passed yet.
-
-    Upstream: utils/disruption/disruption.go IsUnderConsolidateAfter.
-    """
-    if not prepared.release.spares_young:
-        return frozenset()
-    pools = {template.name: template.pool for template in prepared.templates}
-    return frozenset(
-        state.name
-        for state in prepared.state.active
-        if state.claim is not None and state.pool in pools and _is_young(pools[state.pool], state.claim, now)
-    )
-
-
-def _is_young(pool: NodePool, claim: NodeClaim, now: int) -> bool:
-    is_waiting = pool.spec.disruption.consolidate_after not in (None, NEVER)
-    is_initialized = is_true(claim.status.conditions, "Initialized")
-    return is_waiting and is_initialized and not _is_consolidatable(pool, claim, now)
-
-
 def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     """Return in what a node differs from its pool, in Karpenter's word; empty for nothing."""
-    if _differs(pool.metadata.annotations, claim.metadata.annotations):
+    own, other = pool.metadata.annotations, claim.metadata.annotations
+    are_hashed = HASH in own and HASH in other and HASH_VERSION in own
+    if are_hashed and own[HASH_VERSION] == other.get(HASH_VERSION) and own[HASH] != other[HASH]:
         return "NodePoolDrifted"
     known = prepared.known
     labels = known.of_labels(claim.metadata.labels)
@@ -414,12 +393,6 @@ def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     if prepared.now - _moment(claim.metadata.creation_timestamp) > _HOUR and not _is_offered(prepared, pool, claim):
         return "InstanceTypeNotFound"
     return ""
-
-
-def _differs(pool: Mapping[str, str], claim: Mapping[str, str]) -> bool:
-    if not all(key in annotations for key in (HASH, HASH_VERSION) for annotations in (pool, claim)):
-        return False
-    return pool[HASH_VERSION] == claim[HASH_VERSION] and pool[HASH] != claim[HASH]
 
 
 def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
@@ -441,30 +414,6 @@ def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
 UNBOUNDED = 2**31 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT = re.compile(r"([+-]?[0-9]{1,18})%", re.ASCII)
-
-
-def allowed_disruptions(prepared: Prepared, reason: str, now: int) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return how many nodes of each pool may go, and the pools of which a budget lets none go."""
-    nodes: dict[str, int] = {}
-    disrupting: dict[str, int] = {}
-    for state in prepared.state.nodes:
-        if state.claim is None or state.node is None or not state.is_initialized:
-            continue
-        if is_true(state.claim.status.conditions, "InstanceTerminating"):
-            continue
-        nodes[state.pool] = nodes.get(state.pool, 0) + 1
-        ready = next((entry.status for entry in state.node.status.conditions if entry.type == "Ready"), "")
-        if ready != "True" or state.is_deleting:
-            disrupting[state.pool] = disrupting.get(state.pool, 0) + 1
-    allowed: dict[str, int] = {}
-    blocked = []
-    for name in sorted(prepared.pools):
-        count = nodes.get(name, 0)
-        most = allowed_of(prepared.pools[name], count, reason, now)
-        allowed[name] = max(0, most - disrupting.get(name, 0))
-        if count and not most:
-            blocked.append(name)
-    return allowed, tuple(blocked)
 
 
 def allowed_of(pool: NodePool, nodes: int, reason: str, now: int) -> int:

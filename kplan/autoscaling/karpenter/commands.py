@@ -7,6 +7,7 @@ controllers/state/statenodepool.go.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -17,7 +18,7 @@ from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, NODEPOOL, NODES, ON_DEMAND, ONE, RESERVED, SPOT
-from kplan.autoscaling.karpenter.candidates import UNCONSOLIDATABLE, Candidate, Events, Question, price_of
+from kplan.autoscaling.karpenter.candidates import CANDIDATE, UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.planned import Planned, with_types
@@ -63,17 +64,16 @@ class Command(msgspec.Struct, frozen=True):
 
     def text_for(self, candidate: Candidate) -> str:
         """Return the command in Karpenter's words, as events about one of its nodes have it."""
+        text, n_new = f"{self.decision}: [{candidate.name}]", len(self.replacements)
         if len(self.candidates) > 1:
-            return f"{self.decision}: [{candidate.name}] (part of {len(self.candidates)}-node consolidation)"
-        text = f"{self.decision}: [{candidate.name}]"
-        if not self.replacements:
-            return text
-        plural = "replacement" if len(self.replacements) == 1 else "replacements"
-        return f"{text} -> [{len(self.replacements)} {plural}]"
+            return f"{text} (part of {len(self.candidates)}-node consolidation)"
+        return f"{text} -> [{n_new} replacement{'' if n_new == 1 else 's'}]" if n_new else text
 
-    def propose(self, events: Events) -> None:
+    def note(self, events: Events, event: str, words: str, why: str = "") -> None:
+        """Note about each of its nodes what becomes of the command."""
         for candidate in self.candidates:
-            events.propose(candidate.state, self.text_for(candidate), self.savings)
+            text = f"{words}: {self.text_for(candidate)}{why} (savings: ${self.savings:.2f})"
+            events.note(candidate.state, event, text)
 
 
 def simulate_without(
@@ -97,8 +97,7 @@ def simulate_without(
     for name, state in result.uninitialized.items():
         for pod in result.existing[name]:
             if pod.metadata.key not in exempt:
-                claim = "" if state.claim is None else state.claim.metadata.name
-                node = "" if state.node is None else state.node.metadata.name
+                claim, node = ("" if one is None else one.metadata.name for one in (state.claim, state.node))
                 errors[pod.metadata.key] = (PoolRefusal("", Uninitialized(claim, node)),)
     pods = {pod.metadata.key: pod for pod in (*moving, *leaving)}
     unplaced = {key: refused for key, refused in errors.items() if key in pods and not is_provisionable(pods[key])}
@@ -131,7 +130,7 @@ def consolidation(question: Question, candidates: Sequence[Candidate]) -> Comman
     if replacement is None:
         return None
     command = Command(tuple(candidates), (replacement,), result.existing, saves_by_requirements=by_requirements)
-    command.propose(question.events)
+    command.note(question.events, CANDIDATE, "Consolidation candidate")
     return command
 
 
@@ -190,13 +189,9 @@ def cheaper_types(node: Planned, price: float) -> tuple[list[int], dict[str, int
 
 def _worst_price(columns: Columns, index: int, requirements: Requirements) -> float:
     """Return what a type costs in the dearest zone, of the capacity type that would be used."""
-    numbers = columns.offerings_of(index, requirements)
+    offerings = [columns.offerings[number] for number in columns.offerings_of(index, requirements)]
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
-        prices = [
-            columns.offerings[number].price
-            for number in numbers
-            if columns.offerings[number].capacity_type == capacity_type
-        ]
+        prices = [offering.price for offering in offerings if offering.capacity_type == capacity_type]
         if prices:
             return max(prices)
     return _UNPRICED
@@ -213,7 +208,7 @@ def without_same_types(command: Command) -> Command | None:
             continue
         name = candidate.columns.types[candidate.type_index].name
         present.add(name)
-        price = candidate.lowest_price()
+        price = candidate.columns.node_price(candidate.state.labels)
         if price is not None and price < lowest.get(name, _UNPRICED):
             lowest[name] = price
     shared = [columns.types[index].name for index in node.types if columns.types[index].name in present]
@@ -241,11 +236,11 @@ class Count(msgspec.Struct):
     deleting: int = 0
 
 
-def counts_of(prepared: Prepared) -> dict[str, Count]:
+def counts_of(prepared: Prepared) -> defaultdict[str, Count]:
     leaving = {state.claim.metadata.name for state in prepared.state.deleting if state.claim is not None}
-    counts: dict[str, Count] = {}
+    counts: defaultdict[str, Count] = defaultdict(Count)
     for claim in prepared.snapshot.node_claims:
-        count = counts.setdefault(claim.metadata.labels.get(NODEPOOL, ""), Count())
+        count = counts[claim.metadata.labels.get(NODEPOOL, "")]
         if claim.metadata.name in leaving:
             count.deleting += 1
         else:
@@ -268,9 +263,8 @@ def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:
         replicas = pool.spec.replicas
         if replicas is None or pool.metadata.deletion_timestamp is not None:
             continue
-        count = counts.get(name, Count())
-        missing = replicas - count.active
-        create = reservable_nodes(pool, count, missing) if missing > 0 and not why_not_ready(pool) else 0
+        missing = replicas - counts[name].active
+        create = reservable_nodes(pool, counts[name], missing) if missing > 0 and not why_not_ready(pool) else 0
         delete = _to_delete(prepared, name, -missing) if missing < 0 else ()
         scalings[name] = Scaling(pool, create, delete)
     return scalings
@@ -278,27 +272,22 @@ def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:
 
 def _to_delete(prepared: Prepared, pool: str, count: int) -> tuple[str, ...]:
     """Return claims to delete: those without a machine, then empty nodes, then those that cost least."""
-    own = sorted(
-        (claim for claim in prepared.snapshot.node_claims if claim.metadata.labels.get(NODEPOOL) == pool),
-        key=lambda claim: claim.metadata.name,
-    )
-    chosen = [
+    now = prepared.now
+    unmade = sorted(
         claim.metadata.name
-        for claim in own
-        if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
-    ][:count]
+        for claim in prepared.snapshot.node_claims
+        if claim.metadata.labels.get(NODEPOOL) == pool
+        and not claim.status.provider_id
+        and claim.metadata.deletion_timestamp is None
+    )
     nodes = [(state, state.claim) for state in prepared.state.active if state.pool == pool and state.claim is not None]
-    empty = [claim.metadata.name for state, claim in nodes if _is_empty(state, prepared.now)]
-    chosen += empty[: count - len(chosen)]
-    occupied = [(state, claim) for state, claim in nodes if not _is_empty(state, prepared.now)]
+    empty = [claim.metadata.name for state, claim in nodes if _is_empty(state, now)]
+    occupied = [(state, claim) for state, claim in nodes if not _is_empty(state, now)]
     weights = (
-        (
-            any(holds_its_node(pod, prepared.now) for pod in state.pods),
-            disruption_cost(state.pods, claim, prepared.now),
-        )
+        (any(holds_its_node(pod, now) for pod in state.pods), disruption_cost(state.pods, claim, now))
         for state, claim in occupied
     )
-    return (*chosen, *(claim.metadata.name for _, claim in go_sorted(occupied, weights)[: count - len(chosen)]))
+    return (*unmade, *empty, *(claim.metadata.name for _, claim in go_sorted(occupied, weights)))[:count]
 
 
 def _is_empty(state: StateNode, now: int) -> bool:

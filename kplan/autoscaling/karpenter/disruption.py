@@ -11,6 +11,7 @@ singlenodeconsolidation.go, validation.go, controller.go, balanced.go; state/cos
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -34,12 +35,12 @@ from kplan.autoscaling.karpenter.candidates import (
     concerns_drift,
     concerns_emptiness,
     concerns_static_drift,
+    no_budget,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.commands import (
     NO_PLACE,
     Command,
-    Count,
     consolidation,
     counts_of,
     first_unplaced,
@@ -47,7 +48,6 @@ from kplan.autoscaling.karpenter.commands import (
     simulate_without,
     without_same_types,
 )
-from kplan.autoscaling.karpenter.options import Release
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
@@ -78,13 +78,13 @@ class Method(msgspec.Struct, frozen=True):
 
     name: str
     reason: str
-    concerns: Callable[[Release], Filter]
+    concerns: Filter
     compute: Compute
     is_eventual: bool = False
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> MethodResult:
         cluster = Question(prepared, conditions, Events(), prepared.now, self.is_eventual)
-        candidates = cluster.candidates(self.concerns(prepared.release))
+        candidates = cluster.candidates(self.concerns)
         allowed = cluster.allowed(self.reason)
         commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
         return MethodResult(tuple(candidates), allowed, tuple(commands), cluster.events)
@@ -118,9 +118,8 @@ def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Cand
 def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     counts = counts_of(cluster.prepared)
     commands = []
-    for name in sorted({candidate.pool_name for candidate in candidates}):
-        own = [candidate for candidate in candidates if candidate.pool_name == name]
-        pool, count = own[0].pool, counts.get(name, Count())
+    for name, own in sorted(_by_pool(candidates).items()):
+        pool, count = own[0].pool, counts[name]
         if not allowed.get(name, 0) or count.active > (pool.spec.replicas or 0):
             continue
         template = cluster.prepared.template_of(pool, relaxes_min_values=False)
@@ -153,14 +152,8 @@ def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
 
 
 def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    disruptable = [one for one in _ranked(candidates) if not one.is_empty and _takes_one(allowed, one)]
-    command = _longest_prefix(cluster, disruptable)
-    # That it is not valid any more is not told: upstream has lost the command by then.
-    return [] if command is None or _why_invalid(cluster, command) else [command]
-
-
-def _longest_prefix(cluster: Question, candidates: list[Candidate]) -> Command | None:
     """Search for the most nodes, from the cheapest on, that can be consolidated together."""
+    candidates = [one for one in _ranked(candidates) if not one.is_empty and _takes_one(allowed, one)]
     best: Command | None = None
     balance, approved = Balance(cluster), dict[str, Score]()
     low, high = 1, min(len(candidates) - 1, _MOST_TOGETHER)
@@ -176,7 +169,8 @@ def _longest_prefix(cluster: Question, candidates: list[Candidate]) -> Command |
             high = middle - 1
     for pool, score in approved.items():
         cluster.events.add(Event(f"nodepool/{pool}", APPROVED, score.text))
-    return best
+    # That it is not valid any more is not told: upstream has lost the command by then.
+    return [] if best is None or _why_invalid(cluster, best) else [best]
 
 
 def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
@@ -196,11 +190,16 @@ def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Ca
     return []
 
 
-def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
-    """Return one candidate of each pool, then another one of each, and so on."""
+def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
     pools: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         pools.setdefault(candidate.pool_name, []).append(candidate)
+    return pools
+
+
+def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
+    """Return one candidate of each pool, then another one of each, and so on."""
+    pools = _by_pool(candidates)
     longest = max(map(len, pools.values()), default=0)
     return [pools[name][turn] for turn in range(longest) for name in sorted(pools) if turn < len(pools[name])]
 
@@ -209,15 +208,13 @@ def is_still_valid(cluster: Question, command: Command) -> bool:
     """Tell whether a command would be given again after the delay; notes why it would not."""
     reason = _why_invalid(cluster, command)
     if reason:
-        for candidate in command.candidates:
-            cluster.events.reject(candidate.state, command.text_for(candidate), reason, command.savings)
+        command.note(cluster.events, REJECTED, "Consolidation rejected", f", reason: {reason}")
     return not reason
 
 
 def _why_invalid(cluster: Question, command: Command) -> str:
     later, names = cluster.later(), {candidate.name for candidate in command.candidates}
-    concerns = concerns_consolidation(cluster.prepared.release)
-    current = [one for one in later.candidates(concerns) if one.name in names]
+    current = [one for one in later.candidates(concerns_consolidation) if one.name in names]
     if len(current) != len(names):
         return "churn"
     allowed = later.allowed(UNDERUTILIZED)
@@ -230,14 +227,10 @@ def _why_invalid(cluster: Question, command: Command) -> str:
     return "" if all(set(old.type_names) <= set(new.type_names) for old, new in pairs) else "scheduling"
 
 
-def _always(concerns: Filter) -> Callable[[Release], Filter]:
-    return lambda _: concerns
-
-
 METHODS: tuple[Method, ...] = (
-    Method("emptiness", EMPTY, _always(concerns_emptiness), _emptiness),
-    Method("staticDrift", DRIFTED, _always(concerns_static_drift), _static_drift, is_eventual=True),
-    Method("drift", DRIFTED, _always(concerns_drift), _drift, is_eventual=True),
+    Method("emptiness", EMPTY, concerns_emptiness, _emptiness),
+    Method("staticDrift", DRIFTED, concerns_static_drift, _static_drift, is_eventual=True),
+    Method("drift", DRIFTED, concerns_drift, _drift, is_eventual=True),
     Method("multi", UNDERUTILIZED, concerns_consolidation, _multi_node),
     Method("single", UNDERUTILIZED, concerns_consolidation, _single_node),
 )
@@ -300,8 +293,7 @@ def _stay(state: StateNode, event: Event) -> Stay:
 def _by_budget(state: StateNode, outcomes: Mapping[str, MethodResult], candidate: Candidate | None) -> Stay | None:
     if candidate is None or outcomes["single"].budgets.get(candidate.pool_name, 0):
         return None
-    message = f"No allowed disruptions for disruption reason {UNDERUTILIZED} due to blocking budget"
-    return Stay(node=state.name, reason=BLOCKED, message=message)
+    return Stay(node=state.name, reason=BLOCKED, message=no_budget(UNDERUTILIZED))
 
 
 def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
@@ -371,8 +363,8 @@ class Balance:
 
     def __init__(self, question: Question) -> None:
         self._is_followed = question.prepared.release.balances
-        self._prices: dict[str, float] = {}
-        self._costs: dict[str, float] = {}
+        self._prices: defaultdict[str, float] = defaultdict(float)
+        self._costs: defaultdict[str, float] = defaultdict(float)
         every = question.every
         if not self._is_followed or not any(map(self._concerns, every)):
             return
@@ -381,30 +373,27 @@ class Balance:
             cost = costs.get(state.name)
             if cost is None:
                 cost = move_cost(pod for pod in state.pods if not is_terminal(pod) and not is_of_daemon_set(pod))
-            self._costs[state.pool] = self._costs.get(state.pool, 0.0) + cost
+            self._costs[state.pool] += cost
         for candidate in every:
-            name = candidate.pool_name
-            self._prices[name] = self._prices.get(name, 0.0) + (candidate.price or 0.0)
+            self._prices[candidate.pool_name] += candidate.price or 0.0
         self._prices |= {name: price for name, price in _claim_prices(question) if price > 0 and name in self._prices}
 
     def _concerns(self, candidate: Candidate) -> bool:
         return self._is_followed and candidate.pool.spec.disruption.consolidation_policy == POLICY
 
     def _score(self, pool: str, savings: float, cost: float) -> Score:
-        price, whole = self._prices.get(pool, 0.0), self._costs.get(pool, 0.0)
+        price, whole = self._prices[pool], self._costs[pool]
         return Score(savings / price, cost / whole) if price > 0 and whole > 0 else Score()
 
     def may_pass(self, candidate: Candidate) -> bool:
         """Tell whether a node would be deleted if it needed no replacement."""
-        if not self._concerns(candidate) or self._prices.get(candidate.pool_name, 0.0) <= 0:
+        if not self._concerns(candidate) or self._prices[candidate.pool_name] <= 0:
             return True
         return self._score(candidate.pool_name, candidate.price or 0.0, candidate.move_cost).is_enough
 
     def scores(self, command: Command) -> Mapping[str, Score]:
         """Return the score of a command for each pool with the policy; all must be enough."""
-        pools: dict[str, list[Candidate]] = {}
-        for candidate in command.candidates:
-            pools.setdefault(candidate.pool_name, []).append(candidate)
+        pools = _by_pool(command.candidates)
         total = sum(candidate.price or 0.0 for candidate in command.candidates)
         scores = {}
         for name in sorted(pools):
@@ -419,13 +408,11 @@ class Balance:
 
 
 def _claim_prices(question: Question) -> Iterable[tuple[str, float]]:
-    prepared = question.prepared
-    prices: dict[str, float] = {}
+    prepared, prices = question.prepared, defaultdict[str, float](float)
     for claim in prepared.snapshot.node_claims:
         labels = claim.metadata.labels
         if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:
-            own = prepared.columns[labels[NODEPOOL]].listed_price(labels)
-            prices[labels[NODEPOOL]] = prices.get(labels[NODEPOOL], 0.0) + own
+            prices[labels[NODEPOOL]] += prepared.columns[labels[NODEPOOL]].listed_price(labels)
     return prices.items()
 
 
