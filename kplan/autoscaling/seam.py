@@ -135,31 +135,20 @@ class Watch(Protocol):
     """An autoscaler that looks at a cluster in motion, again and again."""
 
     def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
-        """Return what it decides now.
+        """Return what it decides now in a cluster to which nodes that were added come later.
 
-        Parameters
-        ----------
-        cluster : as it is now; nodes that were added come later
-        leaving : the nodes that it has decided to remove, and that are still there
-        removes : look for nodes to remove, too
-        has_changed : something has happened since the last look
+        Nodes that it has decided to remove, and that are still there, are `leaving`; with `removes` it looks for more.
         """
 
     def keep(self, node: str, now: int) -> None:
-        """Take note that a node could not be emptied, and stays.
-
-        Parameters
-        ----------
-        now : microseconds since 1970
-        """
+        """Take note that a node could not be emptied, and stays; `now` in microseconds since 1970."""
 
 
 class Autoscaler(Protocol):
     """An autoscaler that is set up for a cluster."""
 
     @property
-    def name(self) -> AutoscalerName:
-        """Its name."""
+    def name(self) -> AutoscalerName: ...
 
     @property
     def version(self) -> str:
@@ -203,9 +192,4 @@ class Autoscaler(Protocol):
         """Return the prices of the cluster's nodes, by name, where they are known."""
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
-        """Return all that is done.
-
-        Parameters
-        ----------
-        loops : seconds after `PreparedCluster.now` at which an autoscaler that works in loops looks
-        """
+        """Return all that is done; one that works in loops looks so many seconds after `PreparedCluster.now`."""

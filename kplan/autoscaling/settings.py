@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -62,17 +62,11 @@ class Karpenter(msgspec.Struct, frozen=True, kw_only=True):
 
 Settings: TypeAlias = ClusterAutoscaler | Karpenter
 
-_READERS: Mapping[type, str] = {
-    ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.setup:content_of",
-    Karpenter: "kplan.autoscaling.karpenter.autoscaler:content_of",
+_MODULES: Mapping[type, str] = {
+    ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.autoscaler",
+    Karpenter: "kplan.autoscaling.karpenter.autoscaler",
 }
-"""Settings -> MODULE:FUNCTION, which reads the file that they name; imported when first used."""
-
-_MAKERS: Mapping[type, str] = {
-    ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.autoscaler:set_up",
-    Karpenter: "kplan.autoscaling.karpenter.autoscaler:set_up",
-}
-"""Settings -> MODULE:FUNCTION, which sets an autoscaler up for a snapshot; imported when first used."""
+"""Settings -> the module whose `content_of` reads the file that they name, and whose `set_up` makes the autoscaler."""
 
 
 def read(settings: Settings) -> Settings:
@@ -80,31 +74,24 @@ def read(settings: Settings) -> Settings:
 
     Raises InputError with all problems of the file, UsageError for what is no autoscaler.
     """
-    return msgspec.structs.replace(settings, content=_function(_READERS, settings)(settings))
+    return replace(settings, content=_module_of(settings).content_of(settings))
 
 
 def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:
     """Return the autoscaler of some settings, for a cluster.
 
-    Raises
-    ------
-    UsageError
-        For settings that the autoscaler does not have.
-    InputError
-        With all problems of the file that the settings name.
+    Raises UsageError for settings that it does not have, InputError with all problems of the file that they name.
     """
-    autoscaler: Autoscaler = _function(_MAKERS, settings)(settings, snapshot)
+    autoscaler: Autoscaler = _module_of(settings).set_up(settings, snapshot)
     return autoscaler
 
 
-def _function(functions: Mapping[type, str], settings: Settings) -> Callable[..., Any]:
-    """Return the function for some settings; raises UsageError for what is none."""
-    named = functions.get(type(settings))
-    if named is None:
+def _module_of(settings: Settings) -> Any:
+    """Return the module for some settings, which is imported when first used; raises UsageError for what is none."""
+    name = _MODULES.get(type(settings))
+    if name is None:
         raise UsageError(f"{settings!r} is no autoscaler", hint="give kplan.Karpenter(…) or kplan.ClusterAutoscaler(…)")
-    module, _, function = named.partition(":")
-    loaded: Callable[..., Any] = getattr(import_module(module), function)
-    return loaded
+    return import_module(name)
 
 
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]
@@ -128,31 +115,26 @@ def autoscaler_of(
     read.
     """
     files = {"node_groups": node_groups, "instance_types": instance_types, "karpenter_version": karpenter_version}
-    owners = {_FILES[name] for name, file in files.items() if file is not None}
+    flags = {f"--{name.replace('_', '-')}": _FILES[name] for name, file in files.items() if file is not None}
+    owners = set(flags.values())
     if choice == "auto":
         if len(owners) > 1:
+            of_karpenter = listing([flag for flag, owner in flags.items() if owner == "karpenter"])
             raise UsageError(
-                f"--node-groups is for the cluster-autoscaler, and {_flags(files, 'karpenter')} for Karpenter",
+                f"--node-groups is for the cluster-autoscaler, and {of_karpenter} for Karpenter",
                 hint="give one of them, or name the autoscaler with --autoscaler",
             )
         name = owners.pop() if owners else _found_in(snapshot)
     else:
         name = choice
-        for option, owner in _FILES.items():
-            if files[option] is not None and owner != choice:
-                flag = option.replace("_", "-")
-                raise UsageError(f"--{flag} is for --autoscaler {owner}", hint=f"leave out --{flag}, or name {owner}")
+        for flag, owner in flags.items():
+            if owner != choice:
+                raise UsageError(f"{flag} is for --autoscaler {owner}", hint=f"leave out {flag}, or name {owner}")
     if name == "none":
         return None
     if name == "cluster-autoscaler":
         return ClusterAutoscaler(node_groups=node_groups)
     return Karpenter(instance_types=instance_types, version=karpenter_version)
-
-
-def _flags(files: Mapping[str, Any], owner: str) -> str:
-    """Return the options that are given and that an autoscaler reads."""
-    chosen = (name for name in files if files[name] is not None and _FILES[name] == owner)
-    return listing([f"--{name.replace('_', '-')}" for name in chosen])
 
 
 def _found_in(snapshot: Snapshot) -> str:

@@ -21,7 +21,7 @@ from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopR
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
-from kplan.autoscaling.cluster_autoscaler.setup import setup_of
+from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.seam import (
     Advice,
@@ -195,12 +195,9 @@ _RETRY, _POLL, _HEADROOM = 10.0, 5.0, 30.0
 
 
 class ClusterAutoscalerEngine:
-    """The cluster-autoscaler, set up for a cluster.
+    """The cluster-autoscaler, set up for a cluster as it was when it first looked, before anything is drained.
 
-    Parameters
-    ----------
-    first : the cluster as it was when it first looked, before anything is drained
-    remembered : the templates of groups that it has made from that cluster; None if they are still to be made
+    It may remember the templates of groups that it has made from that cluster.
     """
 
     name: AutoscalerName = "cluster-autoscaler"
@@ -318,13 +315,7 @@ def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
 
 
 class ClusterAutoscalerWatch:
-    """A running cluster-autoscaler.
-
-    Parameters
-    ----------
-    cluster : when it looks first
-    remembered : templates of its groups
-    """
+    """A running cluster-autoscaler, from the cluster on at which it looks first."""
 
     def __init__(self, setup: Setup, cluster: PreparedCluster, remembered: Remembered) -> None:
         self._setup, self._start = setup, cluster.now

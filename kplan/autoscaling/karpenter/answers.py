@@ -29,11 +29,7 @@ from kplan.autoscaling.karpenter.disruption import MethodResult
 from kplan.autoscaling.karpenter.planned import (
     CRASH,
     Planned,
-    cheapest_of,
     launch_labels,
-    launch_of,
-    node_claim_labels,
-    node_claim_requirements,
     static_node,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared, exceeded_limit
@@ -102,24 +98,21 @@ def error_texts(refused: Sequence[PoolRefusal], texts: Texts) -> list[str]:
 
 
 def _created(node: Planned, prepared: Prepared) -> dict[str, Any]:
-    claim = node_claim(node)
-    if (problem := exceeded_limit(prepared, node.template.name)) is not None:
-        claim["createError"] = problem
-    return claim
+    problem = exceeded_limit(prepared, node.template.name)
+    return node_claim(node) | ({"createError": problem} if problem else {})
 
 
 def node_claim(node: Planned) -> dict[str, Any]:
     """Return a NodeClaim with what its provider makes of it."""
     template, spec = node.template, node.template.pool.spec.template
     known = template.columns.vocabulary
-    labels = node_claim_labels(node)
     claim: dict[str, Any] = {
         "nodePool": template.name,
         "pods": list(node.pods),
-        "requirements": requirement_list(node_claim_requirements(node), known, hides_types=not node.is_static),
+        "requirements": requirement_list(node.claim_requirements, known, hides_types=not node.is_static),
         "instanceTypes": list(node.launch_order),
         "requests": texts_of(node.requests),
-        "labels": labels,
+        "labels": node.labels,
         "annotations": {**spec.metadata.annotations, **_annotations(node)},
     }
     if template.taints:
@@ -131,29 +124,24 @@ def node_claim(node: Planned) -> dict[str, Any]:
     if spec.spec.termination_grace_period is not None:
         claim["terminationGracePeriod"] = _duration(spec.spec.termination_grace_period)
     if not node.is_static:
-        cheapest = cheapest_of(node)
-        if cheapest:
+        if cheapest := node.cheapest:
             choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest)
             claim["cheapest"] = {"price": rounded(cheapest[0][1].price), "choices": choices}
-        claim["launch"] = _launch(node, labels)
+        claim["launch"] = _launch(node)
     return claim
 
 
-def _launch(node: Planned, labels: dict[str, str]) -> dict[str, Any]:
-    launch = launch_of(node)
-    if launch is None:
+def _launch(node: Planned) -> dict[str, Any]:
+    if node.launch is None:
         return {"error": CRASH}
-    instance_type, offerings = launch
+    instance_type, offerings = node.launch
     hidden = {ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
+    labels = launch_labels(node, instance_type, offerings[0])
     return {
         "instanceType": instance_type.name,
         "price": rounded(offerings[0].price),
         "choices": sorted(offering.choice for offering in offerings),
-        "labels": {
-            key: value
-            for key, value in launch_labels(node, labels, instance_type, offerings[0]).items()
-            if key not in hidden
-        },
+        "labels": {key: value for key, value in labels.items() if key not in hidden},
         "capacity": texts_of(node.requests),
         "allocatable": texts_of({**node.requests, **instance_type.allocatable}),
     }

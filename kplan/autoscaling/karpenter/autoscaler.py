@@ -71,11 +71,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
         return KarpenterWatch(self, cluster)
 
-    def marking(self, leaving: Collection[str], used_names: Collection[str]) -> KarpenterAutoscaler:
-        """Return Karpenter while it removes some nodes; it gives none of the names that are `used_names`."""
-        options = replace(self.options, marked_for_deletion=(*self.options.marked_for_deletion, *sorted(leaving)))
-        return replace(self, options=options, used_names=frozenset(used_names))
-
     def grown(self, adds: Sequence[NewNode]) -> Self:
         del adds
         return self
@@ -223,14 +218,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             if not entry.offerings:
                 yield InputWarning("OfferedNowhere", entry.name, "the instance type has no offerings: no node gets it")
         present = {entry.name for entry in self.entries}
-        lacking = sorted(
-            {
-                name
-                for state in prepared.state.nodes
-                if state.claim is not None and (name := state.labels.get(INSTANCE_TYPE)) and name not in present
-            }
-        )
-        for name in lacking:
+        used = {state.labels.get(INSTANCE_TYPE, "") for state in prepared.state.nodes if state.claim is not None}
+        for name in sorted(used - present - {""}):
             yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
         if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
@@ -276,15 +265,7 @@ def _taken_for_empty(commands: Iterable[Command]) -> Iterable[InputWarning]:
 
 
 def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
-    """Set Karpenter up for a cluster.
-
-    Raises
-    ------
-    UsageError
-        For options that Karpenter does not have, and releases that are not known.
-    InputError
-        With all problems of the catalogue.
-    """
+    """Set Karpenter up for a cluster; errors as for `kplan.autoscaling.settings.set_up`."""
     options, types = read_options(settings.options), settings.instance_types
     source = "the nodes and node claims of the cluster" if types is None else "a list"
     release, notes = release_in(snapshot) if settings.version is None else (release_named(settings.version), ())
@@ -309,12 +290,7 @@ def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:
 
 
 class KarpenterWatch:
-    """A running Karpenter.
-
-    Parameters
-    ----------
-    cluster : when it looks first
-    """
+    """A running Karpenter, from the cluster on at which it looks first."""
 
     def __init__(self, karpenter: KarpenterAutoscaler, cluster: PreparedCluster) -> None:
         self._karpenter = karpenter
@@ -328,8 +304,10 @@ class KarpenterWatch:
         removes: bool,
         has_changed: bool,  # noqa: ARG002 - it remembers nothing that a change would make void
     ) -> Round:
-        there = [name for name in leaving if name in cluster.snapshot.node_by_name]
-        karpenter = self._karpenter.marking(there, self._used_names)
+        options = self._karpenter.options
+        there = sorted(name for name in leaving if name in cluster.snapshot.node_by_name)
+        options = replace(options, marked_for_deletion=(*options.marked_for_deletion, *there))
+        karpenter = replace(self._karpenter, options=options, used_names=frozenset(self._used_names))
         advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)
         new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
         self._used_names.update(node.node.metadata.name for node in new)
@@ -364,12 +342,7 @@ _LISTS = ("In", "NotIn")
 
 
 class Widening:
-    """Looks for changes of the pools of a cluster.
-
-    Parameters
-    ----------
-    prepared : the cluster; is not changed
-    """
+    """Looks for changes of the pools of a cluster, which is not changed."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
@@ -384,7 +357,9 @@ class Widening:
             lists = [
                 index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
             ]
-            alone: list[Pool] = [*self._limits(pool), *self._one_by_one(pool, lists)]
+            alone: list[Pool] = [*self._limits(pool)]
+            for index in lists:
+                alone += _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
             if alone:
                 for change in alone:
                     yield (change,)
@@ -393,10 +368,6 @@ class Widening:
             admitted = [change for index in lists for change in _admitted(pool, index, self._made(planned))]
             for at_most in (False, True) if planned else ():
                 yield (*admitted, *self._limits_for(pool, planned, at_most=at_most))
-
-    def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[Pool]:
-        for index in lists:
-            yield from _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
 
     def _tried(self, pool: NodePool) -> list[Planned]:
         """Return the nodes of a changed pool with which more pods are helped; none where no more are."""
@@ -421,14 +392,10 @@ class Widening:
     def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[Pool]:
         """Yield the limits that planned nodes need, where they are above those of the pool.
 
-        Parameters
-        ----------
-        at_most : count every node as the largest that it may become, as Karpenter does until it is made
+        With `at_most` every node counts as the largest that it may become, as with Karpenter until it is made.
         """
-        if at_most:
-            capacities = [node.template.columns.most_capacity(node.types) for node in planned]
-        else:
-            capacities = [amounts_of(node.status.capacity) for node in self._made(planned)]
+        capacities = [node.template.columns.most_capacity(node.types) for node in planned if at_most]
+        capacities += [] if at_most else [amounts_of(node.status.capacity) for node in self._made(planned)]
         used = self._prepared.state.used_by(pool.metadata.name)
         needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
         limits = amounts_of(pool.spec.limits)

@@ -324,28 +324,20 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return total_of(state.capacity for state in self.active if state.pool == pool)
 
 
-def cluster_state(
-    nodes: Iterable[Node],
-    claims: Iterable[NodeClaim],
-    pods: Mapping[str, tuple[Pod, ...]],
-    facts: PodFacts,
-    volume_limits: Mapping[str, Mapping[str, int]],
-    *,
-    marked: frozenset[str],
-    nominated: frozenset[str],
-) -> ClusterState:
-    """Join nodes with their claims by the machine that both name.
-
-    Parameters
-    ----------
-    pods : node name -> the pods bound to it
-    volume_limits : node name -> driver -> how many volumes it can have
-    marked, nominated : names of nodes that Karpenter has marked for deletion, or nominated
-    """
-    by_machine: dict[str, tuple[Node | None, NodeClaim | None]] = {
-        claim.status.provider_id: (None, claim) for claim in claims if claim.status.provider_id
+def cluster_state(snapshot: Snapshot, facts: PodFacts, options: Options) -> ClusterState:
+    """Join nodes with their claims by the machine that both name."""
+    pods: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
+        if pod.spec.node_name:
+            pods.setdefault(pod.spec.node_name, []).append(pod)
+    limits = {
+        entry.metadata.name: {one.name: one.allocatable.count or 0 for one in entry.spec.drivers if one.allocatable}
+        for entry in snapshot.csi_nodes
     }
-    for node in nodes:
+    by_machine: dict[str, tuple[Node | None, NodeClaim | None]] = {
+        claim.status.provider_id: (None, claim) for claim in snapshot.node_claims if claim.status.provider_id
+    }
+    for node in snapshot.nodes:
         labels, machine = node.metadata.labels, node.spec.provider_id
         is_managed = bool(labels.get(NODEPOOL))
         if is_managed and (not machine or not (labels.get(INSTANCE_TYPE) or labels.get(INITIALIZED))):
@@ -355,16 +347,17 @@ def cluster_state(
     states = []
     for known, claim in by_machine.values():
         names = {entry.metadata.name for entry in (known, claim) if entry is not None}
-        own = () if known is None else pods.get(known.metadata.name, ())
+        name = "" if known is None else known.metadata.name
+        own = tuple(pods.get(name, ()))
         states.append(
             StateNode(
                 node=known,
                 claim=claim,
                 pods=own,
                 usage=_usage(own, facts),
-                limits={} if known is None else volume_limits.get(known.metadata.name, {}),
-                is_marked=not names.isdisjoint(marked),
-                is_nominated=not names.isdisjoint(nominated),
+                limits=limits.get(name, {}),
+                is_marked=not names.isdisjoint(options.marked_for_deletion),
+                is_nominated=not names.isdisjoint(options.nominated),
             )
         )
     states.sort(key=lambda state: state.name)

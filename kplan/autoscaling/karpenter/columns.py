@@ -219,12 +219,9 @@ class Columns:
         return go_sorted(types, (self.launch_price(index, requirements) for index in types))
 
     def needed_for_min_values(self, types: Sequence[int], requirements: Requirements) -> tuple[int, dict[str, int]]:
-        """Tell how many of some types have the values that must stay possible (upstream SatisfiesMinValues).
+        """Tell how many of some types, from the first on, have the values that must stay possible.
 
-        Returns
-        -------
-        How many types, from the first on, are needed; and where all are not enough, the label with the number of its
-        values.
+        Where all are not enough, also the labels with the number of their values (upstream SatisfiesMinValues).
         """
         wanted = [requirement for requirement in requirements.items.values() if requirement.min_values is not None]
         if not wanted:

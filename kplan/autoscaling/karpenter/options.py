@@ -114,12 +114,7 @@ GATES = {
 
 
 class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The settings of Karpenter that decide.
-
-    Attributes
-    ----------
-    marked_for_deletion, nominated : nodes that Karpenter, in its memory, is removing, or keeps for pending pods
-    """
+    """The settings of Karpenter that decide."""
 
     preference_policy: Literal["Respect", "Ignore"] = "Respect"  #: whether preferences are tried first, or ignored
     #: whether minValues are kept, or lowered where they cannot be
@@ -127,8 +122,8 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     #: leave pods with resource claims alone
     ignore_dra_requests: bool = msgspec.field(default=True, name="ignoreDRARequests")
     feature_gates: dict[str, bool] = {}  #: gates that are not as by default
-    marked_for_deletion: tuple[str, ...] = ()
-    nominated: tuple[str, ...] = ()
+    marked_for_deletion: tuple[str, ...] = ()  #: nodes that Karpenter, in its memory, is removing
+    nominated: tuple[str, ...] = ()  #: nodes that it keeps for pending pods
     #: look for what is consolidatable or drifted at this moment; otherwise take the conditions as they are
     derive_conditions: bool = True
     static: bool = False  #: run the controllers of pools with replicas, too

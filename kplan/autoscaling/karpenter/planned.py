@@ -10,7 +10,8 @@ controllers/nodeclaim/lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -46,8 +47,11 @@ from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 MOST_TYPES = 600
 """A new node may become one of at most so many instance types."""
 
+ANY_NUMBER = "*"
+"""The value of a label that is drawn at random: some number."""
 
-class Planned(msgspec.Struct, frozen=True):
+
+class Planned(msgspec.Struct, frozen=True, dict=True):
     """A node that is to be made."""
 
     template: Template
@@ -62,6 +66,63 @@ class Planned(msgspec.Struct, frozen=True):
     @property
     def pods(self) -> tuple[str, ...]:
         return tuple(entrant.key for entrant in self.entrants)
+
+    @cached_property
+    def claim_requirements(self) -> Requirements:
+        """The requirements of the NodeClaim: instance types and capacity types added (upstream ToNodeClaim)."""
+        if self.is_static:
+            return self.requirements
+        columns, before = self.template.columns, self.requirements.get(INSTANCE_TYPE)
+        known = columns.vocabulary
+        names = known.requirement(INSTANCE_TYPE, "In", self.type_names, None if before is None else before.min_values)
+        requirements = known.join(self.requirements, known.of([names]))
+        capacity_types = {
+            columns.offerings[number].capacity_type
+            for index in self.types
+            for number in columns.offerings_of(index, requirements)
+        }
+        added = [known.requirement(CAPACITY_TYPE, "In", capacity_types)] if capacity_types else []
+        return known.join(requirements, known.of(added))
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The labels of the NodeClaim: those of its pool, and a value for every label that the pool leaves open."""
+        known = self.template.columns.vocabulary
+        labels = dict(self.template.labels)
+        for key, wanted in self.claim_requirements.items.items():
+            if key not in known.well_known and (wanted.operator == "In" or wanted.is_complement):
+                labels[key] = ANY_NUMBER if wanted.is_complement else known.one(wanted)
+        return labels
+
+    @property
+    def cheapest(self) -> list[tuple[InstanceType, Offering]]:
+        """Where it is cheapest: each type, zone and capacity type that has the lowest price."""
+        columns = self.template.columns
+        choices = [
+            (columns.types[index], columns.offerings[number])
+            for index in self.types
+            for number in columns.offerings_of(index, self.claim_requirements)
+        ]
+        lowest = min((offering.price for _, offering in choices), default=0.0)
+        return [choice for choice in choices if choice[1].price == lowest]
+
+    @property
+    def launch(self) -> tuple[InstanceType, tuple[Offering, ...]] | None:
+        """The machine that the kwok provider makes, one of equally cheap offerings; None where it crashes.
+
+        It goes over the types by name. A type without an offering that is left, as reserved capacity may leave some,
+        makes it forget the best one so far.
+        """
+        columns = self.template.machines
+        best: tuple[InstanceType, tuple[Offering, ...]] | None = None
+        for index in sorted(self.types, key=lambda number: columns.types[number].name):
+            numbers = columns.offerings_of(index, self.claim_requirements)
+            offerings = [columns.offerings[number] for number in numbers]
+            lowest = min((offering.price for offering in offerings), default=0.0)
+            if best is None or lowest < best[1][0].price:
+                cheapest = tuple(offering for offering in offerings if offering.price == lowest)
+                best = (columns.types[index], cheapest) if cheapest else None
+        return best
 
     @property
     def launch_order(self) -> tuple[str, ...]:
@@ -130,25 +191,6 @@ def _reservation_label(claim: NewClaim) -> str:
     )
 
 
-def node_claim_requirements(node: Planned) -> Requirements:
-    """Return the requirements of the NodeClaim: instance types and capacity types added (upstream ToNodeClaim)."""
-    columns, requirements = node.template.columns, node.requirements
-    known = columns.vocabulary
-    if node.is_static:
-        return requirements
-    before = requirements.get(INSTANCE_TYPE)
-    names = known.requirement(INSTANCE_TYPE, "In", node.type_names, None if before is None else before.min_values)
-    requirements = known.join(requirements, known.of([names]))
-    capacity_types = {
-        columns.offerings[number].capacity_type
-        for index in node.types
-        for number in columns.offerings_of(index, requirements)
-    }
-    if capacity_types:
-        requirements = known.join(requirements, known.of([known.requirement(CAPACITY_TYPE, "In", capacity_types)]))
-    return requirements
-
-
 def static_node(template: Template) -> Planned:
     requirements = _wanted(template.requirements, template.columns.vocabulary)
     return Planned(template, (), requirements, (), {}, is_static=True)
@@ -163,55 +205,16 @@ CRASH = "panic: runtime error: invalid memory address or nil pointer dereference
 
 _PRICE_LABEL = "eks-node-viewer/instance-price"
 _KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
-ANY_NUMBER = "*"
-"""The value of a label that is drawn at random: some number."""
 
 
-def cheapest_of(node: Planned) -> list[tuple[InstanceType, Offering]]:
-    """Return where a new node is cheapest: each type, zone and capacity type that has the lowest price."""
-    columns, requirements = node.template.columns, node_claim_requirements(node)
-    choices = [
-        (columns.types[index], columns.offerings[number])
-        for index in node.types
-        for number in columns.offerings_of(index, requirements)
-    ]
-    lowest = min((offering.price for _, offering in choices), default=0.0)
-    return [choice for choice in choices if choice[1].price == lowest]
-
-
-def launch_of(node: Planned) -> tuple[InstanceType, tuple[Offering, ...]] | None:
-    """Return the machine that the kwok provider makes, one of equally cheap offerings; None where it crashes.
-
-    It goes over the types by name. A type without an offering that is left, as reserved capacity may leave some, makes
-    it forget the best one so far.
-    """
-    columns = node.template.machines
-    requirements = node_claim_requirements(node)
-    best: tuple[InstanceType, tuple[Offering, ...]] | None = None
-    for index in sorted(node.types, key=lambda number: columns.types[number].name):
-        offerings = [columns.offerings[number] for number in columns.offerings_of(index, requirements)]
-        lowest = min((offering.price for offering in offerings), default=0.0)
-        if best is None or lowest < best[1][0].price:
-            cheapest = tuple(offering for offering in offerings if offering.price == lowest)
-            best = (columns.types[index], cheapest) if cheapest else None
-    return best
-
-
-def launch_labels(
-    node: Planned, labels: Mapping[str, str], instance_type: InstanceType, offering: Offering
-) -> dict[str, str]:
-    """Return the labels that the kwok provider gives to a machine, whose claim has some already."""
-    settled = (wanted for wanted in node_claim_requirements(node).items.values() if not wanted.is_complement)
+def launch_labels(node: Planned, instance_type: InstanceType, offering: Offering) -> dict[str, str]:
+    """Return the labels that the kwok provider gives to a machine."""
+    settled = (wanted for wanted in node.claim_requirements.items.values() if not wanted.is_complement)
     known = node.template.columns.vocabulary
     single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
-    own = {
-        **labels,
-        **single,
-        **_labels_of(instance_type, offering),
-        _PRICE_LABEL: f"{offering.price:f}",
-    } | _KWOK_LABELS
-    own.pop(HOSTNAME, None)
-    return own
+    labels = node.labels | single | _labels_of(instance_type, offering) | {_PRICE_LABEL: f"{offering.price:f}"}
+    labels.pop(HOSTNAME, None)
+    return labels | _KWOK_LABELS
 
 
 def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
@@ -223,20 +226,6 @@ def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str
     return {INSTANCE_TYPE: instance_type.name} | settled
 
 
-def node_claim_labels(node: Planned) -> dict[str, str]:
-    """Return the labels of the NodeClaim: those of its pool, and a value for every label that the pool leaves open."""
-    known = node.template.columns.vocabulary
-    labels = dict(node.template.labels)
-    for key, wanted in node_claim_requirements(node).items.items():
-        if key in known.well_known:
-            continue
-        if wanted.operator == "In":
-            labels[key] = known.one(wanted)
-        elif wanted.is_complement:
-            labels[key] = ANY_NUMBER
-    return labels
-
-
 _NO_NUMBER = "0"
 _PROVIDER = "kplan://"
 _CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
@@ -245,9 +234,7 @@ _CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
 def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool, now: int) -> NewNode:
     """Return what becomes of a planned node: the cheapest machine; of several the first zone by name.
 
-    Parameters
-    ----------
-    now : when it is made, in microseconds since 1970
+    It is made `now`, in microseconds since 1970.
     """
     choice = _choice(planned)
     instance_type, offering = choice if choice is not None else (None, None)
@@ -268,16 +255,15 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
 
 
 def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
-    launch = None if planned.is_static else launch_of(planned)
+    launch = None if planned.is_static else planned.launch
     if launch is not None:
         return launch[0], min(launch[1], key=lambda offering: offering.choice)
-    choices = sorted(cheapest_of(planned), key=lambda choice: (choice[0].name, choice[1].choice))
-    return choices[0] if choices else None
+    return min(planned.cheapest, key=lambda choice: (choice[0].name, choice[1].choice), default=None)
 
 
 def _node(planned: Planned, name: str, instance_type: InstanceType | None, offering: Offering | None) -> Node:
     template = planned.template
-    labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in node_claim_labels(planned).items()}
+    labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in planned.labels.items()}
     if instance_type is not None and offering is not None:
         labels |= _labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
     labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}

@@ -133,33 +133,7 @@ def _stably_sorted(terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedPo
 
 
 class Entrant:
-    """A pod of a pass; it asks for less while it is tried.
-
-    Attributes
-    ----------
-    requirements : what its node must be, the heaviest preference included
-    strict : the same without preferences
-    alternatives : requirements of its volumes, of which one must be met; empty for none
-    """
-
-    __slots__ = (
-        "_ignores_preferences",
-        "_vocabulary",
-        "alternatives",
-        "constraints",
-        "first_requirements",
-        "has_claims",
-        "key",
-        "labels",
-        "namespace",
-        "pod",
-        "ports",
-        "requests",
-        "requirements",
-        "strict",
-        "uid",
-        "volumes",
-    )
+    """A pod of a pass; it asks for less while it is tried."""
 
     def __init__(
         self,
@@ -180,15 +154,16 @@ class Entrant:
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
         self.volumes = facts.volumes(pod)
-        self.alternatives = alternatives
+        self.alternatives = alternatives  #: requirements of its volumes, of which one must be met; empty for none
         self.has_claims = facts.uses_claims(pod)
         self.first_requirements = pod_requirements_of(pod.spec)
         self.require(self.first_requirements)
 
     def require(self, constraints: PodRequirements) -> None:
         self.constraints = constraints
-        self.strict = constraints.requirements(self._vocabulary, strict=True)
+        self.strict = constraints.requirements(self._vocabulary, strict=True)  #: what its node must be
         has_preference = bool(constraints.preferred) and not self._ignores_preferences
+        #: the same with the heaviest preference
         self.requirements = constraints.requirements(self._vocabulary, strict=False) if has_preference else self.strict
 
 
@@ -235,12 +210,7 @@ class Buffer(msgspec.Struct, frozen=True):
 
 
 def buffers_of(snapshot: Snapshot, now: int) -> list[Buffer]:
-    """Return the buffers of a cluster by namespace and name, with pods that are younger than all others.
-
-    Parameters
-    ----------
-    now : microseconds since 1970
-    """
+    """Return the buffers of a cluster by namespace and name, with pods younger than all others at a moment."""
     buffers: list[Buffer] = []
     n_made = 0
     for buffer in sorted(snapshot.capacity_buffers, key=lambda one: (one.metadata.namespace, one.metadata.name)):

@@ -58,12 +58,7 @@ class Simulated(msgspec.Struct, frozen=True):
 
 
 class Prepared:
-    """A cluster as Karpenter knows it, at one moment.
-
-    Parameters
-    ----------
-    now : microseconds since 1970
-    """
+    """A cluster as Karpenter knows it, at one moment (microseconds since 1970)."""
 
     def __init__(
         self,
@@ -85,26 +80,7 @@ class Prepared:
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._types = tuple(instance_type_of(entry) for entry in entries)
         self._columns: list[tuple[tuple[InstanceType, ...], Columns]] = []
-        on_nodes: dict[str, list[Pod]] = {}
-        for pod in snapshot.pods:
-            if pod.spec.node_name:
-                on_nodes.setdefault(pod.spec.node_name, []).append(pod)
-        self.state = cluster_state(
-            snapshot.nodes,
-            snapshot.node_claims,
-            {name: tuple(pods) for name, pods in on_nodes.items()},
-            self.facts,
-            {
-                entry.metadata.name: {
-                    driver.name: driver.allocatable.count or 0
-                    for driver in entry.spec.drivers
-                    if driver.allocatable is not None
-                }
-                for entry in snapshot.csi_nodes
-            },
-            marked=frozenset(options.marked_for_deletion),
-            nominated=frozenset(options.nominated),
-        )
+        self.state = cluster_state(snapshot, self.facts, options)
 
     def of(self, snapshot: Snapshot) -> Prepared:
         """Return another cluster, with the same catalogue and settings and at the same moment."""

@@ -142,12 +142,7 @@ def with_limits_as_requests(spec: PodSpec) -> PodSpec:
 
 
 class DaemonPlan:
-    """The daemons of new nodes of each pool, and of present nodes.
-
-    Parameters
-    ----------
-    by_type : a daemon counts for the instance types on which it runs; else for all of a pool
-    """
+    """The daemons of new nodes of each pool, and of present nodes."""
 
     def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template], *, by_type: bool) -> None:
         self._daemons = daemons
@@ -193,16 +188,7 @@ Refused = tuple[PoolRefusal, ...]
 
 
 class Scheduler:
-    """One pass over pods.
-
-    Parameters
-    ----------
-    templates : of the pools, in the order in which they are tried
-    limits : pool -> what its limits leave without any node; pools without limits are not in it
-    nodes : those that pods may be added to
-    is_strict : see `Pass`
-    tolerates_preferences : a pool has a taint PreferNoSchedule
-    """
+    """One pass over pods, which are added to some nodes, and to new ones of the first pool that can."""
 
     def __init__(
         self,
@@ -233,6 +219,7 @@ class Scheduler:
             devices=devices,
         )
         self._daemons = daemons
+        #: pool -> what its limits leave
         self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
         for basis in nodes:
             self._topology.register_host(basis.hostname)

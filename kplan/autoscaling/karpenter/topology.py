@@ -96,13 +96,7 @@ def selector_identity(selector: LabelSelector | None) -> Hashable:
 
 
 class TopologyGroup:
-    """A topology constraint, and the number of pods in each domain.
-
-    Parameters
-    ----------
-    domains : domain -> taints of the pools that have it
-    tolerations : of the pod for which the group is made; they decide which domains it knows
-    """
+    """A topology constraint, and the number of pods in each domain; of pools, it knows those that its pod tolerates."""
 
     def __init__(
         self,
@@ -161,12 +155,7 @@ class TopologyGroup:
     def next_domains(
         self, pod: Requirement | None, node: Requirement | None, known: Vocabulary, *, selects_itself: bool
     ) -> list[str]:
-        """Return the domains that a node may be in for the pod; of equally good ones the first by name.
-
-        Parameters
-        ----------
-        pod, node : the domains that pod and node can have; None for any
-        """
+        """Return the domains that a node may be in for the pod; of equally good ones the first by name."""
         candidates = self._candidates(node, known)
         if self.kind is Type.SPREAD:
             return self._next_of_spread(candidates, pod, known, selects_itself=selects_itself)
@@ -294,13 +283,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class Topology:
-    """The topology constraints of all pods of a pass.
-
-    Parameters
-    ----------
-    states : the nodes that pods may be added to
-    entrants : the pods of the pass, which are not counted where they are
-    """
+    """The topology constraints of all pods of a pass, which are not counted where they are."""
 
     def __init__(self, around: Surroundings, states: Sequence[StateNode], entrants: Sequence[Entrant]) -> None:
         self._around = around

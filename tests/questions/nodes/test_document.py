@@ -47,13 +47,13 @@ class Generous:
         )
 
 
-def make_generous(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
+def set_up(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
     return Generous()
 
 
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> kplan.Planner:
-    monkeypatch.setattr(settings, "_MAKERS", {kplan.Karpenter: f"{__name__}:make_generous"})
+    monkeypatch.setattr(settings, "_MODULES", {kplan.Karpenter: __name__})
     snapshot = kplan.load_snapshot([node("n1"), node("n2"), pod("web", cpu="1")])
     return kplan.Planner(snapshot, autoscaler=kplan.Karpenter(), now="2026-01-15T12:00:00Z")
 
