@@ -1,6 +1,6 @@
-"""Karpenter behind the seam of all autoscalers: its decisions as advice, and changes of pools that would help more.
+"""Karpenter behind the seam: its decisions as advice, and in its own terms; and changes of pools that would help more.
 
-For those a pool is tried without its limits, or without one of its requirements; what Karpenter would make then says
+For changes a pool is tried without its limits, or without one of its requirements; what Karpenter would make then says
 how high the limits have to be, and which further values of a label are needed.
 """
 
@@ -22,16 +22,16 @@ from kplan.api.provisioning import NEVER, NodePool
 from kplan.api.quantity import listing
 from kplan.api.time import parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, ONE, amounts_of, text_of, total_of
-from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
-from kplan.autoscaling.karpenter.candidates import claim_states
+from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
-from kplan.autoscaling.karpenter.commands import Command, scale_static_pools
-from kplan.autoscaling.karpenter.disruption import METHODS, stays
+from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
+from kplan.autoscaling.karpenter.devices import device_name
+from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
-from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
+from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter
@@ -42,6 +42,9 @@ from kplan.facts import InputWarning, LimitChange
 from kplan.snapshot.model import Snapshot
 
 _MOST_NAMED = 3
+FAILED = "Failed to schedule pod, "
+_FILTERED = "NodePool requirements filtered out all compatible available instance types"
+_LACKING = f"{_FILTERED} due to minValues incompatibility"
 _NO_POOL = "the cluster has no NodePool that gets nodes for pods"
 
 
@@ -436,3 +439,95 @@ def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Poo
 
 def _n_waiting(provisioned: Simulated) -> int:
     return len(provisioned.errors) + len(provisioned.waiting)
+
+
+def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
+    texts, provisioned = Texts(prepared.known), prepared.provisioned
+    claims = [
+        node_claim(node) | ({"createError": problem} if problem else {})
+        for node in provisioned.nodes
+        for problem in (exceeded_limit(prepared, node.template.name),)
+    ]
+    answer: dict[str, Any] = {
+        "nodeClaims": sorted(claims, key=lambda claim: sorted(claim["pods"])),
+        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in provisioned.existing.items()},
+        "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
+    }
+    rejected = {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
+    if rejected:
+        answer["ignored"] = rejected
+    events = {
+        template.name: [_LACKING if template.lacks_min_values else _FILTERED]
+        for template in prepared.all_templates
+        if not template.types
+    }
+    if events and (provisioned.nodes or provisioned.existing or provisioned.errors):
+        answer["nodePoolEvents"] = events
+    if prepared.overlaid.statuses:
+        answer["overlays"] = dict(prepared.overlaid.statuses)
+    if provisioned.devices is not None:
+        answer["resourceClaims"] = {
+            "/".join(key): {
+                "devices": {
+                    name: [device_name(one.device) for one in own] for name, own in sorted(held.devices.items())
+                },
+                "template": held.is_potential,
+            }
+            for key, held in sorted(provisioned.devices.held.items())
+        }
+    if prepared.buffers:
+        answer["buffers"] = {
+            buffer.key: {"ReadyForProvisioning": buffer.condition}
+            | ({} if buffer.replicas is None else {"replicas": buffer.replicas})
+            for buffer in prepared.buffers
+        }
+    if prepared.options.static:
+        answer["static"] = {name: _scaled(scaling, prepared) for name, scaling in scale_static_pools(prepared).items()}
+    return answer
+
+
+def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
+    if not scaling.create:
+        return {"create": 0, "delete": list(scaling.delete) or None}
+    template = prepared.template_of(scaling.pool, relaxes_min_values=False)
+    requirements = requirement_list(static_node(template).requirements, prepared.known, hides_types=False)
+    return {"create": scaling.create, "requirements": requirements}
+
+
+def error_texts(refused: Sequence[PoolRefusal], texts: Texts) -> list[str]:
+    """Return why pools have no node for a pod, sorted; reserved capacity that may come is marked as deferred."""
+    lines = sorted(text for one in refused for text in texts.of_pool(one))
+    return ["(deferred)", *lines] if any(one.is_deferred for one in refused) else lines
+
+
+def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, MethodResult]) -> dict[str, Any]:
+    """Return what each method does by itself, and which one acts."""
+    return {
+        "conditions": {
+            name: ({CONSOLIDATABLE: "True"} if state.is_consolidatable else {})
+            | ({DRIFTED: f"True {state.drifted}".strip()} if state.is_drifted else {})
+            for name, state in sorted(conditions.items())
+        },
+        "first": next((name for name, outcome in outcomes.items() if outcome.commands), ""),
+        "methods": {
+            name: {
+                "candidates": [{"node": one.name, "cost": rounded(one.cost)} for one in outcome.candidates],
+                "budgets": dict(outcome.budgets),
+                "commands": [_command(command) for command in outcome.commands],
+                "events": outcome.events.by_target(),
+            }
+            for name, outcome in outcomes.items()
+        },
+    }
+
+
+def _command(command: Command) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "decision": command.decision,
+        "candidates": [candidate.name for candidate in command.candidates],
+        "replacements": [node_claim(node) for node in command.replacements],
+        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in command.existing.items()},
+    }
+    if command.consolidates:
+        answer["savings"] = rounded(command.savings)
+    return answer

@@ -29,7 +29,6 @@ import msgspec
 from kplan.api import decode
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import ZONE
-from kplan.api.meta import ResourceList
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
 from kplan.autoscaling.karpenter.amounts import (
     ARCH,
@@ -42,6 +41,7 @@ from kplan.autoscaling.karpenter.amounts import (
     Amounts,
     amounts_of,
     text_of,
+    texts_of,
 )
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.errors import InputError, Problem
@@ -255,23 +255,19 @@ def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceT
         name=name,
         architecture=model.labels.get(ARCH, "amd64"),
         operating_systems=tuple(sorted({one.labels.get(OS, "linux") for one in machines})),
-        resources=_texts(capacity),
+        resources={name: text_of(name, amount) for name, amount in capacity.items()},
         offerings=tuple(
             offering_entry(zone, capacity_type, round(size, 3))
             for zone in zones or [""]
             for capacity_type in capacity_types
         ),
-        overhead=Overhead(kube_reserved=_texts({key: amount for key, amount in overhead.items() if amount})),
+        overhead=Overhead(kube_reserved={**texts_of(overhead)}),
         labels={
             key: value
             for key, value in sorted(model.labels.items())
             if key.startswith(_DESCRIBING) and all(one.labels.get(key) == value for one in machines)
         },
     )
-
-
-def _texts(amounts: Amounts) -> ResourceList:
-    return {name: text_of(name, amount) for name, amount in amounts.items()}
 
 
 _AWS_LIMITS = Limits(max_bytes=1024 << 20, max_stream_bytes=512 << 20, max_documents=10_000, max_depth=100)
@@ -315,7 +311,7 @@ def convert_ec2(sources: Iterable[str | Path]) -> Converted:
 
     Raises InputError with all problems.
     """
-    facts, problems = _Facts({}, {}, {}, {}, {}), list[Problem]()
+    facts, problems = _Facts(), list[Problem]()
     for source in sources:
         for document in read_documents(source, problems, limits=_AWS_LIMITS, expected=_EXPECTED_OF_AWS):
             try:
@@ -437,10 +433,11 @@ def _on_demand_price(facts: _Facts, name: str, item: Mapping[str, Any], guesses:
 
 def _machine_entry(name: str, item: Mapping[str, Any], prices: Mapping[tuple[str, str], float]) -> InstanceTypeEntry:
     cores, memory = int(item["VCpuInfo"]["DefaultVCpus"]), int(item["MemoryInfo"]["SizeInMiB"])
-    architecture = _architecture(item)
+    supported, network = item["ProcessorInfo"]["SupportedArchitectures"], item["NetworkInfo"]
+    architecture = next((_ARCHITECTURES[one] for one in supported if one in _ARCHITECTURES), str(supported[0]))
     usable = memory - (_GRAVITON_MIB if architecture == "arm64" else 0)
     usable -= math.ceil(usable * _HYPERVISOR_SHARE)
-    pods = _pods(item)
+    pods = int(network["MaximumNetworkInterfaces"]) * (int(network["Ipv4AddressesPerInterface"]) - 1) + 2
     resources: dict[str, str | int | float] = {
         "cpu": str(cores),
         "memory": f"{usable}Mi",
@@ -464,16 +461,6 @@ def _machine_entry(name: str, item: Mapping[str, Any], prices: Mapping[tuple[str
         ),
         labels=_labels(name, item, cores, memory),
     )
-
-
-def _architecture(item: Mapping[str, Any]) -> str:
-    supported = item["ProcessorInfo"]["SupportedArchitectures"]
-    return next((_ARCHITECTURES[one] for one in supported if one in _ARCHITECTURES), str(supported[0]))
-
-
-def _pods(item: Mapping[str, Any]) -> int:
-    network = item["NetworkInfo"]
-    return int(network["MaximumNetworkInterfaces"]) * (int(network["Ipv4AddressesPerInterface"]) - 1) + 2
 
 
 def _devices(item: Mapping[str, Any]) -> dict[str, str]:

@@ -173,13 +173,7 @@ class Allocation(msgspec.Struct, frozen=True):
     claims: Mapping[ClaimKey, Held] = {}  #: the claims that get devices now
 
 
-class Slot(msgspec.Struct, frozen=True):
-    """A device that is still to be found: any one, or with `choices` one of these."""
-
-    claim: int
-    request: int
-    spec: RequestSpec
-    choices: tuple[tuple[Pool, DeviceInfo], ...] | None = None
+Choices = tuple[tuple[Pool, DeviceInfo], ...]
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -187,9 +181,8 @@ class Request(msgspec.Struct, frozen=True):
 
     claim: int
     spec: RequestSpec
-    every: tuple[tuple[Pool, DeviceInfo], ...] = ()  #: with mode All, the published devices
-    #: with mode All, the devices of each instance type
-    potential: Mapping[str, tuple[tuple[Pool, DeviceInfo], ...]] = {}
+    every: Choices = ()  #: with mode All, the published devices
+    potential: Mapping[str, Choices] = {}  #: with mode All, the devices of each instance type
 
 
 class Devices:
@@ -394,7 +387,7 @@ class Devices:
         if not request.spec.wants_all:
             return request
 
-        def suiting(pools: Sequence[Pool]) -> tuple[tuple[Pool, DeviceInfo], ...]:
+        def suiting(pools: Sequence[Pool]) -> Choices:
             return tuple((pool, device) for pool, device in _devices(pools) if self._matches(request.spec, device))
 
         every = {name: suiting(own) for name, own in potential.items() if own}
@@ -412,17 +405,16 @@ class Devices:
         claims: Sequence[ResourceClaim],
         requests: Sequence[Request],
         *,
-        devices: Sequence[tuple[Pool, DeviceInfo]],
+        devices: Choices,
         requirements: Requirements,
     ) -> tuple[list[list[DeviceResult]], Requirements] | None:
         """Return the devices of each claim if the node becomes of a type, and what it has to be then; None for none."""
-        slots: list[Slot] = []
-        for number, request in enumerate(requests):
+        slots: list[tuple[Request, Choices]] = []  # devices that are still to be found, each one of some
+        for request in requests:
             if request.spec.wants_all:
-                every = (*request.every, *request.potential.get(name, ()))
-                slots += [Slot(request.claim, number, request.spec, (one,)) for one in every]
+                slots += [(request, (one,)) for one in (*request.every, *request.potential.get(name, ()))]
             else:
-                slots += [Slot(request.claim, number, request.spec)] * request.spec.count
+                slots += [(request, devices)] * request.spec.count
         constraints = [
             [constraint for one in claim.spec.devices.constraints if (constraint := new_constraint(one)) is not None]
             for claim in claims
@@ -434,32 +426,31 @@ class Devices:
             nonlocal left
             if index == len(slots):
                 return requirements
-            slot = slots[index]
-            choices = devices if slot.choices is None else slot.choices
+            request, choices = slots[index]
             for position in range(start, len(choices)):
                 left -= 1
                 if left < 0:
                     return None
                 pool, device = choices[position]
-                narrowed = self._picked(picks, slot, pool, device, requirements)
+                narrowed = self._picked(picks, request, pool, device, requirements)
                 if narrowed is None:
                     continue
-                again = index + 1 < len(slots) and slots[index + 1].request == slot.request and slot.choices is None
+                again = index + 1 < len(slots) and slots[index + 1][0] is request and choices is devices
                 next_start = (position if device.allows_multiple else position + 1) if again else 0
                 narrowed_to = search(index + 1, next_start, narrowed)
                 if narrowed_to is not None:
                     return narrowed_to
-                picks.give_back(slot.claim, _spec_for(slot.spec, device), pool)
+                picks.give_back(request.claim, _spec_for(request.spec, device), pool)
             return None
 
         narrowed_to = search(0, 0, requirements)
         return None if narrowed_to is None else (picks.results, narrowed_to)
 
     def _picked(
-        self, picks: Picks, slot: Slot, pool: Pool, device: DeviceInfo, requirements: Requirements
+        self, picks: Picks, request: Request, pool: Pool, device: DeviceInfo, requirements: Requirements
     ) -> Requirements | None:
         """Pick a device; return what the node has to be then, None where it cannot be picked."""
-        spec, topology = _spec_for(slot.spec, device), self._topology(device.slice)
+        spec, topology = _spec_for(request.spec, device), self._topology(device.slice)
         try:
             if not self._matches(spec, device):
                 return None
@@ -467,7 +458,7 @@ class Devices:
             return None
         if topology is not None and self._known.misfits(requirements, topology, allows_well_known=True):
             return None
-        if not picks.has_room(spec, device) or not picks.take(slot.claim, spec, pool, device, must=False):
+        if not picks.has_room(spec, device) or not picks.take(request.claim, spec, pool, device, must=False):
             return None
         return requirements if topology is None else self._known.join(requirements, topology)
 
@@ -537,8 +528,9 @@ def _is_pod(consumer: ResourceClaimConsumerReference) -> bool:
     return consumer.resource == "pods" and not consumer.api_group
 
 
-def _devices(pools: Iterable[Pool]) -> list[tuple[Pool, DeviceInfo]]:
-    return [(pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices]
+def _devices(pools: Iterable[Pool]) -> Choices:
+    usable = (pool for pool in pools if not (pool.is_incomplete or pool.is_invalid))
+    return tuple((pool, device) for pool in usable for device in pool.devices)
 
 
 def _spec_for(spec: RequestSpec, device: DeviceInfo) -> RequestSpec:

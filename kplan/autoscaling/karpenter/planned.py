@@ -1,4 +1,4 @@
-"""New nodes as Karpenter asks its provider for them, and as they will register once they are ready for pods.
+"""New nodes as Karpenter asks its provider for them, as NodeClaims, and as they will register once they are ready.
 
 The provider makes the cheapest machine, as Karpenter's kwok provider chooses it. A cloud chooses among the same
 instance types by its own knowledge (for spot capacity, also by how much of it there is).
@@ -12,21 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
 
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
 from kplan.api.labels import HOSTNAME, ZONE
 from kplan.api.meta import ObjectMeta
-from kplan.api.provisioning import NodeClaim, NodeClaimSpec, NodeClaimStatus
-from kplan.api.time import from_micros
+from kplan.api.provisioning import NEVER, NodeClaim, NodeClaimSpec, NodeClaimStatus
+from kplan.api.time import format_duration, from_micros, parse_duration
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import (
+    CAPACITY_OVERLAID,
     CAPACITY_TYPE,
+    DRA_DRIVERS,
     INITIALIZED,
     INSTANCE_TYPE,
+    MIN_VALUES_RELAXED,
     NODEPOOL,
+    PRICE_OVERLAID,
     REGISTERED,
     RESERVATION_IDS,
     RESERVED,
@@ -38,7 +44,7 @@ from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.seam import NewNode
@@ -305,3 +311,91 @@ def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
             pod = pinned(new_daemon_pod(daemon_set, name, f"new-{own.namespace}-{name}"), node.metadata.name)
             spec = with_limits_as_requests(pod.spec)
             yield replace(pod, spec=replace(spec, node_name=node.metadata.name))
+
+
+def node_claim(node: Planned) -> dict[str, Any]:
+    """Return a NodeClaim with what its provider makes of it."""
+    template, spec = node.template, node.template.pool.spec.template
+    known = template.columns.vocabulary
+    claim: dict[str, Any] = {
+        "nodePool": template.name,
+        "pods": list(node.pods),
+        "requirements": requirement_list(node.claim_requirements, known, hides_types=not node.is_static),
+        "instanceTypes": list(node.launch_order),
+        "requests": texts_of(node.requests),
+        "labels": node.labels,
+        "annotations": {**spec.metadata.annotations, **_annotations(node)},
+    }
+    if template.taints:
+        claim["taints"] = [_taint(taint) for taint in template.taints]
+    if spec.spec.startup_taints:
+        claim["startupTaints"] = [_taint(taint) for taint in spec.spec.startup_taints]
+    if spec.spec.expire_after not in (None, NEVER):
+        claim["expireAfter"] = _duration(spec.spec.expire_after or "")
+    if spec.spec.termination_grace_period is not None:
+        claim["terminationGracePeriod"] = _duration(spec.spec.termination_grace_period)
+    if not node.is_static:
+        if cheapest := node.cheapest:
+            choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest)
+            claim["cheapest"] = {"price": rounded(cheapest[0][1].price), "choices": choices}
+        claim["launch"] = _launch(node)
+    return claim
+
+
+def _launch(node: Planned) -> dict[str, Any]:
+    if node.launch is None:
+        return {"error": CRASH}
+    instance_type, offerings = node.launch
+    hidden = {ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
+    labels = launch_labels(node, instance_type, offerings[0])
+    return {
+        "instanceType": instance_type.name,
+        "price": rounded(offerings[0].price),
+        "choices": sorted(offering.choice for offering in offerings),
+        "labels": {key: value for key, value in labels.items() if key not in hidden},
+        "capacity": texts_of(node.requests),
+        "allocatable": texts_of({**node.requests, **instance_type.allocatable}),
+    }
+
+
+def _annotations(node: Planned) -> dict[str, str]:
+    own = {} if node.is_static else {MIN_VALUES_RELAXED: "true" if node.is_relaxed else "false"}
+    if node.drivers:
+        own[DRA_DRIVERS] = ",".join(node.drivers)
+    types = [node.template.columns.types[index] for index in node.types]
+    if any(offering.is_price_overlaid for entry in types for offering in entry.offerings):
+        own[PRICE_OVERLAID] = "true"
+    if any(entry.is_capacity_overlaid for entry in types):
+        own[CAPACITY_OVERLAID] = "true"
+    return own
+
+
+def requirement_list(requirements: Requirements, known: Vocabulary, *, hides_types: bool) -> list[dict[str, Any]]:
+    """Return requirements as in a NodeClaim, by key and operator."""
+    lines = [line for wanted in requirements.items.values() for line in _lines(wanted, known)]
+    for line in lines:
+        if hides_types and line["key"] == INSTANCE_TYPE:
+            line.pop("values", None)
+    return sorted(lines, key=lambda line: (line["key"], line["operator"]))
+
+
+def _lines(wanted: Requirement, known: Vocabulary) -> Iterable[dict[str, Any]]:
+    bounds = [(operator, bound) for operator, bound in (("Gte", wanted.gte), ("Lte", wanted.lte)) if bound is not None]
+    shared = {} if wanted.min_values is None else {"minValues": wanted.min_values}
+    if bounds:
+        return [{"key": wanted.key, "operator": name, "values": [str(bound)], **shared} for name, bound in bounds]
+    values = known.texts(wanted.key, wanted.values)
+    return [{"key": wanted.key, "operator": wanted.operator, **({"values": values} if values else {}), **shared}]
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+
+
+def _duration(text: str) -> str:
+    nanoseconds = parse_duration(text)
+    return text if nanoseconds is None else format_duration(nanoseconds)
+
+
+def rounded(number: float) -> float:
+    return float(f"{number:.12g}")

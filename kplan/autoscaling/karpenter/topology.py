@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -95,35 +96,21 @@ def selector_identity(selector: LabelSelector | None) -> Hashable:
     return expressions, frozenset(selector.match_labels.items())
 
 
-class TopologyGroup:
-    """A topology constraint, and the number of pods in each domain; of pools, it knows those that its pod tolerates."""
+class TopologyGroup(msgspec.Struct, eq=False, dict=True):
+    """A topology constraint, and the number of pods in each domain."""
 
-    def __init__(
-        self,
-        kind: Type,
-        key: str,
-        namespaces: frozenset[str],
-        raw_selector: LabelSelector | None,
-        *,
-        max_skew: int = UNBOUNDED,
-        min_domains: int | None = None,
-        counted: NodeFilter = NodeFilter(),  # noqa: B008 - it is a constant
-        domains: DomainGroup | None = None,
-        tolerations: tuple[Toleration, ...] = (),
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.namespaces = namespaces
-        self.raw_selector = raw_selector
-        self.selector = valid_selector(raw_selector)
-        self.max_skew = max_skew
-        self.min_domains = min_domains
-        self.filter = counted
-        self.counts = {
-            domain: 0
-            for domain, taint_sets in (domains or {}).items()
-            if counted.taint_policy == IGNORE or any(not untolerated(tolerations, taints) for taints in taint_sets)
-        }
+    kind: Type
+    key: str
+    namespaces: frozenset[str]
+    raw_selector: LabelSelector | None
+    max_skew: int = UNBOUNDED
+    min_domains: int | None = None
+    filter: NodeFilter = NodeFilter()
+    counts: dict[str, int] = {}
+
+    @cached_property
+    def _selector(self) -> Selector:
+        return valid_selector(self.raw_selector)
 
     @property
     def identity(self) -> Hashable:
@@ -132,7 +119,7 @@ class TopologyGroup:
         return self.key, self.kind, self.namespaces, self.max_skew, self.filter.identity, selector
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        return namespace in self.namespaces and self.selector.matches(labels)
+        return namespace in self.namespaces and self._selector.matches(labels)
 
     def record(self, domains: Iterable[str]) -> None:
         for domain in domains:
@@ -316,10 +303,9 @@ class Topology:
             self._keep_away(entrant.uid, entrant.namespace, constraints.anti_affinity, constraints.tolerations, {})
         owned: list[TopologyGroup] = []
         for group in (*self._spreads(entrant), *self._affinities(entrant)):
-            known = self._groups.get(group.identity)
-            if known is None:
+            known = self._groups.setdefault(group.identity, group)
+            if known is group:
                 self._count(group)
-                known = self._groups[group.identity] = group
                 self._selecting.clear()
             if known not in owned:
                 owned.append(known)
@@ -346,10 +332,12 @@ class Topology:
                 owned.append(group)
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
-        constraints, known = entrant.constraints, self._known
-        for constraint in constraints.spreads:
+        wanted, known = entrant.constraints, self._known
+        for constraint in wanted.spreads:
             if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
                 continue
+            counted = node_filter(wanted, constraint.node_taints_policy, constraint.node_affinity_policy, known)
+            tolerations = None if counted.taint_policy == IGNORE else wanted.tolerations
             yield TopologyGroup(
                 Type.SPREAD,
                 constraint.topology_key,
@@ -357,10 +345,17 @@ class Topology:
                 _with_label_keys(constraint, entrant.labels),
                 max_skew=constraint.max_skew,
                 min_domains=constraint.min_domains,
-                counted=node_filter(constraints, constraint.node_taints_policy, constraint.node_affinity_policy, known),
-                domains=self._around.domains.get(constraint.topology_key),
-                tolerations=constraints.tolerations,
+                filter=counted,
+                counts=self._no_pods(constraint.topology_key, tolerations),
             )
+
+    def _no_pods(self, key: str, tolerations: tuple[Toleration, ...] | None) -> dict[str, int]:
+        """Return 0 for each domain of new nodes whose taints are tolerated, or without tolerations of all."""
+        return {
+            domain: 0
+            for domain, taint_sets in self._around.domains.get(key, {}).items()
+            if tolerations is None or any(not untolerated(tolerations, taints) for taints in taint_sets)
+        }
 
     def _affinities(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         constraints = entrant.constraints
@@ -377,21 +372,14 @@ class Topology:
     def _of_term(
         self, kind: Type, namespace: str, term: PodAffinityTerm, tolerations: tuple[Toleration, ...]
     ) -> TopologyGroup:
-        return TopologyGroup(
-            kind,
-            term.topology_key,
-            self._namespaces(namespace, term),
-            term.label_selector,
-            domains=self._around.domains.get(term.topology_key),
-            tolerations=tolerations,
-        )
-
-    def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
-        if term.namespace_selector is None:
-            return frozenset(term.namespaces) or frozenset({own})
-        selector = valid_selector(term.namespace_selector)
-        selected = {entry.metadata.name for entry in self._around.namespaces if selector.matches(entry.metadata.labels)}
-        return frozenset(selected | set(term.namespaces))
+        namespaces = frozenset(term.namespaces)
+        if term.namespace_selector is not None:
+            selects = valid_selector(term.namespace_selector).matches
+            namespaces |= {one.metadata.name for one in self._around.namespaces if selects(one.metadata.labels)}
+        elif not namespaces:
+            namespaces = frozenset({namespace})
+        counts = self._no_pods(term.topology_key, tolerations)
+        return TopologyGroup(kind, term.topology_key, namespaces, term.label_selector, counts=counts)
 
     def _count(self, group: TopologyGroup) -> None:
         """Count the pods that run in each domain of a new group (upstream countDomains)."""
@@ -450,12 +438,9 @@ class Topology:
         if not groups:
             return []
         key = (entrant.namespace, frozenset(entrant.labels.items()))
-        known = cache.get(key)
-        if known is None:
-            known = cache[key] = [
-                group for group in groups.values() if group.selects(entrant.namespace, entrant.labels)
-            ]
-        return known
+        if key not in cache:
+            cache[key] = [group for group in groups.values() if group.selects(entrant.namespace, entrant.labels)]
+        return cache[key]
 
     def concerning(self, entrant: Entrant) -> list[TopologyGroup]:
         """Return the constraints on a pod: its own, and those of pods that keep it away."""

@@ -13,9 +13,7 @@ SHOP = frozenset({"shop"})
 
 
 def group(kind: Type, counts: dict[str, int], *, key: str = ZONE, **options: int) -> TopologyGroup:
-    new = TopologyGroup(kind, key, SHOP, WEB, **options)  # type: ignore[arg-type]  # skews and numbers of domains
-    new.counts = dict(counts)
-    return new
+    return TopologyGroup(kind, key, SHOP, WEB, **options, counts=dict(counts))  # type: ignore[arg-type]  # only numbers
 
 
 def next_domains(constraint: TopologyGroup, *allowed: str, is_own: bool = True) -> list[str]:
@@ -46,7 +44,7 @@ def test_constraints_are_one_where_upstreams_hash_sees_no_difference() -> None:
     def identity(*values: str, tolerations: tuple[Toleration, ...] = ()) -> object:
         alternatives = tuple(known.of_labels({"disk": value}) for value in values)
         counted = NodeFilter(alternatives, IGNORE, HONOR, tolerations)
-        return TopologyGroup(Type.SPREAD, ZONE, SHOP, WEB, max_skew=1, counted=counted).identity
+        return TopologyGroup(Type.SPREAD, ZONE, SHOP, WEB, max_skew=1, filter=counted).identity
 
     # It hashes the labels that are asked for, but not their values.
     assert identity("ssd") == identity("hdd")
