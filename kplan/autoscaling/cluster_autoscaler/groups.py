@@ -10,8 +10,10 @@ processors/customresources/gpu_processor.go, simulator/utilization/info.go.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -36,20 +38,13 @@ DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
 _LONG_AGO = -(2**62)
 _NOT_READY_TAINTS = frozenset(
-    {
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/disk-pressure",
-        "node.kubernetes.io/network-unavailable",
-    }
+    f"node.kubernetes.io/{trouble}" for trouble in ("not-ready", "disk-pressure", "network-unavailable")
 )
-_CONDITION_TAINTS = frozenset(
+_CONDITION_TAINTS = _NOT_READY_TAINTS | frozenset(
     {
-        "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
         "node.kubernetes.io/unschedulable",
         "node.kubernetes.io/memory-pressure",
-        "node.kubernetes.io/disk-pressure",
-        "node.kubernetes.io/network-unavailable",
         "node.kubernetes.io/pid-pressure",
         "node.cloudprovider.kubernetes.io/uninitialized",
         "node.cloudprovider.kubernetes.io/shutdown",
@@ -63,7 +58,6 @@ _STARTUP_PREFIXES = (
 )
 _STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
 _MOST_DELETION_TIME = 300_000_000
-_MOST_DIGITS = 12
 
 
 def readiness(node: Node) -> tuple[bool, int]:
@@ -91,37 +85,23 @@ def is_ready(node: Node) -> bool:
     return readiness(node)[0]
 
 
-def is_suspended(node: Node) -> bool:
-    return any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions)
-
-
 def as_listed(nodes: Iterable[Node], options: Options) -> tuple[list[Node], list[Node]]:
     """Return all nodes, and those that are ready and can be scheduled on.
 
-    Nodes that lack their GPU, and those with a startup taint, count as not ready.
+    Nodes that lack their GPU, and those with a startup taint, count as not ready since they were created.
     """
-    all_nodes: list[Node] = []
-    ready_nodes: list[Node] = []
-    for node in nodes:
-        if not is_ready(node) or node.spec.unschedulable:
-            all_nodes.append(node)
-        elif (GPU_LABEL in node.metadata.labels and not gpus(node)) or any(
-            is_startup_taint(taint.key, options) for taint in node.spec.taints
-        ):
-            all_nodes.append(_unready(node))
-        else:
-            all_nodes.append(node)
-            ready_nodes.append(node)
-    return all_nodes, ready_nodes
+    listed = [_as_started(node, options) for node in nodes]
+    return listed, [node for node in listed if is_ready(node) and not node.spec.unschedulable]
 
 
-def _unready(node: Node) -> Node:
-    """Return the node as not ready since it was created; GetUnreadyNodeCopy."""
-    conditions = (
-        NodeCondition(type="Ready", status="False", last_transition_time=node.metadata.creation_timestamp),
-        *(condition for condition in node.status.conditions if condition.type != "Ready"),
-    )
-    return replace(node, status=replace(node.status, conditions=conditions))
+def _as_started(node: Node, options: Options) -> Node:
+    lacks_gpus = GPU_LABEL in node.metadata.labels and not gpus(node)
+    is_starting = lacks_gpus or any(is_startup_taint(taint.key, options) for taint in node.spec.taints)
+    if not is_starting or node.spec.unschedulable or not is_ready(node):
+        return node
+    unready = NodeCondition(type="Ready", status="False", last_transition_time=node.metadata.creation_timestamp)
+    others = (condition for condition in node.status.conditions if condition.type != "Ready")
+    return replace(node, status=replace(node.status, conditions=(unready, *others)))
 
 
 def is_startup_taint(key: str, options: Options) -> bool:
@@ -147,12 +127,8 @@ def has_taint(node: Node, key: str) -> bool:
 
 def taint_time(node: Node, key: str) -> int | None:
     """Return when the autoscaler put a taint on a node, in microseconds; None if it did not, or that is unreadable."""
-    for taint in node.spec.taints:
-        if taint.key == key:
-            digits = taint.value
-            is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
-            return int(digits) * 1_000_000 if is_number else None
-    return None
+    digits = next((taint.value for taint in node.spec.taints if taint.key == key), "")
+    return int(digits) * 1_000_000 if re.fullmatch("[0-9]{1,12}", digits) else None
 
 
 def is_being_deleted(node: Node, now: int) -> bool:
@@ -198,22 +174,20 @@ def utilization(
     node: Node, pods: Sequence[PodInfo], options: Options, now: int, *, ignores_daemons: bool
 ) -> Utilization | None:
     """Return how much of a node is requested; None if that cannot be told."""
+    share = partial(_share, node, pods, options=options, now=now, ignores_daemons=ignores_daemons)
     resource = gpu_resource(node)
     if resource is not None:
-        share = _share(node, pods, resource, options, now, ignores_daemons=ignores_daemons)
-        return Utilization(share or 0.0, resource, {"gpu": share or 0.0}, is_gpu=True)
-    shares = {}
-    for name in (CPU, MEMORY):
-        share = _share(node, pods, name, options, now, ignores_daemons=ignores_daemons)
-        if share is None:
-            return None
-        shares[name] = share
-    largest = CPU if shares[CPU] > shares[MEMORY] else MEMORY
-    return Utilization(shares[largest], largest, shares)
+        used = share(resource) or 0.0
+        return Utilization(used, resource, {"gpu": used}, is_gpu=True)
+    cpu, memory = share(CPU), share(MEMORY)
+    if cpu is None or memory is None:
+        return None
+    largest = CPU if cpu > memory else MEMORY
+    return Utilization(cpu if largest == CPU else memory, largest, {CPU: cpu, MEMORY: memory})
 
 
 def _share(
-    node: Node, pods: Sequence[PodInfo], resource: str, options: Options, now: int, *, ignores_daemons: bool
+    node: Node, pods: Sequence[PodInfo], resource: str, *, options: Options, now: int, ignores_daemons: bool
 ) -> float | None:
     """Return the requested share of a resource; pods that do not count leave the allocatable amount, too."""
     if resource not in node.status.allocatable:
@@ -294,15 +268,12 @@ class Allowed(msgspec.Struct, frozen=True):
     @property
     def skipped(self) -> Skipped | None:
         """Why a group does not grow that quotas forbid; None if they do not."""
-        short_of = {name: listing(resources) for name, resources in self.exceeded.items()}
-        reasons = (f'exceeded quota: "{name}", resources: {", ".join(own)}' for name, own in self.exceeded.items())
-        words = (
-            f"the limits of the cluster leave too little {resources}"
-            if name == _CLUSTER_WIDE
-            else f"{name} leaves too little {resources}"
-            for name, resources in short_of.items()
-        )
-        return Skipped(tuple(reasons), "; ".join(words)) if self.exceeded else None
+        reasons, words = [], []
+        for name, resources in self.exceeded.items():
+            reasons.append(f'exceeded quota: "{name}", resources: {", ".join(resources)}')
+            limits = "the limits of the cluster leave" if name == _CLUSTER_WIDE else f"{name} leaves"
+            words.append(f"{limits} too little {listing(resources)}")
+        return Skipped(tuple(reasons), "; ".join(words)) if reasons else None
 
 
 class _Quota(msgspec.Struct):

@@ -22,6 +22,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     GPU_RESOURCES,
     TO_BE_DELETED,
     NodeGroup,
+    Quotas,
     Utilization,
     as_listed,
     groups_by_node,
@@ -300,8 +301,7 @@ class Loops:
         options = self._options
         nodes, ready = as_listed(self._nodes, options)
         if not options.scale_up_from_zero and not ready:
-            words = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
-            result.events.append((_UNHEALTHY, words))
+            result.events.append((_UNHEALTHY, "Cluster has no ready nodes." if nodes else "Cluster has no nodes."))
             result.is_aborted = True
             self.planner.forget()
             return result
@@ -357,15 +357,8 @@ class Loops:
                 node, pods = result.templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
                 all_nodes.append(node)
                 all_placed += [(pod, node.metadata.name) for pod in pods]
-        scratch = Scratch.of(
-            all_nodes,
-            all_placed,
-            pending,
-            listers=self._listers,
-            release=self._release,
-            cursor=self._cursor,
-            known=self._infos,
-        )
+        infos, release = self._infos, self._release
+        scratch = Scratch.of(all_nodes, all_placed, pending, self._listers, release, cursor=self._cursor, known=infos)
         return scratch, present
 
     def _process_pods(self, scratch: Scratch, pods: Sequence[Pod], result: LoopResult) -> list[Pod]:
@@ -437,15 +430,8 @@ class Loops:
     def _orchestrator(self, scratch: Scratch, result: LoopResult) -> Orchestrator:
         setup, n_nodes = self._setup, len(self._nodes)
         expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos)
-        return Orchestrator(
-            scratch,
-            self.groups,
-            self._group_of,
-            state=self._state,
-            options=self._options,
-            expanders=expanders,
-            quotas=self._snapshot.capacity_quotas,
-        )
+        quotas = Quotas(self._options, map(scratch.node, scratch.order), self._group_of, self._snapshot.capacity_quotas)
+        return Orchestrator(scratch, self.groups, self._state, self._options, expanders=expanders, quotas=quotas)
 
     def _scale_down(self, scratch: Scratch, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
@@ -454,10 +440,8 @@ class Loops:
         candidates = planner.update(scratch, nodes, self._owners, budgets, now=self._now)
         outcome.utilization = planner.utilization
         in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > self._now)
-        if in_cooldown:
-            outcome.result = "ScaleDownInCooldown"
-        elif not candidates:
-            outcome.result = "ScaleDownNoCandidates"
+        if in_cooldown or not candidates:
+            outcome.result = "ScaleDownInCooldown" if in_cooldown else "ScaleDownNoCandidates"
         else:
             self._delete(scratch, outcome)
         outcome.unneeded = planner.unneeded

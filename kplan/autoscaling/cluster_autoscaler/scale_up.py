@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kplan.api.core import Node, Pod
-from kplan.api.provisioning import CapacityQuota
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
@@ -274,17 +273,14 @@ class Orchestrator:
         self,
         scratch: Scratch,
         groups: Sequence[NodeGroup],
-        group_of: Mapping[str, NodeGroup],
-        *,
         state: ClusterState,
         options: Options,
+        *,
         expanders: Expanders,
-        quotas: Iterable[CapacityQuota] = (),
+        quotas: Quotas,
     ) -> None:
-        self._scratch, self._groups, self._group_of = scratch, groups, group_of
-        self._templates, self._state, self._options = expanders.templates, state, options
-        self._expanders = expanders
-        self._quotas = Quotas(options, map(scratch.node, scratch.order), group_of, quotas)
+        self._scratch, self._groups, self._state, self._options = scratch, groups, state, options
+        self._templates, self._expanders, self._quotas = expanders.templates, expanders, quotas
 
     def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
         infos = self._expanders.infos

@@ -71,9 +71,9 @@ class Scratch:
         nodes: Sequence[Node],
         placed: Sequence[tuple[Pod, str]],
         pending: Sequence[Pod],
-        *,
         listers: Listers,
         release: Release,
+        *,
         cursor: Cursor,
         known: Infos,
     ) -> Scratch:

@@ -6,6 +6,7 @@ Upstream: cluster-autoscaler clusterstate/clusterstate.go, utils/backoff/exponen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +18,6 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     NodeGroup,
     has_taint,
     is_ready,
-    is_suspended,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
 
@@ -45,20 +45,20 @@ class Request(msgspec.Struct):
     until: int
 
 
-class _Range(msgspec.Struct):
+class _Range(NamedTuple):
     """How many nodes of a group should be there."""
 
     least: int
     target: int
 
 
-class _Backoff(msgspec.Struct):
+class _Backoff(NamedTuple):
     duration: int
     until: int
     failed_at: int
 
 
-class _WrongSize(msgspec.Struct, frozen=True):
+class _WrongSize(NamedTuple):
     current: int
     expected: int
     since: int
@@ -137,10 +137,8 @@ class ClusterState:
                 if since is None:
                     continue
                 readiness = self.readiness.setdefault(group.name, Readiness())
-                if since + group.options.max_node_provision_time < now:
-                    readiness.long_unregistered.append(instance.id)
-                else:
-                    readiness.unregistered.append(instance.id)
+                is_late = since + group.options.max_node_provision_time < now
+                (readiness.long_unregistered if is_late else readiness.unregistered).append(instance.id)
 
     def _update_ranges(self, targets: Mapping[str, int]) -> None:
         self._ranges = {}
@@ -236,9 +234,9 @@ class ClusterState:
             n_missing = len(readiness.unregistered) + len(readiness.long_unregistered)
             if expected.target - n_missing <= n_registered <= expected.target:
                 continue
-            held = self._wrong_sizes.get(name)
-            is_same = held is not None and (held.current, held.expected) == (n_registered, expected.target)
-            wrong[name] = held if held is not None and is_same else _WrongSize(n_registered, expected.target, now)
+            held, current = self._wrong_sizes.get(name), (n_registered, expected.target)
+            since = held.since if held is not None and held[:2] == current else now
+            wrong[name] = _WrongSize(*current, since)
         self._wrong_sizes = wrong
 
     def fix_sizes(self) -> bool:
@@ -246,9 +244,8 @@ class ClusterState:
         is_fixed = False
         for group in self._groups:
             wrong = self._wrong_sizes.get(group.name)
-            if wrong is None or wrong.since + group.options.max_node_provision_time >= self._now:
-                continue
-            if wrong.current < wrong.expected:
+            is_old = wrong is not None and wrong.since + group.options.max_node_provision_time < self._now
+            if wrong is not None and is_old and wrong.current < wrong.expected:
                 self._decrease(group, wrong.expected - wrong.current)
                 is_fixed = True
         return is_fixed
@@ -297,14 +294,13 @@ class ClusterState:
 def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> None:
     name = node.metadata.name
     created = node.metadata.creation_timestamp
+    is_starting = created is not None and to_micros(created) + startup_time > now
     readiness.registered.append(name)
     if has_taint(node, TO_BE_DELETED):
         readiness.deleted.append(name)
-    elif is_suspended(node):
+    elif any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions):
         readiness.suspended.append(name)
     elif is_ready(node):
         readiness.ready.append(name)
-    elif created is not None and to_micros(created) + startup_time > now:
-        readiness.not_started.append(name)
     else:
-        readiness.unready.append(name)
+        (readiness.not_started if is_starting else readiness.unready).append(name)

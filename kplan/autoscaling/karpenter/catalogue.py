@@ -41,7 +41,6 @@ from kplan.autoscaling.karpenter.amounts import (
     Amounts,
     amounts_of,
     text_of,
-    texts_of,
 )
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.errors import InputError, Problem
@@ -261,7 +260,7 @@ def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceT
             for zone in zones or [""]
             for capacity_type in capacity_types
         ),
-        overhead=Overhead(kube_reserved={**texts_of(overhead)}),
+        overhead=Overhead(kube_reserved={name: text_of(name, amount) for name, amount in overhead.items() if amount}),
         labels={
             key: value
             for key, value in sorted(model.labels.items())
