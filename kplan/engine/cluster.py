@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -104,7 +104,7 @@ MAX_MATCH_COUNTS = 256
 """How many counts are cached: eight bytes a node each."""
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A pod that was bound to a node (+1) or left it (-1)."""
 
     pod: int

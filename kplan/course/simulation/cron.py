@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.admission.admit import Named
 from kplan.admission.validation.jobs import Schedule, parse_schedule
@@ -37,6 +38,7 @@ class _Cron(msgspec.Struct):
     obj: CronJob
     ref: WorkloadRef
     schedule: Schedule
+    model: Job  #: a run as the API server stores it, but for its name and labels
     active: dict[str, JobState]
     missed: float | None = None  #: the last time at which it could not run, as a job of it was still active
 
@@ -62,18 +64,25 @@ class CronJobs:
         templates: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._simulation = simulation
-        self._templates = templates
-        self._as_stored = as_stored
         self._until = until
         self._cron_of: dict[str, _Cron] = {}
         self._n_runs = 0
         crons: dict[str, _Cron] = {}
+        known = simulation.workloads.templates
         for obj in cron_jobs:
             schedule = parse_schedule(obj.spec.schedule)
             if schedule is not None and not obj.spec.suspend:
                 metadata = obj.metadata
                 ref = WorkloadRef("CronJob", metadata.namespace, metadata.name, metadata.uid, "batch/v1")
-                crons[ref.key] = _Cron(obj, ref, schedule, {})
+                template = obj.spec.job_template
+                own = PlainMeta(
+                    namespace=ref.namespace, labels=template.metadata.labels, owner_references=(ref.as_controller,)
+                )
+                model = as_stored(Job(metadata=own, spec=template.spec))
+                whole = templates.get(ref.key)
+                if whole is not None and known.whole(model.spec.template) is None:
+                    known.note_whole(model.spec.template, whole)
+                crons[ref.key] = _Cron(obj, ref, schedule, model, {})
         for job in jobs:
             owner = controller_of(job.metadata)
             cron = crons.get(f"CronJob/{job.metadata.namespace}/{owner.name}") if owner is not None else None
@@ -107,7 +116,7 @@ class CronJobs:
         for key, state in tuple(cron.active.items()):
             for pod in tuple(state.pods.values()):
                 self._simulation.life.remove(pod, StepEvent.DELETED, "replaced by the next run", by_owner=True)
-            state.wanted = msgspec.structs.replace(state.wanted, is_over=True)
+            state.wanted = replace(state.wanted, is_over=True)
             del cron.active[key]
 
     def _over(self, job: JobState) -> None:
@@ -116,6 +125,8 @@ class CronJobs:
         if cron is None:
             return
         cron.active.pop(job.ref.key, None)
+        if job.parent is not None and not (job.refusal or job.pods or job.terminating):
+            self._simulation.workloads.forget(job.ref.key)
         missed, cron.missed = cron.missed, None
         deadline = cron.obj.spec.starting_deadline_seconds
         is_late = missed is not None and deadline is not None and missed + deadline < self._simulation.now
@@ -130,19 +141,8 @@ class CronJobs:
         if refusal:
             simulation.log.add(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return
-        template = cron.obj.spec.job_template
-        metadata = PlainMeta(
-            name=name,
-            namespace=ref.namespace,
-            uid=f"{ref.namespace}/{name}",
-            labels=template.metadata.labels,
-            owner_references=(ref.as_controller,),
-        )
-        job = self._as_stored(labelled_job(Job(metadata=metadata, spec=template.spec)))
-        whole, known = self._templates.get(ref.key), simulation.workloads.templates
-        if whole is not None and known.whole(job.spec.template) is None:
-            known.note_whole(job.spec.template, whole)
-        state = simulation.workloads.add_job(job)
+        metadata = replace(cron.model.metadata, name=name, uid=f"{ref.namespace}/{name}")
+        state = simulation.workloads.add_job(labelled_job(replace(cron.model, metadata=metadata)))
         state.parent = ref
         cron.active[state.ref.key] = state
         self._cron_of[state.ref.key] = cron

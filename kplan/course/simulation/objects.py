@@ -252,6 +252,10 @@ class Workloads:
             )
         )
 
+    def forget(self, key: str) -> None:
+        """Forget a job that is over, of which no pod is left."""
+        del self._owners[key]
+
     def add_job(self, obj: Job) -> JobState:
         ref, template = self._begin(obj)
         return self._own(

@@ -25,7 +25,7 @@ from kplan.course.simulation.templates import REVISION_LABEL
 from kplan.engine.mappings import Recent
 from kplan.facts import InputWarning, RefusedPods
 from kplan.framework.listers import Listers
-from kplan.rules.pod_info import DistinctResources, PodInfo, is_unique
+from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
@@ -136,12 +136,12 @@ POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
-_SHARED = ("shape", "controller", "host_ports", "_terms_or_error")
-"""Cached properties of `PodInfo` that are equal for all pods of a template."""
-
+_OF_SPEC = ("host_ports", "_terms_or_error")
+_OF_TEMPLATE = ("shape", "controller", *_OF_SPEC)
+"""Cached properties of `PodInfo` that are equal for all pods with a spec, and for all pods of a template."""
 
 MAX_MODELS = 4096
-"""How many pods that have gone through admission are remembered for further simulations from the same start."""
+"""How many pods that have gone through admission are remembered, also for further simulations from the same start."""
 
 
 class _Model(NamedTuple):
@@ -156,7 +156,8 @@ class _Model(NamedTuple):
 class PodMaker:
     """Creates pods from templates.
 
-    One pod of each template goes through admission; the others are copies of it.
+    One pod of each template goes through admission; the others are copies of it, as are the pods of all runs of a cron
+    job, whose templates differ only in labels.
 
     Parameters
     ----------
@@ -176,9 +177,8 @@ class PodMaker:
         self._sets: set[tuple[str, str]] = set()  #: stateful sets that come, whose pods have numbers
         self._numbers: dict[str, int] = {}
         self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
-        self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
-        self._resources = DistinctResources()  # those of the models: runs of a cron job ask for the same
-        self._admitted: Recent[_Model] = Recent(MAX_MODELS)
+        self._models: Recent[_Model] = Recent(MAX_MODELS)
+        self._models_of_sets: Recent[_Model] = Recent(MAX_MODELS)  # for this simulation: words about them name a pod
         self._first_free: dict[str, int] = {}  # NAMESPACE/PREFIX -> the first number that no pod of the snapshot has
         self.warnings: dict[InputWarning, None] = {}
 
@@ -189,7 +189,7 @@ class PodMaker:
         """
         forked = PodMaker(snapshot, listers, self._minor)
         if snapshot is self._snapshot:
-            forked._admitted, forked._first_free = self._admitted, self._first_free
+            forked._models, forked._first_free = self._models, self._first_free
         return forked
 
     def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
@@ -207,8 +207,12 @@ class PodMaker:
         stateful_set = self._set_of(owner)
         if isinstance(owner, StatefulSetState):
             metadata = replace(metadata, labels=_numbered(metadata.labels, name, wanted.index))
-        elif isinstance(owner, JobState) and wanted.index is not None:
-            metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
+        elif isinstance(owner, JobState):
+            if owner.parent is not None:  # the model may be of another run
+                labels = owner.templates[""].metadata.labels
+                metadata = replace(metadata, labels=labels, owner_references=(owner.ref.as_controller,))
+            if wanted.index is not None:
+                metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
         pod = replace(pod, metadata=metadata)
         if stateful_set is not None:
             pod = self.set_claims.mounted(stateful_set, pod)
@@ -223,12 +227,9 @@ class PodMaker:
             self._used_names.discard(f"{owner.ref.namespace}/{name}")
         stored = self._with_claims(pod)
         info = PodInfo(stored)
-        if (
-            stored.spec is model.pod.spec
-            and stored.metadata.labels is model.pod.metadata.labels
-            and not is_unique(stored)
-        ):
-            share(model, info)
+        if stored.spec is model.pod.spec and not is_unique(stored):
+            is_equal = stored.metadata.labels is model.pod.metadata.labels
+            share(model, info, _OF_TEMPLATE if is_equal else _OF_SPEC)
         return info, refusal
 
     def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
@@ -319,22 +320,23 @@ class PodMaker:
             self._admitter.quotas.release(info.pod)
 
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
-        key = (owner.ref.key, wanted.revision, wanted.node)
-        model = self._models.get(key)
+        template = owner.template_of(wanted.revision)
+        if wanted.revision not in owner.templates:
+            self._note([_unknown_revision(owner, wanted.revision)])
+        key: tuple[object, ...] = (owner.ref, wanted.revision, wanted.node, id(template), whole is None)
+        is_run = isinstance(owner, JobState) and owner.parent is not None
+        if is_run and not _depends_on_labels(template.spec):
+            key = (owner.workload, id(template.spec), whole is None)
+        is_of_set = isinstance(owner, StatefulSetState)
+        models = self._models_of_sets if is_of_set else self._models
+        model = models.find(key)
         if model is None:
-            if wanted.revision not in owner.templates:
-                self._note([_unknown_revision(owner, wanted.revision)])
-            if isinstance(owner, StatefulSetState):
-                admitted = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
-            else:
-                like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
-                admitted = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
-            self._note(admitted.warnings)
-            self._resources.share((admitted.info,))
-            model = admitted.info, admitted.refusal
-            if not admitted.refusal or not isinstance(owner, StatefulSetState):
-                self._models[key] = model  # words about a pod of a stateful set have its own name
-        return model
+            model = admitted = self._admitted_pod(owner, wanted, whole)
+            # Words about a pod of a stateful set, or of a run, have its own name.
+            if not (admitted.refusal and is_of_set) and not (is_run and (admitted.refusal or admitted.warnings)):
+                models.get(key, lambda: admitted)
+        self._note(model.warnings)
+        return model.info, model.refusal
 
     def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
         """Return the next pod of a workload; with quotas it goes through admission later, as each of its pods does."""
@@ -420,6 +422,15 @@ def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str,
     return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
 
 
+def _depends_on_labels(spec: PodSpec) -> bool:
+    """Tell whether admission reads or changes the labels of a pod with this spec."""
+    return bool(
+        spec.node_name  # whose zone and region it copies
+        or spec.affinity is not None
+        or any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
+    )
+
+
 def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
     """Tell whether a running pod has the fields that a new one would have, those aside that nodes and time change."""
     return all(
@@ -440,11 +451,11 @@ def with_status(info: PodInfo, **fields: str) -> PodInfo:
     return changed
 
 
-def share(model: PodInfo, info: PodInfo) -> None:
-    """Copy the cached properties of a pod to another pod of the same template."""
+def share(model: PodInfo, info: PodInfo, names: Iterable[str] = _OF_TEMPLATE) -> None:
+    """Copy the cached properties of a pod to another pod of the same template, or with the same spec."""
     info.shared_resources = model.resources
     known, own = model.__dict__, info.__dict__
-    for name in _SHARED:
+    for name in names:
         if name not in known:
             getattr(model, name)
         own[name] = known[name]

@@ -207,7 +207,8 @@ class Controllers:
             )
         if done.has_changed:
             self._motion.log.note_change()
-            self._motion.notify(job)
+            if done.actions or not (job.wanted.is_over or job.at_rest):
+                self._motion.notify(job)
         if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
             self.on_job_over(job)
         return done.actions

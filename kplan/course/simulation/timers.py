@@ -11,24 +11,24 @@ import msgspec
 Act = Callable[[], None]
 
 
-class _Timer(msgspec.Struct):
+class _Timer(msgspec.Struct, eq=False):
     at: float
+    number: int
     act: Act
     key: str
     is_awaited: bool
     is_idle: bool
+    is_over: bool = False  #: it has come or was cancelled, and stays in the heap until it is first there
 
 
 class Timers:
     """An event queue: what is due first comes first, and of what is due at once what was posted first."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int]] = []
-        self._timers: dict[int, _Timer] = {}
-        self._number_of: dict[str, int] = {}
-        self._awaited: set[int] = set()
-        self._n_idle = 0
-        self._n_posted = 0
+        self._heap: list[tuple[float, int, _Timer]] = []
+        self._named: dict[str, _Timer] = {}
+        self._awaited: dict[int, _Timer] = {}
+        self._n_left = self._n_idle = self._n_posted = 0
 
     def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False, is_idle: bool = False) -> None:
         """Have something happen at a time.
@@ -39,31 +39,28 @@ class Timers:
         is_awaited : it happens even if the simulation is to end before
         is_idle : it only tries again what something else has to make possible
         """
+        self._n_posted = number = self._n_posted + 1
+        timer = _Timer(at, number, act, key, is_awaited, is_idle)
         if key:
             self.cancel(key)
-        self._n_posted += 1
-        number = self._n_posted
-        self._timers[number] = _Timer(at, act, key, is_awaited, is_idle)
-        self._n_idle += is_idle
-        if key:
-            self._number_of[key] = number
+            self._named[key] = timer
         if is_awaited:
-            self._awaited.add(number)
-        heapq.heappush(self._heap, (at, number))
+            self._awaited[number] = timer
+        self._n_left += 1
+        self._n_idle += is_idle
+        heapq.heappush(self._heap, (at, number, timer))
 
     @property
     def are_idle(self) -> bool:
         """Whether whatever is to happen only tries again what something else has to make possible."""
-        return self._n_idle == len(self._timers)
+        return self._n_idle == self._n_left
 
     def has(self, key: str) -> bool:
-        return key in self._number_of
+        return key in self._named
 
     def cancel(self, key: str) -> None:
-        number = self._number_of.pop(key, None)
-        if number is not None:
-            self._n_idle -= self._timers.pop(number).is_idle
-            self._awaited.discard(number)
+        if key in self._named:
+            self._end(self._named[key])
 
     def pop(self, end: float, draws: Random | None = None, *, only_named: bool = False) -> tuple[float, Act] | None:
         """Remove and return what is due first, with its time; None where nothing is due until `end`.
@@ -73,29 +70,32 @@ class Timers:
         draws : draws among what is due at the same time
         only_named : draw only among what has a key, such as the waits of controllers; the rest has an order
         """
-        heap, timers = self._heap, self._timers
-        while heap and heap[0][1] not in timers:
+        heap = self._heap
+        while heap and heap[0][2].is_over:
             heapq.heappop(heap)
         if heap and heap[0][0] <= end:
-            number = heapq.heappop(heap)[1] if draws is None else heap[0][1]
+            timer = heap[0][2]
         elif self._awaited:
-            number = min(self._awaited, key=lambda number: (timers[number].at, number))
+            timer = min(self._awaited.values(), key=lambda awaited: (awaited.at, awaited.number))
         else:
             return None
-        if draws is not None:
-            at = timers[number].at
-            due = [other for time, other in heap if time == at and other in timers]
-            due = [other for other in sorted(due) if at <= end or timers[other].is_awaited]
-            if only_named:
-                due = [other for other in due if timers[other].key] if timers[number].key else [number]
-            number = due[draws.randrange(len(due))] if len(due) > 1 else number
-        timer = timers.pop(number)
-        self._n_idle -= timer.is_idle
-        if timer.is_awaited:
-            self._awaited.discard(number)
-        if timer.key:
-            del self._number_of[timer.key]
+        if draws is not None and (timer.key or not only_named):
+            equal = sorted((number, other) for at, number, other in heap if at == timer.at and not other.is_over)
+            due = [
+                other for _, other in equal if (other.key or not only_named) and (other.at <= end or other.is_awaited)
+            ]
+            timer = due[draws.randrange(len(due))] if len(due) > 1 else timer
+        self._end(timer)
         return timer.at, timer.act
+
+    def _end(self, timer: _Timer) -> None:
+        timer.is_over = True
+        self._n_left -= 1
+        self._n_idle -= timer.is_idle
+        if timer.key:
+            del self._named[timer.key]
+        if timer.is_awaited:
+            del self._awaited[timer.number]
 
 
 FIRST_RETRY = 0.005
