@@ -138,10 +138,7 @@ class Explanation(msgspec.Struct, frozen=True):
 def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown | None = None) -> Explanation:
     """Explain a decision that is live.
 
-    Parameters
-    ----------
-    names : node names by row
-    nodes : the nodes to explain; None for all
+    `names`: node names by row. `nodes`: the nodes to explain; None for all.
     """
     outcome = result.filter
     if outcome is None:

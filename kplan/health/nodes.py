@@ -35,9 +35,7 @@ def present(renewed: Mapping[str, float], latest: float) -> float | None:
 
     That is after the latest renewal, and before the next one of any kubelet that answers.
 
-    Parameters
-    ----------
-    latest : another time that has passed by then
+    `latest`: another time that has passed by then.
     """
     answering = [at for at in renewed.values() if at >= max(renewed.values()) - RENEWAL_SECONDS]
     if not answering:

@@ -112,11 +112,8 @@ def pod_health(
 ) -> PodHealth:
     """Return what a pod is at present.
 
-    Parameters
-    ----------
-    nodes : those of the snapshot
-    now : when it was taken, in seconds since 1970; None if unknown
-    others : the pods of the snapshot; what those that run mount, exists
+    `nodes`: those of the snapshot. `now`: when it was taken, in seconds since 1970; None if unknown. `others`: the pods
+    of the snapshot; what those that run mount, exists.
     """
     name = pod.spec.node_name
     node = nodes.get(name)
@@ -160,9 +157,7 @@ def pod_health(
 def fails_by_itself(pod: Pod, now: float) -> bool:
     """Tell whether its own containers keep a pod on a node from being ready, so that one like it fares no better.
 
-    Parameters
-    ----------
-    now : seconds since 1970
+    `now`: seconds since 1970.
     """
     ready = _condition(pod, "Ready")
     if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED or ready is None or ready[0] == "True":

@@ -131,11 +131,8 @@ def workloads_health(
 ) -> Iterator[WorkloadHealth]:
     """Yield what each workload is, whether another one controls it or not.
 
-    Parameters
-    ----------
-    refused : workloads whose pods the API server refuses, by KIND/NAMESPACE/NAME
-    wanted_nodes : the nodes on which a DaemonSet wants a pod
-    of : what each pod is that has a controller
+    `refused`: workloads whose pods the API server refuses, by KIND/NAMESPACE/NAME. `wanted_nodes`: the nodes on which a
+    DaemonSet wants a pod. `of`: what each pod is that has a controller.
     """
     members = _members(snapshot)
     limited = {quota.metadata.namespace for quota in snapshot.resource_quotas}

@@ -31,11 +31,8 @@ Offers = Iterator[Offer]
 class Case:
     """A pod that fits nowhere, or a member of a group that waits.
 
-    Parameters
-    ----------
-    trials : of the pod with its replicas, or of its group
-    session : the state of the cluster in which the decision was made; it is only forked
-    result : the decision, while it is live; None for the group as a whole
+    `trials`: of the pod with its replicas, or of its group. `session`: the state of the cluster in which the decision
+    was made; it is only forked. `result`: the decision, while it is live; None for the group as a whole.
     """
 
     def __init__(self, trials: Trials, session: Session, row: int, result: CycleResult | None = None) -> None:

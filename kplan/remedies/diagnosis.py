@@ -37,10 +37,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
 def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, replicas: Replicas = ALONE) -> Diagnosis:
     """Return the diagnosis of a decision that is live.
 
-    Parameters
-    ----------
-    may_try : try remedies; False where a second decision may differ from the first, as with an extender
-    replicas : the pod's workload, so that remedies are tried for all its pending replicas
+    `may_try`: try remedies; False where a second decision may differ from the first, as with an extender. `replicas`:
+    the pod's workload, so that remedies are tried for all its pending replicas.
     """
     if result.row is not None:
         return Diagnosis()
@@ -66,11 +64,8 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
 class Diagnosing:
     """Diagnoses the decisions of one plan when their diagnosis is read, and once for pods that end alike.
 
-    Parameters
-    ----------
-    replay : repeats the plan up to a decision, which makes it live again
-    pods : the pods of the plan
-    is_final : decisions cannot be repeated, so each is diagnosed at once, without remedies
+    `replay`: repeats the plan up to a decision, which makes it live again. `pods`: the pods of the plan. `is_final`:
+    decisions cannot be repeated, so each is diagnosed at once, without remedies.
     """
 
     def __init__(self, replay: Replay, pods: QuestionPods, *, is_final: bool) -> None:

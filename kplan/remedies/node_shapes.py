@@ -75,9 +75,7 @@ def _shape(node: Node) -> bytes:
 def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> tuple[list[Node], list[Pod]]:
     """Return new nodes of a shape, and copies of the daemon pods of the node that they are like.
 
-    Parameters
-    ----------
-    mark : the new names are NODE-MARK-NUMBER
+    `mark`: the new names are NODE-MARK-NUMBER.
     """
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
@@ -89,9 +87,7 @@ def copies(
 ) -> tuple[list[Node], list[Pod]]:
     """Return nodes like a model, named PREFIX-NUMBER, and a copy of each daemon pod on each of them.
 
-    Parameters
-    ----------
-    own : labels with this value have the name of a new node; empty for the name of the model
+    `own`: labels with this value have the name of a new node; empty for the name of the model.
     """
     own = own or model.metadata.name
     free = (name for number in count(1) if (name := f"{prefix}-{number}") not in used_names)

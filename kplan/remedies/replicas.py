@@ -46,10 +46,8 @@ def replicas_of(
 ) -> Replicas:
     """Return the replicas of the workload that a pod belongs to.
 
-    Parameters
-    ----------
-    rows : the pods that come from the same manifest
-    more : row -> number of further replicas after that pod that are not created
+    `rows`: the pods that come from the same manifest. `more`: row -> number of further replicas after that pod that are
+    not created.
     """
     origin, info = origins.get(row), session.cluster.pods.infos[row]
     if origin is None:
@@ -121,9 +119,7 @@ def pending_replicas(session: Session, row: int, number: int) -> Replicas:
 def _has_own_claims(pod: Pod, kind: str) -> bool:
     """Return whether each replica may mount or claim something of its own, so that one is no example for the others.
 
-    Parameters
-    ----------
-    kind : of the workload; empty where it is unknown
+    `kind`: of the workload; empty where it is unknown.
     """
     volumes = pod.spec.volumes
     if kind in _SHARING:

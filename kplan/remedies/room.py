@@ -41,10 +41,8 @@ def making_room(
 ) -> list[Rows]:
     """Return groups of pods without which a waiting pod has a node, those of the fewest pods and the least room first.
 
-    Parameters
-    ----------
-    waiting : rows of pods that wait, each with the scheduler's decision, while it is live
-    may_go : returns those of some pods that may go
+    `waiting`: rows of pods that wait, each with the scheduler's decision, while it is live. `may_go`: returns those of
+    some pods that may go.
     """
     cluster = session.cluster
     ranked: list[tuple[int, float, Rows]] = []

@@ -81,13 +81,9 @@ NOBODY = End()
 class Trials:
     """Tries pods again that wait.
 
-    Parameters
-    ----------
-    live : the session after which they wait; it is only forked
-    pending : rows of the members of a group without a node, or the row of a pod
-    key : of the group; None for a pod
-    of : how many pods like that one wait, in all
-    most : how many decisions about members may be made
+    `live`: the session after which they wait; it is only forked. `pending`: rows of the members of a group without a
+    node, or the row of a pod. `key`: of the group; None for a pod. `of`: how many pods like that one wait, in all.
+    `most`: how many decisions about members may be made.
     """
 
     def __init__(

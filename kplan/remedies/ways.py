@@ -33,12 +33,8 @@ def offers_for_pod(
 ) -> list[Offer]:
     """Return what lets the pod of a decision run, the best first.
 
-    Parameters
-    ----------
-    session, result : the decision while it is live; trials change only forks of the session
-    causes : why the pod has no node
-    replicas : the pod's workload
-    only_pod : leave out what surrounds the pod
+    `session`, `result`: the decision while it is live; trials change only forks of the session. `causes`: why the pod
+    has no node. `replicas`: the pod's workload. `only_pod`: leave out what surrounds the pod.
     """
     case = Case(Trials(session, [result.pod], of=replicas.pending), session, result.pod, result)
 
@@ -55,11 +51,8 @@ def offers_for_group(session: Session, key: Key, pending: Sequence[int], most: i
 
     Those that let all of them run come first. A gang that starts with some of them only is told as such by `helps`.
 
-    Parameters
-    ----------
-    session : the session after which the group waits; trials change only forks of it
-    pending : rows of its members without a node
-    most : how many decisions about members may be made
+    `session`: the session after which the group waits; trials change only forks of it. `pending`: rows of its members
+    without a node. `most`: how many decisions about members may be made.
     """
     if session.extenders:
         return []

@@ -57,10 +57,8 @@ class Room(msgspec.Struct, eq=False):
         resource in all, that is at least the smallest such share of its resources. The shares of all nodes that they
         fill add up to 1 at most for each resource.
 
-        Parameters
-        ----------
-        usage : resource -> what others take of it together
-        allowed : float64 of shape (n_nodes,), 1 for the nodes that take pods, 0 for others
+        `usage`: resource -> what others take of it together. `allowed`: float64 of shape (n_nodes,), 1 for the nodes
+        that take pods, 0 for others.
         """
         shares = [spare * (allowed / usage[name]) for name, spare in self.spare.items() if usage.get(name)]
         least = np.minimum.reduce(shares)
@@ -71,9 +69,7 @@ class Room(msgspec.Struct, eq=False):
 class AnyNode:
     """What fits where in a cluster at rest, for many changes that begin with it.
 
-    Parameters
-    ----------
-    session : of that cluster, and of nobody else
+    `session`: of that cluster, and of nobody else.
     """
 
     def __init__(self, session: Session) -> None:
@@ -160,9 +156,7 @@ def _goes_to_avoided(pod: PodInfo, framework: Framework) -> bool:
 class AnyNodeTaker:
     """Takes nodes for the pods of one change, one after the other.
 
-    Parameters
-    ----------
-    avoided : names of nodes that take no pods in the course of the change
+    `avoided`: names of nodes that take no pods in the course of the change.
     """
 
     def __init__(self, any_node: AnyNode, avoided: Collection[str]) -> None:
@@ -175,9 +169,7 @@ class AnyNodeTaker:
     def take(self, pod: PodInfo, workload: str) -> int:
         """Return the row of a node for a pod.
 
-        Parameters
-        ----------
-        workload : key of what the pod belongs to
+        `workload`: key of what the pod belongs to.
 
         Raises
         ------

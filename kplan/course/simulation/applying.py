@@ -55,9 +55,7 @@ class Applied(msgspec.Struct):
 class Applying:
     """Applies manifests one after the other.
 
-    Parameters
-    ----------
-    nodes : nodes that daemon sets may have pods on, besides those that join later
+    `nodes`: nodes that daemon sets may have pods on, besides those that join later.
     """
 
     def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:

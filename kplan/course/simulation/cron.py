@@ -46,11 +46,8 @@ class _Cron(msgspec.Struct):
 class CronJobs:
     """Starts the runs of cron jobs.
 
-    Parameters
-    ----------
-    as_stored : completes a job as the API server does
-    until : time after which no run is started
-    templates : CronJob/NAMESPACE/NAME -> the template of its pods with all fields, where these are known
+    `as_stored`: completes a job as the API server does. `until`: time after which no run is started. `templates`:
+    CronJob/NAMESPACE/NAME -> the template of its pods with all fields, where these are known.
     """
 
     def __init__(

@@ -163,10 +163,7 @@ def keep_all(
 ) -> list[Owner | DeploymentState]:
     """Scale the workloads that are beyond their bounds, and return them.
 
-    Parameters
-    ----------
-    find : looks up a workload by its key
-    bounds : key of a workload -> its bounds
+    `find`: looks up a workload by its key. `bounds`: key of a workload -> its bounds.
     """
     owners = ((find(key), limits) for key, limits in bounds.items())
     return [owner for owner, limits in owners if owner is not None and keep(owner, limits)]

@@ -31,9 +31,7 @@ FindOwner = Callable[[str], Owner | None]
 def loosened(spec: PodDisruptionBudgetSpec, missing: int, expected: int) -> Iterator[PodDisruptionBudgetSpec]:
     """Yield a budget of which so many fewer pods have to be healthy, written as it is; then one that counts them.
 
-    Parameters
-    ----------
-    expected : how many pods there should be
+    `expected`: how many pods there should be.
     """
     least, most = spec.min_available, spec.max_unavailable
     if isinstance(most, int):
@@ -221,9 +219,7 @@ class Disruptions:
     def statuses(self, names: Collection[tuple[str, str]] = ()) -> dict[tuple[str, str], tuple[int, int]]:
         """Return how many disruptions budgets allow, and how many pods they expect, by (namespace, name).
 
-        Parameters
-        ----------
-        names : budgets to tell of besides those whose own status is out of date
+        `names`: budgets to tell of besides those whose own status is out of date.
         """
         states = (
             self._own(index)

@@ -68,12 +68,9 @@ class Drain:
     it never gets to the next node. It goes on past a node that it refuses to empty, and past a pod that cannot be
     evicted for another reason.
 
-    Parameters
-    ----------
-    afterwards : nodes whose turn comes when it ends, each in a drain of its own; the list may change
-    timeout : seconds after which it gives a node up; infinity for never
-    on_end : called when a node is empty, or it gives up on one
-    patience : how it waits; kubectl by default
+    `afterwards`: nodes whose turn comes when it ends, each in a drain of its own; the list may change. `timeout`:
+    seconds after which it gives a node up; infinity for never. `on_end`: called when a node is empty, or it gives up on
+    one. `patience`: how it waits; kubectl by default.
     """
 
     def __init__(
@@ -185,9 +182,7 @@ class Drain:
 
         Pods that cannot be evicted yet are tried again as long as another could be evicted.
 
-        Parameters
-        ----------
-        waits : wait in the end for jobs that back off before they recreate their pods
+        `waits`: wait in the end for jobs that back off before they recreate their pods.
         """
         waiting = list(pods)
         while waiting:
@@ -426,10 +421,7 @@ def drain_warnings(
 ) -> list[InputWarning]:
     """Warn of nodes that drains do not reach or hang at, and of lost nodes whose objects stay, and with them pods.
 
-    Parameters
-    ----------
-    lost : nodes that have failed
-    is_over : nothing happens any more, so that pods that nobody has told to go stay
+    `lost`: nodes that have failed. `is_over`: nothing happens any more, so that pods that nobody has told to go stay.
     """
     given_up = [InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()]
     of_drains = [*_not_reached(drains), *_hanging(drains), *_not_ready(simulation, drains), *given_up]

@@ -83,9 +83,7 @@ class Durations:
     ----------
     is_timed : anything takes time; without durations every delay is zero
 
-    Parameters
-    ----------
-    node_start : pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named
+    `node_start`: pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named.
     """
 
     def __init__(self, start: Times, stop: Times, run: Times, node_start: Mapping[str, float] | None = None) -> None:
@@ -111,9 +109,7 @@ class Durations:
     def of(self, workload: str) -> PodTimes:
         """Return how long the pods of a workload take.
 
-        Parameters
-        ----------
-        workload : KIND/NAMESPACE/NAME; ``Pod/NAMESPACE/NAME`` for a pod of its own
+        `workload`: KIND/NAMESPACE/NAME; ``Pod/NAMESPACE/NAME`` for a pod of its own.
         """
         if not self.is_timed:
             return _NO_TIME

@@ -110,9 +110,7 @@ class GroupTurns:
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group; yield the decision about each member before it is carried out, which makes it live.
 
-        Parameters
-        ----------
-        first : the member whose turn it was
+        `first`: the member whose turn it was.
         """
         session, groups = self._motion.session, self._motion.session.pod_groups
         infos = self._turns.infos

@@ -44,9 +44,7 @@ class IndexFailures(msgspec.Struct):
     def note(self, index: int, failure: Failure, limit: int | None) -> bool:
         """Note that a pod of an index has failed; tell whether the index has failed for good. Upstream: isIndexFailed.
 
-        Parameters
-        ----------
-        limit : how often an index may fail; None for any number
+        `limit`: how often an index may fail; None for any number.
         """
         before = self.counted.get(index, 0)
         failures_of = self.counted if failure.is_counted else self.ignored
@@ -164,9 +162,7 @@ class JobSync(msgspec.Struct, frozen=True):
 def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadline: bool = True) -> JobSync:
     """Count the pods of a job that have ended, and return what its controller does next.
 
-    Parameters
-    ----------
-    has_deadline : its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it
+    `has_deadline`: its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it.
     """
     present = state.wanted, len(state.pods), state.n_ready, len(state.terminating)
     if state.wanted.is_over or (present == state.at_rest and not state.uncounted):

@@ -55,10 +55,8 @@ class Kubelets:
     def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on; without durations, those that go are gone.
 
-        Parameters
-        ----------
-        is_time_known : the snapshot says when it was taken; else its ready pods count as available
-        is_fraction_known : that is not in whole seconds; else the second hand stands half way
+        `is_time_known`: the snapshot says when it was taken; else its ready pods count as available.
+        `is_fraction_known`: that is not in whole seconds; else the second hand stands half way.
         """
         self._motion.durations = durations
         if not is_fraction_known:
@@ -152,9 +150,7 @@ class Kubelets:
     def _by_kubelet(self, row: int, act: OfPod, node: str | None = None) -> None:
         """Have the kubelet of a pod's node do something now, or when it is back.
 
-        Parameters
-        ----------
-        node : where the pod is about to be bound
+        `node`: where the pod is about to be bound.
         """
         if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
             self._held.setdefault(row, []).append(partial(act, row))

@@ -216,9 +216,7 @@ class LifeCycle:
     def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
         """Create a pod without an owner; return its row, or why the API server refuses it.
 
-        Parameters
-        ----------
-        whole : the whole manifest, where it is known
+        `whole`: the whole manifest, where it is known.
         """
         info, refusal = self.motion.maker.make_bare(pod, whole)
         if refusal:
@@ -248,11 +246,8 @@ class LifeCycle:
     ) -> None:
         """Tell a pod to go.
 
-        Parameters
-        ----------
-        by : the pod that preempts it
-        by_owner : its own controller removes it, and so does not count that as a failure
-        grace : seconds in which it has to stop; None for its own grace period
+        `by`: the pod that preempts it. `by_owner`: its own controller removes it, and so does not count that as a
+        failure. `grace`: seconds in which it has to stop; None for its own grace period.
         """
         owner = self.motion.owner(pod.row)
         self.motion.removals.append(Removal(pod, by, because, by_owner))

@@ -77,10 +77,7 @@ class Simulation(Motion):
     def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
 
-        Parameters
-        ----------
-        session : a fork of this one's
-        snapshot, listers : the cluster of that session
+        `session`: a fork of this one's. `snapshot`, `listers`: the cluster of that session.
         """
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
@@ -101,9 +98,7 @@ class Simulation(Motion):
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
 
-        Parameters
-        ----------
-        tries_pending : the scheduler tries pending pods that some node fits, and others when something may help them
+        `tries_pending`: the scheduler tries pending pods that some node fits, and others when something may help them.
         """
         infos = self.session.cluster.pods.infos
         pending: list[int] = []
@@ -163,9 +158,7 @@ class Simulation(Motion):
     def decisions(self, patience: float = EVER) -> Iterator[CycleResult]:
         """Run until nothing moves; yield every decision of the scheduler before it is carried out, which makes it live.
 
-        Parameters
-        ----------
-        patience : seconds of virtual time to wait for jobs that back off between two failures
+        `patience`: seconds of virtual time to wait for jobs that back off between two failures.
         """
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps

@@ -52,9 +52,7 @@ class Circles:
     def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
         """Count the present state; tell whether it has occurred too often.
 
-        Parameters
-        ----------
-        promised : shape of each nominated pod, and the row of its nominated node
+        `promised`: shape of each nominated pod, and the row of its nominated node.
         """
         state = self._mark ^ hash(tuple(sorted(promised)))
         self._visits[state] += 1
@@ -256,10 +254,8 @@ class Log:
     ) -> None:
         """Append a step.
 
-        Parameters
-        ----------
-        is_finding : nothing happens; the step has the time of what happened last
-        of_time : without durations nobody is told, as it happens together with another step
+        `is_finding`: nothing happens; the step has the time of what happened last. `of_time`: without durations nobody
+        is told, as it happens together with another step.
         """
         if of_time and not self._motion.durations.is_timed:
             return

@@ -234,9 +234,7 @@ class NodeLifecycle:
     def fail(self, names: Iterable[str], *, is_machine_gone: bool = False) -> None:
         """Have the kubelets of nodes fall silent now.
 
-        Parameters
-        ----------
-        is_machine_gone : the machines do not exist any more, so that a cloud's controller deletes the nodes
+        `is_machine_gone`: the machines do not exist any more, so that a cloud's controller deletes the nodes.
         """
         names = sorted(name for name in names if self._is_there(name))
         self._has_begun = True
@@ -270,9 +268,7 @@ class NodeLifecycle:
     def not_ready(self, names: Iterable[str], *, handles_pods: bool) -> None:
         """Have the kubelets of nodes post that they are not ready.
 
-        Parameters
-        ----------
-        handles_pods : they start and end pods all the same
+        `handles_pods`: they start and end pods all the same.
         """
         names = sorted(name for name in names if self._is_there(name))
         self._hear(names)
@@ -292,9 +288,7 @@ class NodeLifecycle:
     def taint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
         """Give a node taints, and take others away.
 
-        Parameters
-        ----------
-        remove : the effect may be empty, for any
+        `remove`: the effect may be empty, for any.
         """
         if not self._is_there(name):
             return

@@ -32,9 +32,7 @@ from kplan.rules.pod_info import PodInfo
 class NodeUpgrade:
     """Drains nodes, at most so many at a time, and has each come back.
 
-    Parameters
-    ----------
-    drains : receives the drain of each node
+    `drains`: receives the drain of each node.
     """
 
     def __init__(
@@ -200,9 +198,7 @@ _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_d
 def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
     """Have a node leave at once, and with it the pods that are still there.
 
-    Parameters
-    ----------
-    is_logged : append a step about the node
+    `is_logged`: append a step about the node.
     """
     for pod in Drain(simulation).on([name]):
         if not pod.is_terminating:
@@ -228,9 +224,7 @@ class OnDeparture(Protocol):
 class Departure:
     """A node that is emptied and then leaves; one that cannot be emptied in time stays.
 
-    Parameters
-    ----------
-    on_end : called when the node has left, or stays
+    `on_end`: called when the node has left, or stays.
     """
 
     def __init__(

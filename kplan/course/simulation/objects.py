@@ -47,10 +47,7 @@ _STATIC = "Node"
 class Workloads:
     """All workloads of a cluster, by key: KIND/NAMESPACE/NAME.
 
-    Parameters
-    ----------
-    is_on : tells whether a feature gate is on
-    revisions : those of the snapshot
+    `is_on`: tells whether a feature gate is on. `revisions`: those of the snapshot.
     """
 
     def __init__(self, templates: Templates, is_on: IsOn, revisions: Revisions) -> None:

@@ -95,10 +95,8 @@ def adopted_by(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
 def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: bool, has_claims: bool) -> ObservedPod:
     """Return a pod as a workload sees it that takes it over because its labels match.
 
-    Parameters
-    ----------
-    is_current : it looks as if created from the current template of a daemon set
-    has_claims : it has the volumes of a stateful set's pod
+    `is_current`: it looks as if created from the current template of a daemon set. `has_claims`: it has the volumes of
+    a stateful set's pod.
     """
     revision = info.labels.get(REVISION_LABEL, "")
     if isinstance(owner, StatefulSetState):

@@ -40,10 +40,7 @@ def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
 class SetClaims:
     """Creates and deletes the claims of stateful sets.
 
-    Parameters
-    ----------
-    listers : receives the claims
-    admitter : counts them in quotas
+    `listers`: receives the claims. `admitter`: counts them in quotas.
     """
 
     def __init__(self, snapshot: Snapshot, listers: Listers, admitter: Admitter) -> None:
@@ -120,9 +117,7 @@ def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str]
 
     Upstream: stateful_set_utils.go hasUnexpectedController, hasStaleOwnerRef.
 
-    Parameters
-    ----------
-    owners : kind and name of the set and of the pod -> uid
+    `owners`: kind and name of the set and of the pod -> uid.
     """
     for reference in claim.metadata.owner_references:
         uid = owners.get((reference.kind, reference.name))
@@ -159,11 +154,8 @@ class PodMaker:
     One pod of each template goes through admission; the others are copies of it, as are the pods of all runs of a cron
     job, whose templates differ only in labels.
 
-    Parameters
-    ----------
-    snapshot : the cluster before the first pod is created
-    listers : receives the claims that are created for pods
-    minor : minor version of the API server, such as 36
+    `snapshot`: the cluster before the first pod is created. `listers`: receives the claims that are created for pods.
+    `minor`: minor version of the API server, such as 36.
     """
 
     def __init__(self, snapshot: Snapshot, listers: Listers, minor: int) -> None:
@@ -195,9 +187,7 @@ class PodMaker:
     def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
         """Return the pod, and why the API server refuses it; empty when it accepts it.
 
-        Parameters
-        ----------
-        whole : its whole template, where that is known; otherwise the pod is not validated
+        `whole`: its whole template, where that is known; otherwise the pod is not validated.
         """
         model, refusal = self._model(owner, wanted, whole)
         self._drawn = None
@@ -308,9 +298,7 @@ class PodMaker:
     def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
         """Free the name of a pod that is gone, and its share of the quotas; delete claims that go with it.
 
-        Parameters
-        ----------
-        index : its ordinal in its stateful set
+        `index`: its ordinal in its stateful set.
         """
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):

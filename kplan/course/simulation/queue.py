@@ -150,9 +150,7 @@ class RetryQueue:
     def notice(self, event: Event, most_important: int | None = None) -> None:
         """Requeue the pods that an event may make schedulable.
 
-        Parameters
-        ----------
-        most_important : only pods of this priority or a lower one; None for all
+        `most_important`: only pods of this priority or a lower one; None for all.
         """
         for group in list(self._waiting):
             pods = self._waiting[group]
@@ -173,9 +171,7 @@ class RetryQueue:
     def flush(self, began: float) -> None:
         """Requeue pods that have waited for an event for too long. Upstream: flushUnschedulablePodsLeftover.
 
-        Parameters
-        ----------
-        began : when the clock started; pods that were rejected before count as rejected then
+        `began`: when the clock started; pods that were rejected before count as rejected then.
         """
         latest = self.now - MAX_WAIT
         for group in list(self._waiting):

@@ -34,12 +34,9 @@ def start(
 ) -> Simulation:
     """Return a simulation of a cluster.
 
-    Parameters
-    ----------
-    session : a fork of its own, with listers of its own
-    snapshot : the cluster of the session, with all applied objects other than workloads
-    durations : how long pods take; None where nothing takes time
-    tries_pending : as for `Simulation.take_in`
+    `session`: a fork of its own, with listers of its own. `snapshot`: the cluster of the session, with all applied
+    objects other than workloads. `durations`: how long pods take; None where nothing takes time. `tries_pending`: as
+    for `Simulation.take_in`.
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
@@ -96,9 +93,7 @@ def _failing(
 def fork(simulation: Simulation, snapshot: Snapshot, random: Random | None = None) -> Simulation:
     """Return a copy of a simulation in which nothing has moved yet, on a session of its own.
 
-    Parameters
-    ----------
-    random : source of draws instead of the session's own
+    `random`: source of draws instead of the session's own.
     """
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers, random=random)
@@ -112,9 +107,7 @@ def _now(
 
     Heartbeats and conditions tell that it was taken later than that.
 
-    Parameters
-    ----------
-    renewed : when leases of nodes were renewed last
+    `renewed`: when leases of nodes were renewed last.
     """
     if snapshot.taken_at is not None:
         try:

@@ -137,9 +137,7 @@ class Controllers:
     def run(self, *, waits: bool = False) -> None:
         """Run the controllers until they have nothing left to do, without the scheduler.
 
-        Parameters
-        ----------
-        waits : wait for jobs that back off before they recreate their pods
+        `waits`: wait for jobs that back off before they recreate their pods.
         """
         while len(self._motion.log.steps) <= MAX_STEPS:
             if self._motion.has_pending_sync:

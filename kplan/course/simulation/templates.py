@@ -38,9 +38,7 @@ _ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028",
 class Templates:
     """Templates by the workload that has them.
 
-    Parameters
-    ----------
-    full : KIND/NAMESPACE/NAME -> ``spec`` of the object as it was read, where the snapshot holds it
+    `full`: KIND/NAMESPACE/NAME -> ``spec`` of the object as it was read, where the snapshot holds it.
     """
 
     def __init__(self, full: Mapping[str, Mapping[str, Any]]) -> None:
@@ -224,10 +222,7 @@ def equal_revision(
 
     Fields that the snapshot does not have of both are not compared.
 
-    Parameters
-    ----------
-    revisions : the oldest first
-    stored : the template with all fields and defaults; None where they are not known
+    `revisions`: the oldest first. `stored`: the template with all fields and defaults; None where they are not known.
     """
     if not revisions:
         return None

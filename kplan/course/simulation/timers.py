@@ -33,11 +33,9 @@ class Timers:
     def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False, is_idle: bool = False) -> None:
         """Have something happen at a time.
 
-        Parameters
-        ----------
-        key : what it is about; a timer takes the place of a former one with the same key; empty for none
-        is_awaited : it happens even if the simulation is to end before
-        is_idle : it only tries again what something else has to make possible
+        `key`: what it is about; a timer takes the place of a former one with the same key; empty for none.
+        `is_awaited`: it happens even if the simulation is to end before. `is_idle`: it only tries again what something
+        else has to make possible.
         """
         self._n_posted = number = self._n_posted + 1
         timer = _Timer(at, number, act, key, is_awaited, is_idle)
@@ -65,10 +63,8 @@ class Timers:
     def pop(self, end: float, draws: Random | None = None, *, only_named: bool = False) -> tuple[float, Act] | None:
         """Remove and return what is due first, with its time; None where nothing is due until `end`.
 
-        Parameters
-        ----------
-        draws : draws among what is due at the same time
-        only_named : draw only among what has a key, such as the waits of controllers; the rest has an order
+        `draws`: draws among what is due at the same time. `only_named`: draw only among what has a key, such as the
+        waits of controllers; the rest has an order.
         """
         heap = self._heap
         while heap and heap[0][2].is_over:

@@ -57,11 +57,8 @@ _JOB_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "ma
 def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on: IsOn) -> list[str]:
     """Return the API server's messages about changes that it refuses; empty when it accepts them.
 
-    Parameters
-    ----------
-    before, after : the present and the new ``spec``, plain values
-    status : the present status of the object
-    is_on : tells whether a feature gate is on
+    `before`, `after`: the present and the new ``spec``, plain values. `status`: the present status of the object.
+    `is_on`: tells whether a feature gate is on.
     """
     changed = {key for key in before.keys() | after.keys() if not _are_equal(before.get(key), after.get(key))}
     if kind == "Job":
@@ -188,13 +185,9 @@ def update_of(
 
     Where an autoscaler owns the number of replicas, the live number remains when the manifest sets none.
 
-    Parameters
-    ----------
-    target : one of `CHANGED_IN_PLACE`
-    content : the manifest, its namespace filled in
-    autoscalers : those of the cluster and of the manifests; None for the cluster's
-    is_on : tells whether a feature gate is on
-    is_valid : the manifest was validated when it was read
+    `target`: one of `CHANGED_IN_PLACE`. `content`: the manifest, its namespace filled in. `autoscalers`: those of the
+    cluster and of the manifests; None for the cluster's. `is_on`: tells whether a feature gate is on. `is_valid`: the
+    manifest was validated when it was read.
     """
     metadata = content.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))

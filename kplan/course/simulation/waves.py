@@ -53,12 +53,9 @@ class PodState(msgspec.Struct):
 class Waves:
     """A run of the scheduling queue.
 
-    Parameters
-    ----------
-    session : changes as pods are bound and evicted
-    later : pods that arrive in some wave; all other pods are known from the start
-    later_groups : groups that arrive in some wave
-    starts_at : when pods start that are placed, in seconds since 1970
+    `session`: changes as pods are bound and evicted. `later`: pods that arrive in some wave; all other pods are known
+    from the start. `later_groups`: groups that arrive in some wave. `starts_at`: when pods start that are placed, in
+    seconds since 1970.
     """
 
     def __init__(

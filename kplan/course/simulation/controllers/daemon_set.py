@@ -153,10 +153,7 @@ class DaemonLedger:
     Upstream looks at every node in every sync; here a sync costs what has changed since the last one, and returns the
     same actions in the same order.
 
-    Parameters
-    ----------
-    nodes : every node of the cluster by name
-    pods : node -> the set's pods that run there or are meant for it
+    `nodes`: every node of the cluster by name. `pods`: node -> the set's pods that run there or are meant for it.
     """
 
     def __init__(

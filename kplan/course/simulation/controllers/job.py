@@ -99,11 +99,9 @@ def actions(
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
-    Parameters
-    ----------
-    pods : the job's active pods
-    n_awaited : terminating pods that are replaced only when they have ended (podReplacementPolicy Failed)
-    draws : of the order of pods that are equal for the controller; None for a fixed one
+    `pods`: the job's active pods. `n_awaited`: terminating pods that are replaced only when they have ended
+    (podReplacementPolicy Failed). `draws`: of the order of pods that are equal for the controller; None for a fixed
+    one.
     """
     if wanted.is_over:
         return []
@@ -174,9 +172,7 @@ class Failure(msgspec.Struct, frozen=True):
 def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tuple[str, ...] = ()) -> Failure:
     """Return what it means for a job that a pod of it, which was told to go, has failed.
 
-    Parameters
-    ----------
-    containers : names of the pod's containers
+    `containers`: names of the pod's containers.
     """
     for index, rule in enumerate(policy.rules if policy is not None else ()):
         container = _container(rule.on_exit_codes, containers)

@@ -51,11 +51,8 @@ def to_delete(
     among pods that are equal in all of that, the order of a Go map does: that in which the controller got to know them,
     where nothing is drawn.
 
-    Parameters
-    ----------
-    related : node -> active pods of all controllers with the same owner there
-    now : seconds since 1970
-    draws : source of random draws
+    `related`: node -> active pods of all controllers with the same owner there. `now`: seconds since 1970. `draws`:
+    source of random draws.
     """
     ordered = sorted(pods, key=lambda pod: pod.order)
     if n >= len(ordered):

@@ -26,13 +26,9 @@ def actions(
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
-    Parameters
-    ----------
-    replicas : how many are wanted
-    pods : the set's active pods
-    related : node -> active pods there of all sets with the same owner, this one included
-    now : seconds since 1970
-    draws : of the order of pods that are equal for the controller; None for a fixed one
+    `replicas`: how many are wanted. `pods`: the set's active pods. `related`: node -> active pods there of all sets
+    with the same owner, this one included. `now`: seconds since 1970. `draws`: of the order of pods that are equal for
+    the controller; None for a fixed one.
     """
     surplus = len(pods) - replicas
     if surplus < 0:

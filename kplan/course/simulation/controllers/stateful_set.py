@@ -49,9 +49,7 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
 def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Action]:
     """Return which pods to create or delete next; a further call goes on from there.
 
-    Parameters
-    ----------
-    pods : all pods of the set; one that is terminating keeps its name, so that its successor waits for it to be gone
+    `pods`: all pods of the set; one that is terminating keeps its name, so that its successor waits for it to be gone.
     """
     stale = [pod for pod in pods if pod.revision != wanted.update] if wanted.strategy == RECREATE else []
     if stale:
