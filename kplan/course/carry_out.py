@@ -35,11 +35,10 @@ from kplan.course.simulation.applying import Applied, Applying
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
-from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.queue import in_turn
-from kplan.course.simulation.start import fork, start
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task
@@ -125,7 +124,7 @@ class Opening:
     def begin(self, draws: Random | None = None, *, draws_turns: bool = False) -> Simulation:
         """Return a simulation of the cluster, in which nothing has moved yet; parameters as for `carry_out`."""
         if self.task.clock is None:
-            simulation = fork(self._at_rest, self.snapshot, draws)
+            simulation = self._at_rest.fork(self.snapshot, draws)
         else:
             session = self.base.session_for(self.snapshot)
             session = session if draws is None else session.fork(random=draws)

@@ -14,9 +14,9 @@ from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import Job, PodDisruptionBudget
 from kplan.cluster.incoming import with_objects
+from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.course.simulation.desired import wanted_job
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
@@ -185,7 +185,7 @@ def _settled_job(obj: Job, simulation: Simulation) -> Job:
     state = simulation.workloads.find(f"Job/{obj.metadata.key}")
     if not isinstance(state, JobState):
         return obj
-    before, wanted = wanted_job(obj), state.wanted
+    before, wanted = WantedJob.of(obj), state.wanted
     conditions = obj.status.conditions
     if wanted.failed_by_policy and not before.failed_by_policy:
         conditions = (*conditions, WorkloadCondition(type="FailureTarget", status="True"))

@@ -13,9 +13,8 @@ from kplan.cluster.base import Base
 from kplan.course.in_order import growth_of
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
-from kplan.course.simulation.desired import bounds_of
-from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.start import fork, start
+from kplan.course.simulation.loop import Simulation, start
+from kplan.course.simulation.owners import bounds_of
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Autoscalers
@@ -76,7 +75,7 @@ def begin(base: Base, random: Random | None = None) -> Simulation:
     ----------
     random : source of random draws, in place of the planner's own
     """
-    return watched(fork(at_rest(base), base.objects, random), base)
+    return watched(at_rest(base).fork(base.objects, random), base)
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:

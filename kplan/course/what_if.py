@@ -25,9 +25,8 @@ from kplan.cluster.incoming import with_objects
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.deployments import DeploymentState
 from kplan.course.simulation.durations import LAG
-from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import StatefulSetState
-from kplan.course.simulation.start import start
 from kplan.course.snapshots import has_its_pod, snapshot_of, with_budget_statuses
 from kplan.course.watching import add_bounds, begin
 from kplan.documents.change import StepEvent

@@ -16,21 +16,14 @@ from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.names import WorkloadRef
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kplan.course.simulation.controllers.daemon_set import WantedDaemonSet
+from kplan.course.simulation.controllers.job import WantedJob
+from kplan.course.simulation.controllers.observed import count
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.course.simulation.desired import (
-    bounds_of,
-    count,
-    deletes_claims,
-    progress_deadline,
-    wanted_daemon_set,
-    wanted_deployment,
-    wanted_job,
-    wanted_stateful_set,
-)
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, selector_of_controller
-from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, bounds_of
 from kplan.course.simulation.syncs import offer_pod, offer_set
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, StepEvent
@@ -76,14 +69,14 @@ class Applying:
         if not update.refused:
             update = replace(update, refused=self._refusal(update))
         if update.refused:
-            self._simulation.log.add(StepEvent.REFUSED, workload=update.key, because=update.refused)
+            self._simulation.log.add(StepEvent.REFUSED, update.key, because=update.refused)
             return Applied(update, Change.NONE)
         applied = self._apply(update)
         bounds = bounds_of(update.scaled_by)
         if bounds is not None:
             self._simulation.bounds[update.key] = bounds
         if applied.change is Change.NONE and not applied.update.refused:
-            self._simulation.log.add(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
+            self._simulation.log.add(StepEvent.UNCHANGED, update.key, because="nothing new")
         if applied.owner is not None and (applied.change is not Change.NONE or not _is_settled(applied.owner)):
             self._simulation.enqueue(applied.owner)
         return applied
@@ -167,14 +160,11 @@ class Applying:
 
     def _deployment(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: Deployment = update.obj
-        wanted = wanted_deployment(obj)
         state = self._workloads.deployment(update.key)
         if state is None:
             state = self._workloads.add_deployment(obj)
             return Applied(update, Change.NEW, state)
-        is_scaled = state.wanted.replicas != wanted.replicas or state.wanted.paused != wanted.paused
-        state.wanted = wanted
-        state.min_ready, state.deadline = obj.spec.min_ready_seconds, progress_deadline(obj)
+        is_scaled = state.want(obj)
         if is_new_template:
             state.template, state.spec = after, obj.spec.template
             state.revision = self._workloads.templates.digest(after)
@@ -191,7 +181,7 @@ class Applying:
             if isinstance(obj, ReplicaSet):
                 added = workloads.add_replica_set(obj)
                 if not added.is_controlled:
-                    offer_set(self._simulation.life, added)
+                    offer_set(self._simulation, added)
                 return Applied(update, Change.NEW, added)
             return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
         replicas, state.min_ready = count(obj.spec.replicas), obj.spec.min_ready_seconds
@@ -210,7 +200,7 @@ class Applying:
         if selector is None or selector == state.selector:
             return
         state.selector, state.n_looked_at = selector, 0
-        infos = self._simulation.session.cluster.pods.infos
+        infos = self._simulation.infos
         for pod in tuple(state.pods.values()):
             if not selector.matches(infos[pod.row].labels):
                 self._simulation.life.release(state, pod)
@@ -222,13 +212,12 @@ class Applying:
             created = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
             self._simulation.life.add_to_listers(obj)
             return Applied(update, Change.NEW, created)
-        before, state.min_ready = state.wanted, obj.spec.min_ready_seconds
+        before = state.wanted
         revision = before.update
         if is_new_template:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
-        state.wanted = wanted_stateful_set(obj, before.current, revision, self._workloads.is_on)
-        state.deletes_claims = deletes_claims(obj)
+        state.want(obj, before.current, revision, self._workloads.is_on)
         self._simulation.life.add_to_listers(obj)
         is_scaled = replace(state.wanted, update=before.update) != before
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
@@ -245,7 +234,7 @@ class Applying:
             state.templates[revision] = obj.spec.template
             state.nodes = eligible_nodes(obj.spec.template, self._nodes)
             state.generation += 1
-        state.wanted = wanted_daemon_set(obj, revision)
+        state.wanted = WantedDaemonSet.of(obj, revision)
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=False), state)
 
     def _job(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:  # noqa: ARG002 - as the others
@@ -256,7 +245,7 @@ class Applying:
         before, state.deadline = state.wanted, obj.spec.active_deadline_seconds
         # Its pods have gone on since the object was read.
         state.wanted = replace(
-            wanted_job(obj),
+            WantedJob.of(obj),
             succeeded=before.succeeded,
             failed=before.failed,
             completed_indexes=before.completed_indexes,
@@ -274,7 +263,7 @@ class Applying:
         whole = WholeTemplate(decode_object(dict(update.content), _POD).content)
         row, refusal = self._simulation.life.create_pod(update.obj, whole)
         if row is not None:
-            offer_pod(self._simulation.life, row)
+            offer_pod(self._simulation, row)
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 

@@ -136,7 +136,7 @@ class CronJobs:
         name = f"{ref.name}-{int(at) // 60}"
         refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
         if refusal:
-            simulation.log.add(StepEvent.REFUSED, workload=ref.key, because=refusal)
+            simulation.log.add(StepEvent.REFUSED, ref.key, because=refusal)
             return
         metadata = replace(cron.model.metadata, name=name, uid=f"{ref.namespace}/{name}")
         state = simulation.workloads.add_job(labelled_job(replace(cron.model, metadata=metadata)))

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
+from kplan.api.workloads import Deployment
 from kplan.course.simulation.controllers import deployment, replica_set
 from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
 from kplan.course.simulation.controllers.observed import Action, ObservedPod
-from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.owners import Bounds, Owner
 
 
 @dataclass
@@ -59,6 +60,12 @@ class ReplicaSetState(Owner):
     def desired(self) -> int:
         return self.replicas
 
+    def keep_within(self, bounds: Bounds) -> bool:
+        before, self.replicas = self.replicas, bounds.bound(self.replicas)
+        if self.replicas != before:
+            self.because = f"autoscaler {bounds.name} ({bounds.lowest}-{bounds.highest})"
+        return self.replicas != before
+
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - all its pods are
         return self.parent is None or self.template == self.parent.template
 
@@ -88,6 +95,9 @@ class Progress(msgspec.Struct, frozen=True):
     available: int = 0
 
 
+_DEFAULT_PROGRESS_DEADLINE, _NO_PROGRESS_DEADLINE = 600, 2**31 - 1
+
+
 class DeploymentState(msgspec.Struct):
     """A deployment."""
 
@@ -110,6 +120,19 @@ class DeploymentState(msgspec.Struct):
     min_ready: int = 0  #: ``minReadySeconds``
     deadline: int | None = None  #: ``progressDeadlineSeconds``; None for none
     progress: Progress = Progress()  #: how its rollout gets on, with a clock
+
+    def want(self, obj: Deployment) -> bool:
+        """Want what an object says; tell whether that is another number of replicas, or a pause."""
+        before, self.wanted = self.wanted, WantedDeployment.of(obj)
+        self.min_ready = obj.spec.min_ready_seconds
+        seconds = obj.spec.progress_deadline_seconds
+        self.deadline = {None: _DEFAULT_PROGRESS_DEADLINE, _NO_PROGRESS_DEADLINE: None}.get(seconds, seconds)
+        return (self.wanted.replicas, self.wanted.paused) != (before.replicas, before.paused)
+
+    def keep_within(self, bounds: Bounds) -> bool:
+        """Scale it to the bound that it is beyond; tell whether it was beyond one."""
+        before, self.wanted = self.wanted, replace(self.wanted, replicas=bounds.bound(self.wanted.replicas))
+        return self.wanted != before
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         self.sets[replica_set.ref.name] = replica_set

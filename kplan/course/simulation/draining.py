@@ -26,9 +26,8 @@ from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import VIOLATED
-from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.loop import QUIET, Simulation
 from kplan.course.simulation.owners import DaemonSetState
-from kplan.course.simulation.start import QUIET
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import BudgetAtRest, Obstacle, ObstacleReason, RefusedNode, StepEvent
@@ -123,7 +122,7 @@ class Drain:
         return sorted(evictable, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
     def _pod(self, pod: ObservedPod) -> Pod:
-        return self._simulation.session.cluster.pods.infos[pod.row].pod
+        return self._simulation.infos[pod.row].pod
 
     def obstacle(self, pod: ObservedPod) -> str:
         """Return why kubectl does not delete a pod, or the API does not evict it; empty where nothing prevents it."""
@@ -237,7 +236,6 @@ class Drain:
         for pod in pods:
             words = why or self.obstacle(pod)
             reason = hangs or ("not-tried" if self._missing_flags(pod) else "refused")
-            owner = self._simulation.owner(pod.row)
             budgets = tuple(
                 BudgetAtRest(
                     name=budget.key,
@@ -262,9 +260,7 @@ class Drain:
                 )
             )
             if log:
-                self._simulation.log.add(
-                    StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, is_finding=bool(why)
-                )
+                self._simulation.log.add_pod(StepEvent.BLOCKED, pod, because=words, is_finding=bool(why))
 
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
@@ -310,8 +306,7 @@ class Drain:
             simulation.timers.post(at, partial(self._look, row), is_idle=self._gives_up_at == math.inf)
             return
         if self._waiting[row] != words:
-            owner = simulation.owner(row)
-            simulation.log.add(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words, of_time=True)
+            simulation.log.add_pod(StepEvent.BLOCKED, pod, because=words, of_time=True)
         if self._evicts_until < math.inf:
             simulation.log.note_change()
         is_first = not self._waiting[row]

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns
 from kplan.course.simulation.scheduler import Scheduler
-from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
@@ -65,7 +65,7 @@ class GroupTurns:
         self.victims: dict[Key, dict[int, None]] = {}
         self.violating: dict[Key, list[int]] = {}
         self.n_violating: Counter[Key] = Counter()
-        self._turns = Turns(self._motion.session.cluster.pods.infos)
+        self._turns = Turns(self._motion.infos)
         self._outside: dict[int, None] = {}  # members that have yet to enter the queue
         self._attempts: dict[Key, _Attempts] = {}
         self._n_cycles = 0
@@ -78,7 +78,7 @@ class GroupTurns:
 
     def key_of(self, pod: int) -> Key | None:
         """Return the group with which a pod is scheduled; None for a pod on its own."""
-        return group_of(self._motion.session.cluster.pods.infos[pod]) if self.is_on else None
+        return group_of(self._motion.infos[pod]) if self.is_on else None
 
     def add(self, pod: int) -> None:
         """Add a member of the snapshot that waits."""
@@ -219,16 +219,15 @@ class GroupTurns:
         nominator = self._motion.session.nominator
         if end.nominated is not None:
             if nominator.row_of(pod) != end.nominated:
-                node = self._motion.session.cluster.nodes.names[end.nominated]
-                name = self._motion.session.cluster.pods.infos[pod].key
-                self._motion.log.add(StepEvent.NOMINATED, pod=name, node=node, owner=self._motion.owner(pod))
+                node = self._motion.cluster.nodes.names[end.nominated]
+                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], node=node)
             nominator.nominate(pod, end.nominated)
         elif end.drops_nomination and nominator.row_of(pod) is not None:
             nominator.drop(pod)
 
     def _evict(self, group: GroupResult) -> None:
         """Have the victims leave for the member that preempts them, or for the first where the whole group does."""
-        nodes, sent_off = self._motion.session.cluster.node_of, self._scheduler.sent_off
+        nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
         left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
         if not left:
             return

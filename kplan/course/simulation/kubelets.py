@@ -58,29 +58,28 @@ class Kubelets:
         `is_time_known`: the snapshot says when it was taken; else its ready pods count as available.
         `is_fraction_known`: that is not in whole seconds; else the second hand stands half way.
         """
-        self._motion.durations = durations
+        motion = self._motion
+        motion.durations = durations
         if not is_fraction_known:
-            self._motion.queue.now = math.floor(self._motion.now) + 0.5
-        self._motion.starts_at = self._motion.log.last_change = self._motion.now
+            motion.now = math.floor(motion.now) + 0.5
+        motion.starts_at = motion.log.last_change = motion.now
         if not durations.is_timed:
-            leaving = [row for row in self._motion.pods if self._motion.session.cluster.pods.infos[row].is_terminating]
+            leaving = [row for row in motion.pods if motion.infos[row].is_terminating]
             self._life.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
-            staying = [row for row in leaving if row in self._motion.pods]
+            staying = [row for row in leaving if row in motion.pods]
             self.keep_terminating(staying)
             for row in staying:
                 if not self._is_lost(row):
                     self.end(row)
             return
-        self._motion.timers.post(self._motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
-        self._motion.ready_at_start = {
-            pod.key: self._motion.workload_of(pod)
-            for pod in self._motion.pods.values()
-            if pod.is_ready
-            and pod.node not in self._motion.lost_nodes
-            and not self._motion.session.cluster.pods.infos[pod.row].is_terminating
+        motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
+        motion.ready_at_start = {
+            pod.key: motion.workload_of(pod)
+            for pod in motion.pods.values()
+            if pod.is_ready and pod.node not in motion.lost_nodes and not motion.infos[pod.row].is_terminating
         }
-        for row, pod in tuple(self._motion.pods.items()):
-            owner, info = self._motion.owner(row), self._motion.session.cluster.pods.infos[row]
+        for row, pod in tuple(motion.pods.items()):
+            owner, info = motion.owner(row), motion.infos[row]
             if info.is_terminating:
                 self._go_on_terminating(pod, owner, info)
             elif pod.node:
@@ -88,13 +87,11 @@ class Kubelets:
 
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
-        self._motion.queue.flush(self._motion.starts_at)
-        has_settled = (
-            self._motion.timers.are_idle
-            and self._motion.now - self._motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
-        )
+        motion = self._motion
+        motion.queue.flush(motion.starts_at, motion.now)
+        has_settled = motion.timers.are_idle and motion.now - motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
         if not has_settled:
-            self._motion.timers.post(self._motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
+            motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
 
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
         self.keep_terminating([pod.row])
@@ -131,9 +128,10 @@ class Kubelets:
 
     def revive(self, nodes: Iterable[str]) -> None:
         """Have the kubelets of some nodes do what they have not done meanwhile, and go on."""
-        back = frozenset(nodes) & self._motion.lost_nodes
-        self._motion.lost_nodes -= back
-        for row in [row for row in self._held if row in self._motion.pods and self._motion.pods[row].node in back]:
+        motion = self._motion
+        back = frozenset(nodes) & motion.lost_nodes
+        motion.lost_nodes -= back
+        for row in [row for row in self._held if row in motion.pods and motion.pods[row].node in back]:
             for act in self._held.pop(row):
                 act()
 
@@ -228,7 +226,7 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         if pod is not None and not pod.is_terminating and not pod.is_ready:
             owner = self._motion.owner(row)
-            self._motion.log.add(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
+            self._motion.log.add_pod(StepEvent.READY, pod)
             self._update(self._as_ready(pod, owner))
 
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
@@ -265,7 +263,7 @@ class Kubelets:
         for workload, pod in self._motion.finished:
             if pod.node == node and pod.row not in self._cleared:
                 self._cleared.add(pod.row)
-                self._motion.log.add(StepEvent.GONE, pod=pod.key, node=node, workload=workload, because=because)
+                self._motion.log.add(StepEvent.GONE, workload, because, pod=pod.key, node=node)
 
     def succeed(self, row: int) -> None:
         """Have a pod end with success: it leaves its room at once."""
@@ -273,7 +271,7 @@ class Kubelets:
         if pod is None or pod.is_terminating:
             return
         owner = self._motion.owner(row)
-        self._motion.log.add(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
+        self._motion.log.add_pod(StepEvent.SUCCEEDED, pod)
         self._motion.finished.append((self._motion.workload_of(pod), pod))
         if owner is not None:
             owner.leave(pod)
@@ -286,30 +284,29 @@ class Kubelets:
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
+        motion = self._motion
         row = pod.row
         if not pod.node:
-            self._motion.log.add(StepEvent.GONE, pod=pod.key, owner=owner, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if isinstance(owner, JobState) and not by_owner:
-            since = pod.created if pod.ready_since is None else self._motion.now
-            since = self._motion.marked.get(row, since)
+            since = pod.created if pod.ready_since is None else motion.now
+            since = motion.marked.get(row, since)
             owner.uncounted[row] = Ended(
                 pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
             )
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
-            self._motion.log.add(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
-        self._motion.pods[row] = leaving
-        self._motion.circles.note(pod, owner, -1)
-        info = self._motion.session.cluster.pods.infos[row]
+        motion.pods[row] = leaving
+        motion.circles.note(pod, owner, -1)
+        info = motion.infos[row]
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
-        self._motion.session.cluster.update(
-            row, _with_deletion(info, self._motion.now + (grace or 0), is_preempted=by is not None)
-        )
-        self._motion.disruptions.settle(leaving)
-        self._motion.log.add(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner, of_time=True)
+        motion.cluster.update(row, _with_deletion(info, motion.now + (grace or 0), is_preempted=by is not None))
+        motion.disruptions.settle(leaving)
+        motion.log.add_pod(StepEvent.TERMINATING, pod, of_time=True)
         return leaving
 
     def _stop_of(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> tuple[float, bool]:
@@ -318,7 +315,7 @@ class Kubelets:
         Without a grace period the API server removes the object at once.
         """
         if grace is None:
-            grace = self._motion.session.cluster.pods.infos[pod.row].pod.spec.termination_grace_period_seconds
+            grace = self._motion.infos[pod.row].pod.spec.termination_grace_period_seconds
         seconds = self.durations_of(pod, owner).stop.seconds
         return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
 
@@ -353,16 +350,16 @@ class Kubelets:
             owner.uncounted[row] = replace(ended, at=at, is_terminating=False)
         stopped = self._motion.pods[row] = replace(pod, phase="Failed")
         self._motion.stopped.add(row)
-        if self._motion.session.cluster.node_of[row] != NOWHERE:
+        if self._motion.cluster.node_of[row] != NOWHERE:
             self._motion.session.evict(row)
-        self._motion.queue.notice(PodDeleted(self._motion.session.cluster.pods.infos[row]))
+        self._motion.notice(PodDeleted(self._motion.infos[row]))
         if owner is not None:
             owner.terminating[row] = stopped
             self._motion.notify(owner)
         self._motion.log.note_change()
 
     def _is_held(self, row: int) -> bool:
-        return bool(self._motion.session.cluster.pods.infos[row].pod.metadata.held_by)
+        return bool(self._motion.infos[row].pod.metadata.held_by)
 
     def drop_finalizer(self, row: int) -> None:
         """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
@@ -379,7 +376,7 @@ class Kubelets:
         if row not in self._motion.pods:
             return
         pod, owner = self._motion.pods[row], self._motion.owner(row)
-        self._motion.log.add(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner, of_time=of_time)
+        self._motion.log.add_pod(StepEvent.GONE, pod, of_time=of_time)
         if owner is not None:
             owner.bury(pod)
             self._motion.notify(owner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
@@ -38,13 +38,10 @@ class Kubelet(Protocol):
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
-        """Return what a pod is from now on that is told to go; None where it is gone at once.
-
-        Parameters are those of `LifeCycle.remove`.
-        """
+        """Return what a pod is from now on that is told to go (`remove`); None where it is gone at once."""
 
     def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
-        """Have a terminating pod stop; parameters are those of `LifeCycle.remove`."""
+        """Have a terminating pod stop."""
 
     def forget(self, row: int) -> None:
         """Forget a pod that is gone."""
@@ -67,14 +64,14 @@ class LifeCycle:
     nodes: NodeWatch
 
     def __init__(self, motion: Motion) -> None:
-        self.motion = motion
+        self._motion = motion
         #: key of a workload whose pod exceeds a quota -> its failed syncs
         self._over_quota: dict[str, FailedSyncs] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
-        listers, key = self.motion.session.listers, (obj.metadata.namespace, obj.metadata.name)
+        listers, key = self._motion.session.listers, (obj.metadata.namespace, obj.metadata.name)
         if isinstance(obj, ReplicaSet):
             listers.replica_sets[key] = obj
         elif isinstance(obj, StatefulSet):
@@ -84,155 +81,149 @@ class LifeCycle:
 
     def create(self, owner: Owner, wanted: Create) -> bool:
         """Create a pod; tell whether the API server accepts it."""
-        template = owner.template_of(wanted.revision)
-        info, refusal = self.motion.maker.make(owner, wanted, self.motion.workloads.templates.whole(template))
-        if not refusal and info.key in self.motion.session.pod_ids:
+        motion, template = self._motion, owner.template_of(wanted.revision)
+        info, refusal = motion.maker.make(owner, wanted, motion.workloads.templates.whole(template))
+        if not refusal and info.key in motion.session.pod_ids:
             # Only stateful sets choose names that another pod may have already.
-            self.motion.maker.release(info)
+            motion.maker.release(info)
             refusal = f'pods "{info.name}" already exists'
         self._note_quota(owner, is_refused=bool(refusal))
+        if refusal and refusal != owner.refusal:
+            motion.log.add(StepEvent.REFUSED, owner.workload.key, refusal, pod=info.key)
+        owner.refusal = refusal
         if refusal:
-            if refusal != owner.refusal:
-                owner.refusal = refusal
-                self.motion.log.add(StepEvent.REFUSED, owner=owner, pod=info.key, because=refusal)
             return False
-        owner.refusal = ""
-        row = self.motion.session.add_pod(info)
-        pod = ObservedPod.created_as(info, row, self.motion.now, wanted, LATER + row)
         if isinstance(owner, ForeignState):
             owner.lost.remove(wanted.revision)
-        self.motion.pods[row] = pod
-        self.motion.newcomers.append(row)
-        self.motion.owner_of[row] = owner.ref.key
-        self._pair(owner, pod)
-        owner.join(pod)
-        self.motion.disruptions.join(pod, info, owner)
-        self.motion.circles.note(pod, owner, 1)
-        self.motion.notify(owner)
-        self.motion.messages[row] = ""
-        self.motion.log.add(
-            StepEvent.CREATED,
-            pod=info.key,
-            owner=owner,
-            because=_with_claims(wanted, self.motion.maker.set_claims.take_fresh()),
-        )
-        self._enter(row, info)
+        self._add(info, owner, wanted)
         return True
-
-    def _note_quota(self, owner: Owner, *, is_refused: bool) -> None:
-        """Note whose pod may exceed a quota: its controller tries again when room may have come free."""
-        if not is_refused or not self.motion.maker.counts_quota(owner.ref.namespace):
-            self._over_quota.pop(owner.ref.key, None)
-        else:
-            before = self._over_quota.get(owner.ref.key, FailedSyncs(0, self.motion.now))
-            self._over_quota[owner.ref.key] = FailedSyncs(before.n + 1, self.motion.now)
-
-    def _note_short(self) -> None:
-        """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
-        self._knows_short = True
-        for owner in [*self.motion.workloads.all()]:
-            key = owner.ref.key
-            if (
-                not isinstance(owner, Owner)
-                or key in self._over_quota
-                or key in self.motion.dirty  # it lacks pods only now, and looks at them anyway
-                or not self.motion.maker.counts_quota(owner.ref.namespace)
-            ):
-                continue
-            if any(isinstance(action, Create) for action in owner.actions(self.motion.now)):
-                self._over_quota[key] = FailedSyncs(MANY, self.motion.now)
-
-    def _pair(self, owner: Owner, pod: ObservedPod) -> None:
-        lost = self.motion.lost.get(owner.workload.key, [])
-        for position, gone in enumerate(lost):
-            if (gone.index, gone.target) == (pod.index, pod.target):
-                self.motion.replaced_by[gone.row] = pod.row
-                del lost[position]
-                return
-
-    @property
-    def unreplaced(self) -> list[ObservedPod]:
-        """The pods that are gone, although not their owner told them to go, and that it has not replaced."""
-        return [pod for lost in self.motion.lost.values() for pod in lost]
-
-    def hand_over(self, former: Owner, owner: Owner) -> None:
-        """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
-
-        They count as created from its template, as nothing tells otherwise.
-        """
-        infos = self.motion.session.cluster.pods.infos
-        for pod in tuple(former.pods.values()):
-            self.motion.circles.note(pod, former, -1)
-            former.leave(pod)
-            adopted = self.motion.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
-            owner.join(adopted)
-            self.motion.circles.note(adopted, owner, 1)
-        self.motion.maker.note_unseen(owner)
-
-    def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
-        """Give a pod without a controller to a workload, which sees it as `observed`."""
-        self.motion.circles.note(pod, None, -1)
-        self.motion.disruptions.leave(pod)
-        self.motion.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
-        self.motion.pods[pod.row], self.motion.owner_of[pod.row] = observed, owner.ref.key
-        owner.join(observed)
-        self.motion.disruptions.join(observed, self.motion.session.cluster.pods.infos[pod.row], owner)
-        self.motion.circles.note(observed, owner, 1)
-
-    def release(self, owner: Owner, pod: ObservedPod) -> None:
-        """Take a pod from a workload whose selector matches it no more."""
-        info = self.motion.session.cluster.pods.infos[pod.row]
-        self.motion.circles.note(pod, owner, -1)
-        self.motion.disruptions.leave(pod)
-        owner.leave(pod)
-        self.motion.owner_of.pop(pod.row)
-        self.motion.disruptions.join(pod, info, None)
-        self.motion.circles.note(pod, None, 1)
-        self.add_orphan(pod)
-
-    def add_orphan(self, pod: ObservedPod) -> None:
-        self.motion.orphans.setdefault(pod.namespace, []).append(pod.row)
-
-    def _enter(self, row: int, info: PodInfo) -> None:
-        """Queue a new pod, or bind it to the node that its spec names."""
-        node = info.pod.spec.node_name
-        if node:
-            place = self.motion.session.cluster.nodes.row_of.get(node, NOWHERE)
-            if place != NOWHERE:
-                self.bind(row, place)
-        elif self.motion.session.has_profile_for(info):
-            self.motion.queue.add(row)
-
-    def announce(self, row: int) -> None:
-        """Have a pod that the session holds already count as created by the question."""
-        pod = self.motion.pods[row] = replace(self.motion.pods[row], is_new=True)
-        self.motion.newcomers.append(row)
-        owner = self.motion.owner(row)
-        self.motion.disruptions.settle(pod)
-        if owner is not None:
-            owner.settle(pod)
-        self.motion.log.add(StepEvent.CREATED, pod=pod.key, owner=owner)
 
     def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
         """Create a pod without an owner; return its row, or why the API server refuses it.
 
         `whole`: the whole manifest, where it is known.
         """
-        info, refusal = self.motion.maker.make_bare(pod, whole)
+        info, refusal = self._motion.maker.make_bare(pod, whole)
         if refusal:
-            self.motion.log.add(StepEvent.REFUSED, pod=info.key, because=refusal)
+            self._motion.log.add(StepEvent.REFUSED, f"Pod/{info.key}", refusal, pod=info.key)
             return None, refusal
-        row = self.motion.session.add_pod(info)
-        observed = ObservedPod.created_as(info, row, self.motion.now)
-        self.motion.pods[row] = observed
-        self.motion.newcomers.append(row)
-        self.motion.disruptions.join(observed, info, None)
-        self.motion.circles.note(observed, None, 1)
-        self.motion.messages[row] = ""
-        self.motion.log.add(StepEvent.CREATED, pod=info.key)
-        self.add_orphan(observed)
-        self._enter(row, info)
-        return row, ""
+        return self._add(info), ""
+
+    def _add(self, info: PodInfo, owner: Owner | None = None, wanted: Create | None = None) -> int:
+        """Add a new pod, and queue it, or bind it to the node that its spec names; return its row."""
+        motion = self._motion
+        row = motion.session.add_pod(info)
+        pod = ObservedPod.created_as(info, row, motion.now, wanted, 0 if owner is None else LATER + row)
+        motion.pods[row] = pod
+        motion.newcomers.append(row)
+        if owner is not None:
+            motion.owner_of[row] = owner.ref.key
+            self._pair(owner, pod)
+            owner.join(pod)
+            motion.notify(owner)
+        motion.disruptions.join(pod, info, owner)
+        motion.circles.note(pod, owner, 1)
+        motion.messages[row] = ""
+        motion.log.add_pod(StepEvent.CREATED, pod, "" if wanted is None else self._why(wanted))
+        if owner is None:
+            self.add_orphan(pod)
+        place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)
+        if place != NOWHERE:
+            self.bind(row, place)
+        elif not info.pod.spec.node_name and motion.session.has_profile_for(info):
+            motion.queue.add(row)
+        return row
+
+    def _why(self, wanted: Create) -> str:
+        """Return why a pod is created, and with which new claims."""
+        claims = self._motion.maker.set_claims.take_fresh()
+        if not claims:
+            return wanted.because
+        return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
+
+    def _note_quota(self, owner: Owner, *, is_refused: bool) -> None:
+        """Note whose pod may exceed a quota: its controller tries again when room may have come free."""
+        if not is_refused or not self._motion.maker.counts_quota(owner.ref.namespace):
+            self._over_quota.pop(owner.ref.key, None)
+        else:
+            before = self._over_quota.get(owner.ref.key, FailedSyncs(0, self._motion.now))
+            self._over_quota[owner.ref.key] = FailedSyncs(before.n + 1, self._motion.now)
+
+    def _note_short(self) -> None:
+        """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
+        self._knows_short = True
+        for owner in [*self._motion.workloads.all()]:
+            key = owner.ref.key
+            if (
+                not isinstance(owner, Owner)
+                or key in self._over_quota
+                or key in self._motion.dirty  # it lacks pods only now, and looks at them anyway
+                or not self._motion.maker.counts_quota(owner.ref.namespace)
+            ):
+                continue
+            if any(isinstance(action, Create) for action in owner.actions(self._motion.now)):
+                self._over_quota[key] = FailedSyncs(MANY, self._motion.now)
+
+    def _pair(self, owner: Owner, pod: ObservedPod) -> None:
+        lost = self._motion.lost.get(owner.workload.key, [])
+        for position, gone in enumerate(lost):
+            if (gone.index, gone.target) == (pod.index, pod.target):
+                self._motion.replaced_by[gone.row] = pod.row
+                del lost[position]
+                return
+
+    @property
+    def unreplaced(self) -> list[ObservedPod]:
+        """The pods that are gone, although not their owner told them to go, and that it has not replaced."""
+        return [pod for lost in self._motion.lost.values() for pod in lost]
+
+    def hand_over(self, former: Owner, owner: Owner) -> None:
+        """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
+
+        They count as created from its template, as nothing tells otherwise.
+        """
+        infos = self._motion.infos
+        for pod in tuple(former.pods.values()):
+            self._motion.circles.note(pod, former, -1)
+            former.leave(pod)
+            adopted = self._motion.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
+            owner.join(adopted)
+            self._motion.circles.note(adopted, owner, 1)
+        self._motion.maker.note_unseen(owner)
+
+    def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
+        """Give a pod without a controller to a workload, which sees it as `observed`."""
+        self._motion.circles.note(pod, None, -1)
+        self._motion.disruptions.leave(pod)
+        self._motion.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
+        self._motion.pods[pod.row], self._motion.owner_of[pod.row] = observed, owner.ref.key
+        owner.join(observed)
+        self._motion.disruptions.join(observed, self._motion.infos[pod.row], owner)
+        self._motion.circles.note(observed, owner, 1)
+
+    def release(self, owner: Owner, pod: ObservedPod) -> None:
+        """Take a pod from a workload whose selector matches it no more."""
+        info = self._motion.infos[pod.row]
+        self._motion.circles.note(pod, owner, -1)
+        self._motion.disruptions.leave(pod)
+        owner.leave(pod)
+        self._motion.owner_of.pop(pod.row)
+        self._motion.disruptions.join(pod, info, None)
+        self._motion.circles.note(pod, None, 1)
+        self.add_orphan(pod)
+
+    def add_orphan(self, pod: ObservedPod) -> None:
+        self._motion.orphans.setdefault(pod.namespace, []).append(pod.row)
+
+    def announce(self, row: int) -> None:
+        """Have a pod that the session holds already count as created by the question."""
+        pod = self._motion.pods[row] = replace(self._motion.pods[row], is_new=True)
+        self._motion.newcomers.append(row)
+        owner = self._motion.owner(row)
+        self._motion.disruptions.settle(pod)
+        if owner is not None:
+            owner.settle(pod)
+        self._motion.log.add_pod(StepEvent.CREATED, pod)
 
     def remove(
         self,
@@ -249,9 +240,9 @@ class LifeCycle:
         `by`: the pod that preempts it. `by_owner`: its own controller removes it, and so does not count that as a
         failure. `grace`: seconds in which it has to stop; None for its own grace period.
         """
-        owner = self.motion.owner(pod.row)
-        self.motion.removals.append(Removal(pod, by, because, by_owner))
-        self.motion.log.add(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
+        owner = self._motion.owner(pod.row)
+        self._motion.removals.append(Removal(pod, by, because, by_owner))
+        self._motion.log.add_pod(event, pod, because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
             self.nodes.pod_leaves(leaving)
@@ -261,15 +252,15 @@ class LifeCycle:
             else:
                 owner.retire(leaving)
             if not by_owner:
-                self.motion.lost.setdefault(owner.workload.key, []).append(pod)
+                self._motion.lost.setdefault(owner.workload.key, []).append(pod)
                 doubt = owner.failed(pod)
                 if doubt:
-                    self.motion.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
+                    self._motion.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
-                    owner.lose(pod, is_node_there=not pod.node or pod.node in self.motion.session.cluster.nodes.row_of)
-            if by is not None and not self.motion.replaces_preempted:
-                self.motion.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
-            self.motion.notify(owner)
+                    owner.lose(pod, is_node_there=not pod.node or pod.node in self._motion.cluster.nodes.row_of)
+            if by is not None and not self._motion.replaces_preempted:
+                self._motion.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
+            self._motion.notify(owner)
         if leaving is None:
             self.vanish(pod, owner)
         else:
@@ -278,94 +269,87 @@ class LifeCycle:
     def let_go(self, rows: Iterable[int]) -> None:
         """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
         for row in tuple(rows):
-            self.motion.already_leaving.append(self.motion.pods[row].key)
-            self.vanish(self.motion.pods[row], self.motion.owner(row))
+            self._motion.already_leaving.append(self._motion.pods[row].key)
+            self.vanish(self._motion.pods[row], self._motion.owner(row))
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
         """Remove a pod that its owner does not count any more."""
-        if not self._knows_short and self.motion.maker.counts_quota(pod.namespace):
+        motion = self._motion
+        if not self._knows_short and motion.maker.counts_quota(pod.namespace):
             self._note_short()
-        info = self.motion.session.cluster.pods.infos[pod.row]
-        self.motion.owner_of.pop(pod.row)
+        info = motion.infos[pod.row]
+        motion.owner_of.pop(pod.row)
         if not pod.is_terminating:  # else it counts as gone since it was told to go
-            self.motion.circles.note(pod, owner, -1)
-        del self.motion.pods[pod.row]
-        self.motion.messages.pop(pod.row, None)
-        self.motion.outcomes.pop(pod.row, None)
-        self.motion.disruptions.leave(pod)
-        self.motion.maker.release(info, owner, pod.index)
+            motion.circles.note(pod, owner, -1)
+        del motion.pods[pod.row]
+        motion.messages.pop(pod.row, None)
+        motion.outcomes.pop(pod.row, None)
+        motion.disruptions.leave(pod)
+        motion.maker.release(info, owner, pod.index)
         self._let_go_of_claims(info)
-        self.motion.session.pod_ids.pop(info.key)
-        had_place = self.motion.session.nominator.row_of(pod.row) is not None
-        self.motion.session.nominator.drop(pod.row)
-        self.motion.queue.take_out(pod.row)
-        if self.motion.session.cluster.node_of[pod.row] != NOWHERE:
-            self.motion.session.evict(pod.row)
+        motion.session.pod_ids.pop(info.key)
+        had_place = motion.session.nominator.row_of(pod.row) is not None
+        motion.session.nominator.drop(pod.row)
+        motion.queue.take_out(pod.row)
+        if motion.cluster.node_of[pod.row] != NOWHERE:
+            motion.session.evict(pod.row)
         if pod.node and pod.phase not in ENDED:
-            self.motion.queue.notice(PodDeleted(info))
+            motion.notice(PodDeleted(info))
         elif had_place:
-            self.motion.queue.notice(PodDeleted(info), info.priority)
+            motion.notice(PodDeleted(info), info.priority)
         self.kubelet.forget(pod.row)
         for key, failures in self._over_quota.items() if self._over_quota else ():
-            refused = self.motion.workloads.owner(key)
+            refused = motion.workloads.owner(key)
             if refused is not None and refused.ref.namespace == pod.namespace:
-                self.motion.timers.post(
-                    failures.next_retry(self.motion.now), partial(self.motion.enqueue, refused), f"retry of {key}"
-                )
+                motion.timers.post(failures.next_retry(motion.now), partial(motion.enqueue, refused), f"retry of {key}")
 
     def _let_go_of_claims(self, info: PodInfo) -> None:
         """Remove claims that are being deleted, and that waited for the end of this pod alone.
 
         Upstream: pkg/controller/volume/pvcprotection, which counts only pods with a node.
         """
-        infos = self.motion.session.cluster.pods.infos
-        for claim in self.motion.maker.set_claims.going(info.pod):
+        infos = self._motion.infos
+        for claim in self._motion.maker.set_claims.going(info.pod):
             names = (
                 claims_of(infos[pod.row].pod)
-                for pod in self.motion.pods.values()
+                for pod in self._motion.pods.values()
                 if pod.node and pod.namespace == info.namespace
             )
             if claim.metadata.name not in {name for several in names for name in several}:
-                self.motion.maker.set_claims.remove(claim)
+                self._motion.maker.set_claims.remove(claim)
 
     def bind(self, row: int, place: int) -> None:
-        info = self.motion.session.cluster.pods.infos[row]
-        pod = self.motion.pods[row]
-        owner = self.motion.owner(row)
-        self.motion.circles.note(pod, owner, -1)
-        self.motion.session.bind_claims(row, place)
-        self.motion.session.bind(row, place)
-        node = self.motion.session.cluster.nodes.names[place]
-        pod = self.motion.pods[row] = self.kubelet.started(replace(pod, node=node, phase="Running"), owner)
-        self.motion.disruptions.settle(pod)
-        self.motion.messages.pop(row, None)
-        self.motion.outcomes.pop(row, None)
+        motion = self._motion
+        info = motion.infos[row]
+        pod = motion.pods[row]
+        owner = motion.owner(row)
+        motion.circles.note(pod, owner, -1)
+        motion.session.bind_claims(row, place)
+        motion.session.bind(row, place)
+        node = motion.cluster.nodes.names[place]
+        pod = motion.pods[row] = self.kubelet.started(replace(pod, node=node, phase="Running"), owner)
+        motion.disruptions.settle(pod)
+        motion.messages.pop(row, None)
+        motion.outcomes.pop(row, None)
         if owner is not None:
             owner.settle(pod)
-            self.motion.notify(owner)
-        self.motion.circles.note(pod, owner, 1)
-        self.motion.log.add(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
-        self.motion.queue.notice(PodAdded(info))
-        cluster = self.motion.session.cluster
-        cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(self.motion.now)))
+            motion.notify(owner)
+        motion.circles.note(pod, owner, 1)
+        motion.log.add_pod(StepEvent.BOUND, pod)
+        motion.notice(PodAdded(info))
+        cluster = motion.cluster
+        cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(motion.now)))
         if pod.is_ready:
-            self.motion.log.add(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner, of_time=True)
+            motion.log.add_pod(StepEvent.READY, pod, of_time=True)
         self.nodes.pod_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:
-        row_of = self.motion.session.cluster.nodes.row_of
-        self.motion.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
+        row_of = self._motion.cluster.nodes.row_of
+        self._motion.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
 
     def uncordon(self, name: str) -> None:
-        nodes = self.motion.session.cluster.nodes
+        nodes = self._motion.cluster.nodes
         row = nodes.row_of[name]
         if nodes.unschedulable[row]:
-            self.motion.session.set_schedulable([row], schedulable=True)
-            self.motion.queue.notice(NodeUncordoned(self.motion.session.cluster.nodes.nodes[row]))
-
-
-def _with_claims(wanted: Create, claims: Sequence[str]) -> str:
-    """Return why a pod is created, and with which new claims."""
-    if not claims:
-        return wanted.because
-    return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
+            self._motion.session.set_schedulable([row], schedulable=True)
+            self._motion.notice(NodeUncordoned(self._motion.cluster.nodes.nodes[row]))

@@ -7,30 +7,37 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
+from kplan.api.pod import ENDED
+from kplan.api.time import to_micros
 from kplan.course.simulation.any_node import Uncertain
-from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.desired import Bounds, keep_all
+from kplan.course.simulation.controllers.observed import IsOn, ObservedPod
 from kplan.course.simulation.disruption import Disruptions
+from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.group_turns import GroupTurns
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.node_lifecycle import NodeLifecycle
+from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
 from kplan.course.simulation.objects import Workloads
-from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.observing import latest, observe
+from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import Scheduler
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
+from kplan.course.simulation.templates import Revisions, Templates, whole_specs
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
-from kplan.framework.listers import Listers
 from kplan.framework.session import Session
+from kplan.health.nodes import present, renewals, silent_nodes
+from kplan.health.pods import fails_by_itself
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 
@@ -51,15 +58,15 @@ class Simulation(Motion):
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
+        #: the bounds within which an autoscaler keeps the replicas when all is at rest
         self.bounds: dict[str, Bounds] = {}
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
-        self.joined: list[Node] = []  #: the nodes that have joined, as they were then
         self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
         self.rounds = 0  #: how many rounds the scheduler has begun: a new one begins when a pod is tried again
         self.max_rounds = EVER  #: it ends after so many rounds
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
+        self.joined: list[Node] = []  #: the nodes that have joined, as they were then
         self.life = LifeCycle(self)
         self.kubelets = Kubelets(self, self.life)
         self.controllers = Controllers(self, self.life, self.kubelets)
@@ -74,11 +81,13 @@ class Simulation(Motion):
         """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
         self.controllers.draws = self.queue.draws = draws
 
-    def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
-        """Return a copy of this simulation, in which nothing has moved yet.
+    def fork(self, snapshot: Snapshot, random: Random | None = None) -> Simulation:
+        """Return a copy of this simulation in which nothing has moved yet, on a session of its own.
 
-        `session`: a fork of this one's. `snapshot`, `listers`: the cluster of that session.
+        `snapshot`: the cluster of this one. `random`: source of draws instead of the session's own.
         """
+        listers = self.session.listers.fork()
+        session = self.session.fork(listers, random=random)
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
@@ -87,12 +96,9 @@ class Simulation(Motion):
         forked.stopped, forked.failing = self.stopped.copy(), self.failing
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
-        forked.queue = self.queue.fork(session)
-        forked.groups = self.groups.fork(forked, forked.life, forked.scheduler)
-        forked.node_lifecycle.silent, forked.node_lifecycle.is_well = (
-            self.node_lifecycle.silent,
-            self.node_lifecycle.is_well,
-        )
+        forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
+        silent, is_well = self.node_lifecycle.silent, self.node_lifecycle.is_well
+        forked.node_lifecycle.silent, forked.node_lifecycle.is_well = silent, is_well
         return forked
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
@@ -100,7 +106,7 @@ class Simulation(Motion):
 
         `tries_pending`: the scheduler tries pending pods that some node fits, and others when something may help them.
         """
-        infos = self.session.cluster.pods.infos
+        infos = self.infos
         pending: list[int] = []
         for pod, owner in pods:
             self.pods[pod.row] = pod
@@ -114,7 +120,7 @@ class Simulation(Motion):
             if controller_of(infos[pod.row].pod.metadata) is None:
                 self.life.add_orphan(pod)
             self.disruptions.join(pod, infos[pod.row], owner)
-            if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
+            if not pod.node and self.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
         self.disruptions.trust_status()
         known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
@@ -135,14 +141,14 @@ class Simulation(Motion):
         if group is not None:
             self.groups.add(row)
             return
-        key = (self.session.cluster.pods.infos[row].shape, self.session.nominator.row_of(row))
+        key = (self.infos[row].shape, self.session.nominator.row_of(row))
         if key not in known:
             known[key] = turned_down_by(self.session, row)
         rejectors = known[key]
         if rejectors is None:
             self.queue.add(row)
         else:
-            self.queue.add_rejected(row, rejectors, long_ago=True)
+            self.queue.add_rejected(row, rejectors, -math.inf)
 
     def try_pending(self, pods: Iterable[int]) -> None:
         """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
@@ -183,7 +189,7 @@ class Simulation(Motion):
             elif not self._goes_on(end):
                 break
         if patience < EVER:
-            self.queue.now = max(self.now, end)
+            self.now = max(self.now, end)
 
     def _take_turn(self, row: int) -> Iterator[CycleResult]:
         """Schedule a pod, or the whole group of a pod that belongs to one."""
@@ -211,11 +217,11 @@ class Simulation(Motion):
 
     def retry_pending(self) -> None:
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
-        self.queue.retry_all()
+        self.queue.retry_all(self.now)
 
     def try_untried(self) -> None:
         """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""
-        infos = self.session.cluster.pods.infos
+        infos = self.infos
         untried = [
             row
             for row, pod in self.pods.items()
@@ -233,7 +239,8 @@ class Simulation(Motion):
             return True
         if self.controllers.advance(end):
             return True
-        beyond = keep_all(self.workloads.find, self.bounds)
+        bound = [(self.workloads.find(key), bounds) for key, bounds in self.bounds.items()]
+        beyond = [owner for owner, bounds in bound if owner is not None and owner.keep_within(bounds)]
         for owner in beyond:
             self.enqueue(owner)
         if beyond or self.provisioner is None or self.durations.is_timed:
@@ -247,6 +254,110 @@ class Simulation(Motion):
         self.scheduler.know_nodes()
 
     def _note_misfit(self) -> None:
-        """Tell the autoscaler of the nodes; without a clock it looks when all is at rest."""
+        """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
         if self.provisioner is not None and self.durations.is_timed:
             self.provisioner.note_pending(self)
+
+
+QUIET = 3.25
+"""Seconds without an event after which a cluster counts as being at rest, where a drain waits for that."""
+
+
+def start(
+    session: Session, snapshot: Snapshot, durations: Durations | None = None, *, tries_pending: bool = True
+) -> Simulation:
+    """Return a simulation of a cluster.
+
+    `session`: a fork of its own, with listers of its own. `snapshot`: the cluster of the session, with all applied
+    objects other than workloads. `durations`: how long pods take; None where nothing takes time. `tries_pending`: as
+    for `Simulation.take_in`.
+    """
+    infos = session.cluster.pods.infos
+    n_pods = len(infos)
+    workloads = _workloads(snapshot, session.config.release.is_on)
+    workloads.name_revisions(infos)
+    names = session.cluster.nodes.names
+    versions = snapshot.versions
+    known: list[tuple[ObservedPod, PodInfo]] = []
+    for row in range(n_pods):
+        info, place = infos[row], session.cluster.node_of[row]
+        if row in session.refused:
+            continue
+        node = names[place] if place != NOWHERE else info.pod.spec.node_name
+        known.append((observe(row, info, node, versions.get(info.key, 0)), info))
+    known.sort(key=lambda entry: entry[0].order)
+    members = [workloads.give(pod, info) for pod, info in known]
+    maker = PodMaker(snapshot, session.listers, session.config.release.number)
+    disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
+    renewed = renewals(snapshot)
+    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
+    simulation.take_in(members, tries_pending=tries_pending)
+    simulation.failing = _failing(members, infos, simulation.now)
+    silent = silent_nodes(snapshot, renewed, simulation.now)
+    bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
+    missing = bound - session.cluster.nodes.row_of.keys()
+    simulation.kubelets.lose(silent)
+    simulation.node_lifecycle.silent = {**silent, **dict.fromkeys(missing, simulation.now)}
+    simulation.node_lifecycle.is_well = not silent and not missing and all(map(is_well, snapshot.nodes))
+    is_known = snapshot.taken_at is not None
+    simulation.kubelets.begin(
+        durations or Durations.none(),
+        is_time_known=is_known or bool(renewed),
+        is_fraction_known=bool(renewed) and not is_known,
+    )
+    if simulation.durations.is_timed:
+        simulation.node_lifecycle.begin()
+    return simulation
+
+
+def _failing(
+    members: Sequence[tuple[ObservedPod, Owner | None]], infos: Sequence[PodInfo], now: float
+) -> Mapping[tuple[str, str], str]:
+    """Return the templates of which no pod is ready and some fail by themselves, with the first such pod of each."""
+    failing: dict[tuple[str, str], str] = {}
+    for pod, owner in members:
+        if owner is not None and pod.node and not pod.is_ready and fails_by_itself(infos[pod.row].pod, now):
+            failing.setdefault(owner.template_key(pod), pod.key)
+    for pod, owner in members if failing else ():
+        if owner is not None and pod.is_ready:
+            failing.pop(owner.template_key(pod), None)
+    return failing
+
+
+def _now(
+    snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]], renewed: Mapping[str, float]
+) -> float:
+    """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it.
+
+    Heartbeats and conditions tell that it was taken later than that.
+
+    `renewed`: when leases of nodes were renewed last.
+    """
+    if snapshot.taken_at is not None:
+        try:
+            return to_micros(snapshot.taken_at) / 1e6
+        except ValueError:
+            pass
+    times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
+    known = snapshot.latest_known or 0.0
+    return present(renewed, max(known, *times, 0.0)) or max(known, latest(times) + QUIET)
+
+
+def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:
+    workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
+    workloads.pods = snapshot.pods
+    for deployment in snapshot.deployments:
+        workloads.add_deployment(deployment)
+    for replica_set in sorted(
+        snapshot.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
+    ):
+        workloads.add_replica_set(replica_set)
+    for controller in snapshot.replication_controllers:
+        workloads.add_replication_controller(controller)
+    for stateful_set in snapshot.stateful_sets:
+        workloads.add_stateful_set(stateful_set)
+    for daemon_set in snapshot.daemon_sets:
+        workloads.add_daemon_set(daemon_set, snapshot.nodes)
+    for job in snapshot.jobs:
+        workloads.add_job(job)
+    return workloads

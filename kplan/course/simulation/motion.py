@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,8 +21,10 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.queue import RetryQueue
 from kplan.course.simulation.timers import Act, Timers
 from kplan.documents.change import Step, StepEvent
+from kplan.engine.cluster import Cluster
 from kplan.engine.mappings import Overlay
 from kplan.facts import InputWarning
+from kplan.framework.interface import Event
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 
@@ -69,9 +73,6 @@ _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
 _UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})
 """Steps that Kubernetes does not notice."""
 
-Slot = tuple[int | None, str]
-"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
-
 
 class Removal(msgspec.Struct, frozen=True, gc=False):
     """A pod that was told to go."""
@@ -82,75 +83,74 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
     by_owner: bool  #: its own controller removes it
 
 
-class Motion:
-    """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it.
+Slot = tuple[int | None, str]
+"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
 
-    Attributes
-    ----------
-    session : changes as pods come and go
-    workloads : changes as manifests are applied
-    pods : row -> every pod that has not ended
-    newcomers : the rows of the pods that count as created by the question, also of those that have ended
-    unplaced : the rows of the pods that had no node when the simulation began, in the order of `pods`
-    messages : row of a pending pod -> kube-scheduler's last message about it
-    outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
-    log : what has happened so far
-    already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
-    now : virtual time, seconds since 1970
-    violations : preemptor and victim, where that broke a budget
-    removals : the pods that were told to go, in order
-    replaced_by : row of a pod that others told to go -> row of the pod that its controller created in its place
-    circle : why the simulation was ended while pods still moved; empty when it came to rest
-    """
+
+class Motion:
+    """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it."""
 
     def __init__(
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
-        self.session = session
-        self.workloads = workloads
+        self.session = session  #: changes as pods come and go
+        self.workloads = workloads  #: changes as manifests are applied
         self.disruptions = disruptions
-        self.pods: dict[int, ObservedPod] = {}
-        self.owner_of: Overlay[int, str] = Overlay()
-        self.newcomers: list[int] = []
-        self.unplaced: list[int] = []
-        self.messages: dict[int, str] = {}
-        self.outcomes: dict[int, Outcome] = {}
-        self.already_leaving: list[str] = []
-        self.circle = ""
-        self.violations: list[tuple[str, str]] = []
-        self.removals: list[Removal] = []
-        self.replaced_by: dict[int, int] = {}
-        #: whether controllers create pods in place of preempted ones
-        self.replaces_preempted = True
-        #: key of an owner -> ordinals and nodes of the pods that it does not replace
-        self.not_replaced: dict[str, list[Slot]] = {}
-        self.lost: dict[str, list[ObservedPod]] = {}  #: key of a workload -> pods that are gone and not replaced yet
-        #: namespace -> rows of pods without a controller, in the order in which they came to be
-        self.orphans: dict[str, list[int]] = {}
-        #: row -> key of the workload that a pod belonged to before another one took it over
-        self.former_workload: dict[int, str] = {}
         self.maker = maker  #: creates pods as the API server stores them
         maker.set_claims.bind = session.bound_at_once
-        self.queue = RetryQueue(session)
-        self.queue.now = now
-        self.timers = Timers()  #: what is to happen later
-        self.starts_at = now  #: in virtual time
-        self.durations = Durations.none()  #: how long pods take
-        self.dirty: dict[str, Owner] = {}
-        self.dirty_deployments: dict[str, DeploymentState] = {}
-        self.circles = Circles()
-        self.log = Log(self)
-        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
-        #: nodes whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
-        self.lost_nodes: frozenset[str] = frozenset()
-        #: row of a pod that shows as not ready because its node does not answer -> since when
+        self.infos = session.cluster.pods.infos  #: every pod that there was, by row
+
+        # Pods, by row.
+        self.pods: dict[int, ObservedPod] = {}  #: every pod that has not ended
+        self.owner_of: Overlay[int, str] = Overlay()
+        self.newcomers: list[int] = []  #: those that count as created by the question, also those that have ended
+        self.unplaced: list[int] = []  #: those without a node when the simulation began, in the order of `pods`
+        self.messages: dict[int, str] = {}  #: pending pod -> kube-scheduler's last message about it
+        #: pending pod -> how its last scheduling attempt ended; absent before the first attempt
+        self.outcomes: dict[int, Outcome] = {}
+        #: namespace -> pods without a controller, in the order in which they came to be
+        self.orphans: dict[str, list[int]] = {}
+        #: pod -> key of the workload that it belonged to before another one took it over
+        self.former_workload: dict[int, str] = {}
+        #: pod that others told to go -> pod that its controller created in its place
+        self.replaced_by: dict[int, int] = {}
+        #: pod that shows as not ready because its node does not answer -> since when
         self.marked: dict[int, float] = {}
-        #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
-        self.failing: Mapping[tuple[str, str], str] = {}
+        self.stopped: set[int] = set()  #: pods whose containers have ended, and whose objects stay
+        #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
+        self.already_leaving: list[str] = []
+        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
-        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
-        self.on_misfit: Callable[[], None] = _do_nothing  #: called when a pod is found to fit nowhere
+        self.removals: list[Removal] = []  #: the pods that were told to go, in order
+        self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
+
+        # Workloads, by key.
+        self.dirty: dict[str, Owner] = {}
+        self.dirty_deployments: dict[str, DeploymentState] = {}
+        self.lost: dict[str, list[ObservedPod]] = {}  #: pods that are gone and not replaced yet
+        self.not_replaced: dict[str, list[Slot]] = {}  #: ordinals and nodes of the pods that an owner does not replace
+        self.replaces_preempted = True  #: whether controllers create pods in place of preempted ones
+        #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
+        self.failing: Mapping[tuple[str, str], str] = {}
+
+        # Nodes.
+        #: those whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang
+        self.lost_nodes: frozenset[str] = frozenset()
+
+        # Time.
+        self.now = self.starts_at = now  #: virtual, in seconds since 1970
+        self.durations = Durations.none()  #: how long pods take
+        self.timers = Timers()  #: what is to happen later
+        self.log = Log(self)  #: what has happened so far
+        self.circles = Circles()
+        self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
+        self.queue = RetryQueue(session)
+        self.on_misfit: Callable[[], None] = lambda: None  #: called when a pod is found to fit nowhere
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.session.cluster
 
     def owner(self, row: int) -> Owner | None:
         key = self.owner_of.get(row)
@@ -173,14 +173,13 @@ class Motion:
                 waiting.setdefault(self.workload_of(pod), set()).add(pod.key)
         return {workload: frozenset(pods) for workload, pods in waiting.items()}
 
-    @property
-    def now(self) -> float:
-        """Virtual time in seconds since 1970."""
-        return self.queue.now
-
     def later(self, seconds: float, act: Act) -> None:
         """Have something happen some seconds from now."""
         self.timers.post(self.now + seconds, act)
+
+    def notice(self, event: Event, most_important: int | None = None) -> None:
+        """Tell pods that wait for a node of an event; `most_important`: only those of this priority or a lower one."""
+        self.queue.notice(event, self.now, most_important)
 
     def enqueue(self, owner: Owner | DeploymentState) -> None:
         """Have a controller sync its workload when its turn comes."""
@@ -199,7 +198,7 @@ class Motion:
         if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
         elif not self.timers.has(key := f"pods of {owner.ref.key}"):
-            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), key)
+            self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue, owner), key)
 
     @property
     def has_pending_sync(self) -> bool:
@@ -216,24 +215,16 @@ class Motion:
 
 
 class Log:
-    """What has happened so far in a cluster in motion.
-
-    Attributes
-    ----------
-    steps : in order
-    moved : KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
-    blocked : the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-    on_step : called after each step with the number of steps
-    last_change : when something happened last, a status of a workload included
-    """
+    """What has happened so far in a cluster in motion."""
 
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
         self.steps: list[Step] = []
-        self.moved: set[str] = set()
+        self.moved: set[str] = set()  #: KIND/NAMESPACE/NAME of workloads of which a pod has come, gone or found a node
+        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
         self.blocked: dict[str, dict[str, str]] = {}
-        self.on_step: Callable[[int], None] | None = None
-        self.last_change = motion.now
+        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
+        self.last_change = motion.now  #: when something happened last, a status of a workload included
 
     def note_change(self) -> None:
         """Note that something happens now."""
@@ -242,12 +233,11 @@ class Log:
     def add(
         self,
         event: StepEvent,
+        workload: str,
+        because: str = "",
         *,
         pod: str = "",
         node: str | None = None,
-        owner: Owner | None = None,
-        workload: str = "",
-        because: str = "",
         by: str | None = None,
         is_finding: bool = False,
         of_time: bool = False,
@@ -257,28 +247,18 @@ class Log:
         `is_finding`: nothing happens; the step has the time of what happened last. `of_time`: without durations nobody
         is told, as it happens together with another step.
         """
-        if of_time and not self._motion.durations.is_timed:
+        is_timed = self._motion.durations.is_timed
+        if of_time and not is_timed:
             return
-        if not workload:
-            workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         is_finding = is_finding or event in _FINDINGS
         at: float | UnsetType = UNSET
-        if self._motion.durations.is_timed:
+        if is_timed:
             at = round((self.last_change if is_finding else self._motion.now) - self._motion.starts_at, 2)
             if self.steps and not isinstance(self.steps[-1].at, UnsetType):
                 at = max(at, self.steps[-1].at)
         n = len(self.steps) + 1
         self.steps.append(
-            Step(
-                step=n,
-                event=event,
-                pod=pod,
-                node=node,
-                workload=workload,
-                because=because,
-                by=by,
-                at=at,
-            )
+            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         )
         if event is StepEvent.BLOCKED:
             self.blocked.setdefault(workload, {})[pod] = because
@@ -291,9 +271,10 @@ class Log:
         if self.on_step is not None:
             self.on_step(n)
 
+    def add_pod(self, event: StepEvent, pod: ObservedPod, because: str = "", *, node: str = "", **more: Any) -> None:
+        """Append a step about a pod; `node`: one that it is nominated to."""
+        workload = self._motion.workload_of(pod)
+        self.add(event, workload, because, pod=pod.key, node=node or pod.node or None, **more)
+
     def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
-        self.add(event, node=name, workload=f"Node/{name}", because=because, of_time=of_time)
-
-
-def _do_nothing() -> None:
-    """Tell nobody."""
+        self.add(event, f"Node/{name}", because, node=name, of_time=of_time)

@@ -243,7 +243,7 @@ class NodeLifecycle:
             for pod in self._pods_on(name):
                 if not pod.is_terminating:
                     self.down.add(pod.row)
-                    self._motion.log.add(StepEvent.LOST, pod=pod.key, node=pod.node, owner=self._motion.owner(pod.row))
+                    self._motion.log.add_pod(StepEvent.LOST, pod)
             self._silent.setdefault(name, self._motion.now)
             if is_machine_gone:
                 self._without_machine.add(name)
@@ -260,7 +260,7 @@ class NodeLifecycle:
         pods = [pod for name in names for pod in self._pods_on(name)]
         for pod in pods:
             if pod.row in self.down and pod.is_ready:
-                self._motion.log.add(StepEvent.RECOVERED, pod=pod.key, node=pod.node, owner=self._motion.owner(pod.row))
+                self._motion.log.add_pod(StepEvent.RECOVERED, pod)
         self.down -= {pod.row for pod in pods}
         self._kubelets.revive(names)
         self._kubelets.show_ready(pod.row for pod in pods)
@@ -306,7 +306,7 @@ class NodeLifecycle:
             if name in owner.nodes:
                 owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
                 self._motion.enqueue(owner)
-        self._motion.session.remove_node(self._motion.session.cluster.nodes.row_of[name])
+        self._motion.session.remove_node(self._motion.cluster.nodes.row_of[name])
         self._motion.log.add_node(StepEvent.REMOVED, name, because)
         self._silent.pop(name, None)
         for zone in self._zones.values():
@@ -473,7 +473,7 @@ class NodeLifecycle:
         if tuple(after) == before:
             return
         former, no_execute = self._node(name), self._no_execute(name)
-        self._motion.session.set_taints(self._motion.session.cluster.nodes.row_of[name], tuple(after))
+        self._motion.session.set_taints(self._motion.cluster.nodes.row_of[name], tuple(after))
         for owner in self._motion.workloads.daemon_sets():
             eligible = eligible_nodes(owner.templates[owner.wanted.revision], [self._node(name)])
             if name in owner.nodes and owner.nodes[name] != eligible[name]:
@@ -486,16 +486,16 @@ class NodeLifecycle:
     # What is known of a node.
 
     def _nodes(self) -> list[Node]:
-        table = self._motion.session.cluster.nodes
+        table = self._motion.cluster.nodes
         return [node for row, node in enumerate(table.nodes) if table.absent is None or not table.absent[row]]
 
     def _is_there(self, name: str) -> bool:
-        table = self._motion.session.cluster.nodes
+        table = self._motion.cluster.nodes
         row = table.row_of.get(name, NOWHERE)
         return row != NOWHERE and (table.absent is None or not table.absent[row])
 
     def _node(self, name: str) -> Node:
-        table = self._motion.session.cluster.nodes
+        table = self._motion.cluster.nodes
         return table.nodes[table.row_of[name]]
 
     def _of(self, name: str) -> dict[str, str]:
@@ -514,6 +514,6 @@ class NodeLifecycle:
         return [taint for taint in self._taints(name) if taint.effect == NO_EXECUTE]
 
     def _pods_on(self, name: str) -> list[ObservedPod]:
-        cluster, pods = self._motion.session.cluster, self._motion.pods
+        cluster, pods = self._motion.cluster, self._motion.pods
         rows = cluster.pods_on[cluster.nodes.row_of[name]]
         return sorted((pods[row] for row in rows if row in pods), key=lambda pod: pod.key)

@@ -17,19 +17,11 @@ from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kplan.course.simulation.controllers.daemon_set import Eligibility
-from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
+from kplan.course.simulation.controllers.deployment import WantedDeployment
+from kplan.course.simulation.controllers.job import WantedJob
+from kplan.course.simulation.controllers.observed import IsOn, ObservedPod, count
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.course.simulation.desired import (
-    IsOn,
-    count,
-    deletes_claims,
-    progress_deadline,
-    wanted_daemon_set,
-    wanted_deployment,
-    wanted_job,
-    wanted_stateful_set,
-)
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.observing import completion_index, next_ordinal, target_of
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
@@ -138,14 +130,13 @@ class Workloads:
         template = self.templates.identity(ref.key, obj.spec.template)
         state = DeploymentState(
             ref,
-            wanted_deployment(obj),
+            WantedDeployment(0),
             template,
             obj.spec.template,
             obj.spec.selector or LabelSelector(),
             self.templates.digest(template),
-            min_ready=obj.spec.min_ready_seconds,
-            deadline=progress_deadline(obj),
         )
+        state.want(obj)
         self._deployments[ref.key] = state
         return state
 
@@ -205,18 +196,15 @@ class Workloads:
         current = obj.status.current_revision
         if not current or (known and current not in {revision.name for revision in known}):
             current = update
-        return self._own(
-            StatefulSetState(
-                ref,
-                {**self._templates_of(known), update: obj.spec.template},
-                wanted=wanted_stateful_set(obj, current, update, self.is_on),
-                has_revision=bool(known or obj.status.update_revision),
-                n_claims=len(obj.spec.volume_claim_templates),
-                deletes_claims=deletes_claims(obj),
-                selector=selector,
-                min_ready=obj.spec.min_ready_seconds,
-            )
+        state = StatefulSetState(
+            ref,
+            {**self._templates_of(known), update: obj.spec.template},
+            has_revision=bool(known or obj.status.update_revision),
+            n_claims=len(obj.spec.volume_claim_templates),
+            selector=selector,
         )
+        state.want(obj, current, update, self.is_on)
+        return self._own(state)
 
     def revision_of(self, ref: WorkloadRef, template: PodTemplateSpec, selector: LabelSelector | None) -> str | None:
         """Return the name of the revision that a stateful set or daemon set has for a template; None for a new one."""
@@ -241,7 +229,7 @@ class Workloads:
             DaemonSetState(
                 ref,
                 {**self._templates_of(known), revision: template},
-                wanted=wanted_daemon_set(obj, revision),
+                wanted=WantedDaemonSet.of(obj, revision),
                 has_revision=bool(known),
                 nodes=eligible_nodes(template, nodes),
                 selector=selector,
@@ -259,7 +247,7 @@ class Workloads:
             JobState(
                 ref,
                 {"": template},
-                wanted=wanted_job(obj),
+                wanted=WantedJob.of(obj),
                 counts_leaving=obj.spec.pod_replacement_policy != "Failed",
                 selector=compiled(obj.spec.selector),
                 deadline=obj.spec.active_deadline_seconds,

@@ -98,7 +98,7 @@ def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> Non
     """Log for workloads that have come to rest without all their pods what holds them up."""
     for change in changes:
         if change.state is WorkloadState.STUCK:
-            simulation.log.add(StepEvent.STUCK, pod=change.pod, workload=change.key, because=change.because)
+            simulation.log.add(StepEvent.STUCK, change.key, change.because, pod=change.pod)
 
 
 def _describe(

@@ -5,20 +5,22 @@ Deployments with their replica sets are in `deployments`, jobs in `jobs`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
+from kplan.api.workloads import HorizontalPodAutoscaler, StatefulSet
 from kplan.course.simulation.controllers import stateful_set
 from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
-from kplan.course.simulation.controllers.observed import Action, Create, ObservedPod
+from kplan.course.simulation.controllers.observed import Action, Create, IsOn, ObservedPod
 from kplan.course.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet
 from kplan.workloads.expansion import MAX_REPLICAS
 
@@ -32,6 +34,33 @@ def compiled(selector: LabelSelector | None) -> Selector | None:
     """Return a selector in the form that matches labels; None where it is invalid or selects nothing."""
     matcher = valid_selector(selector)
     return None if matcher.is_nothing else matcher
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The bounds within which a HorizontalPodAutoscaler keeps the number of replicas, whatever its metrics.
+
+    Upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler. It looks every 15 seconds, so here when
+    nothing else moves any more.
+    """
+
+    name: str
+    lowest: int
+    highest: int
+
+    def bound(self, replicas: int) -> int:
+        """Return the number of replicas that the autoscaler sets at once; 0 replicas turn it off."""
+        if replicas == 0 and self.lowest > 0:
+            return 0
+        return self.highest if replicas > self.highest else max(replicas, self.lowest)
+
+
+def bounds_of(scalers: Iterable[HorizontalPodAutoscaler]) -> Bounds | None:
+    """Return the bounds of a workload's only autoscaler; None where it has none, or several, of which none acts."""
+    only = list(scalers)
+    if len(only) != 1:
+        return None
+    spec = only[0].spec
+    return Bounds(only[0].metadata.name, 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas)
 
 
 @dataclass
@@ -95,6 +124,10 @@ class Owner:
         """How many pods a disruption budget in percent counts from."""
         return self.desired
 
+    def keep_within(self, bounds: Bounds) -> bool:  # noqa: ARG002 - others have a number of replicas
+        """Scale it to the bound that it is beyond; tell whether it was beyond one."""
+        return False
+
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
         return True
 
@@ -157,6 +190,17 @@ class StatefulSetState(Owner):
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         return stateful_set.actions(self.wanted, (*self.pods.values(), *self.terminating.values()))
+
+    def want(self, obj: StatefulSet, current: str, update: str, is_on: IsOn) -> None:
+        """Want what an object says; `current` and `update` are the names of its revisions."""
+        self.wanted = WantedStatefulSet.of(obj, current, update, is_on)
+        self.min_ready = obj.spec.min_ready_seconds
+        policy = obj.spec.persistent_volume_claim_retention_policy
+        self.deletes_claims = policy is not None and policy.when_scaled == "Delete"
+
+    def keep_within(self, bounds: Bounds) -> bool:
+        before, self.wanted = self.wanted, replace(self.wanted, replicas=bounds.bound(self.wanted.replicas))
+        return self.wanted != before
 
     def template_of(self, revision: str) -> PodTemplateSpec:
         """See `Owner`; the update revision's template where the snapshot does not have that of a revision."""

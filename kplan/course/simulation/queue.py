@@ -1,18 +1,21 @@
 """The scheduling queue: active pods, pods that back off, and unschedulable pods that wait for an event.
 
-Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go (SchedulerPopFromBackoffQ on): a pod
-that comes back too early backs off, and is tried all the same when no other pod is active.
+A pod that comes back too early backs off, and is tried all the same when no other pod is active. `RetryQueue` has many
+pods that are tried one by one: those that are alike wait together, and equal ones come as they entered. `Turns` has few
+pods, members of groups among them, which other members pull out: equal ones come as they would from Go's heap.
+
+Upstream: pkg/scheduler/backend/queue/{scheduling_queue,active_queue,backoff_queue}.go (SchedulerPopFromBackoffQ on).
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -52,7 +55,6 @@ class RetryQueue:
     """Pending pods in the order in which the scheduler tries them."""
 
     def __init__(self, session: Session) -> None:
-        self.now = 0.0  #: virtual time in seconds; pods back off by it
         self.draws: Random | None = None  #: draws among equal pods; None takes them by name
         self._session = session
         self._infos = session.cluster.pods.infos
@@ -68,7 +70,7 @@ class RetryQueue:
     def fork(self, session: Session) -> RetryQueue:
         """Return a copy of the queue, over a fork of the session."""
         forked = RetryQueue(session)
-        forked.now, forked._stamp = self.now, self._stamp
+        forked._stamp = self._stamp
         forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
         forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         forked._place = self._place.copy()
@@ -101,10 +103,10 @@ class RetryQueue:
         self._stamp += 1
         heapq.heappush(self._active, (self._key(pod, self._stamp), pod))
 
-    def add_rejected(self, pod: int, rejectors: frozenset[str], *, long_ago: bool = False) -> None:
+    def add_rejected(self, pod: int, rejectors: frozenset[str], now: float) -> None:
         """Add a pod that these plugins rejected."""
         self._failures[pod] = self._failures.get(pod, 0) + 1
-        self._failed_at[pod] = -math.inf if long_ago else self.now
+        self._failed_at[pod] = now
         self._stamp += 1
         group = (self._infos[pod].shape, rejectors)
         self._waiting.setdefault(group, {})[pod] = self._stamp
@@ -147,7 +149,7 @@ class RetryQueue:
         """Tell whether only chance decides which of two pods comes first."""
         return entry[0][:-1] == other[0][:-1] and self._created.get(other[1], "") == self._created[entry[1]]
 
-    def notice(self, event: Event, most_important: int | None = None) -> None:
+    def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
         """Requeue the pods that an event may make schedulable.
 
         `most_important`: only pods of this priority or a lower one; None for all.
@@ -160,40 +162,40 @@ class RetryQueue:
             if is_worth_retrying(self._session, info, group[1], event):
                 del self._waiting[group]
                 for pod, stamp in pods.items():
-                    self._requeue(pod, stamp)
+                    self._requeue(pod, stamp, now)
 
-    def retry_all(self) -> None:
+    def retry_all(self, now: float) -> None:
         """Requeue all pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes."""
         for group in list(self._waiting):
             for pod, stamp in self._waiting.pop(group).items():
-                self._requeue(pod, stamp)
+                self._requeue(pod, stamp, now)
 
-    def flush(self, began: float) -> None:
+    def flush(self, began: float, now: float) -> None:
         """Requeue pods that have waited for an event for too long. Upstream: flushUnschedulablePodsLeftover.
 
         `began`: when the clock started; pods that were rejected before count as rejected then.
         """
-        latest = self.now - MAX_WAIT
+        latest = now - MAX_WAIT
         for group in list(self._waiting):
             pods = self._waiting[group]
             for pod, stamp in tuple(pods.items()):
                 if max(self._failed_at[pod], began) < latest:
                     self._leave(group, pod)
-                    self._requeue(pod, stamp)
+                    self._requeue(pod, stamp, now)
 
-    def _requeue(self, pod: int, stamp: int) -> None:
+    def _requeue(self, pod: int, stamp: int, now: float) -> None:
         self._place[pod] = None
-        expiry = self._backs_off_until(pod)
+        expiry = self._backs_off_until(pod, now)
         if expiry is None:
             heapq.heappush(self._active, (self._key(pod, stamp), pod))
         else:
             heapq.heappush(self._backoff, (expiry, self._key(pod, stamp), pod))
 
-    def _backs_off_until(self, pod: int) -> int | None:
+    def _backs_off_until(self, pod: int, now: float) -> int | None:
         """Return the second in which a pod's backoff ends; None when it is over."""
         seconds = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
         end = self._failed_at[pod] + seconds
-        return None if end < math.floor(self.now) else math.floor(end)
+        return None if end < math.floor(now) else math.floor(end)
 
     def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
         key = self._sort(self._infos[pod])
@@ -214,6 +216,175 @@ class RetryQueue:
 
     def _is_stale(self, pod: int) -> bool:
         return self._place.get(pod, ()) is not None
+
+
+MOMENT: Final = 1e-6
+"""Seconds from one arrival, and from one cycle, to the next."""
+
+MOST_UNCHANGED: Final = 15
+"""How many cycles without a change end the attempts at groups.
+
+Upstream has no end: an idle scheduler tries a group thousands of times a second, so that chance decides which member
+begins when something changes at last. Recorded runs end after so many cycles.
+"""
+
+
+class GoHeap:
+    """A heap of items by their keys; the least key comes first, and of equal ones the one that Go would yield.
+
+    Upstream: container/heap, pkg/scheduler/backend/heap.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[Any, int]] = []  # (key, item)
+        self._index: dict[int, int] = {}  # item -> its place
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[int]:
+        return (item for _, item in self._keys)
+
+    def copy(self) -> GoHeap:
+        other = GoHeap()
+        other._keys, other._index = self._keys.copy(), self._index.copy()
+        return other
+
+    def push(self, key: Any, item: int) -> None:
+        self._index[item] = len(self._keys)
+        self._keys.append((key, item))
+        self._up(len(self._keys) - 1)
+
+    def pop(self, may_come: Callable[[int], bool] | None = None) -> int | None:
+        """Remove and return the first item, of those that may come; None without any."""
+        if may_come is None:
+            return self._remove(0) if self._keys else None
+        indices = (index for index, (_, item) in enumerate(self._keys) if may_come(item))
+        first = min(indices, key=lambda index: self._keys[index][0], default=None)
+        return None if first is None else self._remove(first)
+
+    @property
+    def first_key(self) -> Any:
+        return self._keys[0][0]
+
+    def discard(self, item: int) -> bool:
+        """Remove an item; return whether it was there."""
+        return item in self._index and self._remove(self._index[item]) == item
+
+    def _remove(self, index: int) -> int:
+        last = len(self._keys) - 1
+        if index != last:
+            self._swap(index, last)
+            if not self._down(index, last):
+                self._up(index)
+        item = self._keys.pop()[1]
+        del self._index[item]
+        return item
+
+    def _swap(self, one: int, other: int) -> None:
+        self._keys[one], self._keys[other] = self._keys[other], self._keys[one]
+        self._index[self._keys[one][1]], self._index[self._keys[other][1]] = one, other
+
+    def _is_less(self, one: int, other: int) -> bool:
+        return bool(self._keys[one][0] < self._keys[other][0])
+
+    def _up(self, index: int) -> None:
+        while index > 0 and self._is_less(index, (index - 1) // 2):
+            self._swap(index, (index - 1) // 2)
+            index = (index - 1) // 2
+
+    def _down(self, start: int, n_items: int) -> bool:
+        index = start
+        while (child := 2 * index + 1) < n_items:
+            if child + 1 < n_items and self._is_less(child + 1, child):
+                child += 1
+            if not self._is_less(child, index):
+                break
+            self._swap(index, child)
+            index = child
+        return index > start
+
+
+class _Queued(msgspec.Struct):
+    time: float  #: when it last entered the queue
+    entered: float | None = None  #: when it first became active
+    n_rejections: int = 0
+    n_errors: int = 0  #: failures in a row without a plugin that rejects it
+    rejectors: frozenset[str] = frozenset()
+
+
+class Turns:
+    """Pods that are active or back off.
+
+    Time stands still while there is somebody to try, since an idle scheduler does not wait for a backoff to end. Only
+    pods that no plugin rejected wait for that; then time goes on to its end.
+    """
+
+    def __init__(self, infos: Sequence[PodInfo]) -> None:
+        self.now = 0.0  #: seconds
+        self.queued: dict[int, _Queued] = {}  #: all pods that have arrived and are not bound
+        self.infos = infos
+        self._active, self._backoff, self._errors = GoHeap(), GoHeap(), GoHeap()
+
+    def fork(self, infos: Sequence[PodInfo]) -> Turns:
+        forked = Turns(infos)
+        forked.now = self.now
+        forked.queued = {pod: msgspec.structs.replace(queued) for pod, queued in self.queued.items()}
+        forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
+        forked._errors = self._errors.copy()
+        return forked
+
+    def __iter__(self) -> Iterator[int]:
+        return (pod for heap in (self._active, self._backoff, self._errors) for pod in heap)
+
+    @property
+    def has_active(self) -> bool:
+        return bool(len(self._active))
+
+    def arrive(self, pod: int) -> None:
+        """Note when a pod arrives, which may be kept out of the queue for a while."""
+        self.queued[pod] = _Queued(self.now)
+
+    def activate(self, pod: int) -> None:
+        queued = self.queued[pod]
+        queued.entered = self.now if queued.entered is None else queued.entered
+        self._active.push((-self.infos[pod].priority, queued.time), pod)
+
+    def count_failure(self, pod: int, rejectors: frozenset[str]) -> None:
+        queued = self.queued[pod]
+        queued.time, queued.rejectors = self.now, rejectors
+        if rejectors:
+            queued.n_rejections, queued.n_errors = queued.n_rejections + 1, 0
+        else:
+            queued.n_errors += 1
+
+    def back_off(self, pod: int) -> None:
+        queued = self.queued[pod]
+        n_failures = queued.n_errors or queued.n_rejections
+        seconds = min(INITIAL_BACKOFF << min(max(n_failures, 1) - 1, 10), MAX_BACKOFF)
+        expiry = math.floor(queued.time + seconds)
+        if queued.rejectors:
+            self._backoff.push((expiry, -self.infos[pod].priority, queued.time), pod)
+        else:
+            self._errors.push(expiry, pod)
+
+    def pop(self, may_come: Callable[[int], bool] | None = None) -> int | None:
+        """Take out the pod whose turn it is, of those that may come; None without any."""
+        pod = self._active.pop(may_come)
+        if pod is None:
+            pod = self._backoff.pop(may_come)
+        while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors):
+            self.now = max(self.now, self._errors.first_key + 1)
+            while len(self._errors) and self._errors.first_key < math.floor(self.now):
+                released = self._errors.pop()
+                assert released is not None  # noqa: S101 - the heap is not empty
+                self.activate(released)
+            pod = self._active.pop(may_come)
+        return pod
+
+    def take_out(self, pod: int) -> bool:
+        """Take a pod out, wherever it waits; return whether it did."""
+        return any(heap.discard(pod) for heap in (self._active, self._backoff, self._errors))
 
 
 class QueuedPod(msgspec.Struct, frozen=True):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -87,19 +86,13 @@ def _repeated(failed: CycleResult, info: PodInfo, pod: int) -> CycleResult:
     return replace(failed, pod=pod, cycle=cycle)
 
 
-class Decided(Protocol):
-    """A listener for the scheduler's decisions; the result is valid only during the call."""
-
-    def __call__(self, result: CycleResult) -> None:
-        """Receive a decision."""
-
-
 class Scheduler:
     """Decides about pending pods, and carries its decisions out."""
 
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
-        self.on_decision: Decided | None = None  #: called with every decision
+        #: called with every decision, which is valid only during the call
+        self.on_decision: Callable[[CycleResult], None] | None = None
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.failures = FailedShapes()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
@@ -112,9 +105,7 @@ class Scheduler:
 
     def decide(self, row: int) -> CycleResult:
         if self.any_node is not None:
-            place = self.any_node.take(
-                self._motion.session.cluster.pods.infos[row], self._motion.workload_of(self._motion.pods[row])
-            )
+            place = self.any_node.take(self._motion.infos[row], self._motion.workload_of(self._motion.pods[row]))
             return CycleResult(row, Outcome.SCHEDULED, row=place, session=self._motion.session)
         self.recount_budgets()
         result = self.failures.decide(self._motion.session, row)
@@ -132,7 +123,7 @@ class Scheduler:
         self._motion.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
             return  # a real scheduler tries again, with the same result
-        self._motion.queue.add_rejected(row, rejectors_of(result))
+        self._motion.queue.add_rejected(row, rejectors_of(result), self._motion.now)
         self._motion.on_misfit()
         post_filter = result.post_filter
         if post_filter is None:
@@ -160,34 +151,29 @@ class Scheduler:
     def note_node_changed(self, former: Node, node: Node) -> None:
         """Tell pods that wait for a node that one has other taints."""
         self.failures.forget()
-        self._motion.queue.notice(NodeChanged(former, node))
+        self._motion.notice(NodeChanged(former, node))
 
     def note_claims_freed(self) -> None:
         """Tell pods that wait for devices that a claim was deallocated."""
         self.failures.forget()
-        self._motion.queue.notice(ClaimFreed())
+        self._motion.notice(ClaimFreed())
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
-        infos = self._motion.session.cluster.pods.infos
-        victims = detail.leaving_pods
-        leaving = [self._motion.pods[victim] for victim in victims]
-        name = infos[row].key
+        motion, victims = self._motion, detail.leaving_pods
         self.failures.forget()
-        self._motion.session.nominator.nominate(row, place)
-        because = ", ".join(pod.key for pod in leaving)
-        node = self._motion.session.cluster.nodes.names[place]
-        self._motion.log.add(StepEvent.NOMINATED, pod=name, node=node, owner=self._motion.owner(row), because=because)
+        motion.session.nominator.nominate(row, place)
+        because = ", ".join(motion.pods[victim].key for victim in victims)
+        node = motion.cluster.nodes.names[place]
+        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], because, node=node)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.send_off(row, victims)
 
     def send_off(self, row: int, victims: Sequence[int]) -> None:
         """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
-        leaving, name = (
-            [self._motion.pods[victim] for victim in victims],
-            self._motion.session.cluster.pods.infos[row].key,
-        )
-        self._motion.violations += [(name, pod.key) for pod in self._motion.disruptions.broken_by(leaving)]
+        motion = self._motion
+        leaving, name = ([motion.pods[victim] for victim in victims], motion.infos[row].key)
+        motion.violations += [(name, pod.key) for pod in motion.disruptions.broken_by(leaving)]
         self.leaving.append((row, leaving))
 
     @property
@@ -196,7 +182,7 @@ class Scheduler:
         return frozenset(pod.row for _, leaving in self.leaving for pod in leaving)
 
     def let_victims_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
-        name = self._motion.session.cluster.pods.infos[preemptor].key
+        name = self._motion.infos[preemptor].key
         present = [self._motion.pods[pod.row] for pod in victims if pod.row in self._motion.pods]
         present = [pod for pod in present if not pod.is_terminating]
         for pod in present:
@@ -208,8 +194,8 @@ class Scheduler:
         if self._motion.session.nominator.row_of(row) is not None:
             self.failures.forget()
             self._motion.session.nominator.drop(row)
-            info = self._motion.session.cluster.pods.infos[row]
-            self._motion.queue.notice(PodDeleted(info), info.priority)
+            info = self._motion.infos[row]
+            self._motion.notice(PodDeleted(info), info.priority)
 
     def recount_budgets(self) -> None:
         """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
@@ -231,7 +217,7 @@ class Scheduler:
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
         """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
-        nominator, infos = self._motion.session.nominator, self._motion.session.cluster.pods.infos
+        nominator, infos = self._motion.session.nominator, self._motion.infos
         if self._motion.circles.is_closed(
             (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
         ):

@@ -32,34 +32,6 @@ from kplan.workloads.expansion import TEMPLATE_HASH
 MOST_NAMED = 3
 
 
-def claim_pods(life: LifeCycle, owner: Owner) -> None:
-    adopted: list[ObservedPod] = []
-    for pod, info in _matching(life, owner):
-        _take(life, owner, pod, info)
-        adopted.append(pod)
-    if adopted:
-        names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
-        more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
-        message = f"takes over pods that match its selector and have no controller: {names}{more}"
-        life.motion.warn(InputWarning("Adopted", owner.ref.key, message))
-
-
-def _matching(life: LifeCycle, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
-    """Yield the orphans that a workload has not looked at yet and that it may have."""
-    rows = life.motion.orphans.get(owner.ref.namespace, ())
-    if owner.n_looked_at == len(rows):
-        return
-    selector = owner.selector
-    fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
-    for row in fresh if selector is not None else ():
-        pod = life.motion.pods.get(row)
-        if pod is None or pod.is_terminating or life.motion.owner(row) is not None:
-            continue
-        info = life.motion.session.cluster.pods.infos[row]
-        if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
-            yield pod, info
-
-
 def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     """Tell whether a pod has the name of one of a stateful set's; other workloads have no such condition."""
     if not isinstance(owner, StatefulSetState):
@@ -67,55 +39,20 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def _take(life: LifeCycle, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
-    is_current = isinstance(owner, DaemonSetState) and life.motion.maker.is_made_by(owner, info, target_of(info.pod))
-    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=life.motion.maker.has_claims(owner, info))
-    life.take_over(owner, pod, observed)
-    if observed.is_misfit:
-        owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
-        life.motion.log.add(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
-
-
-def offer_pod(life: LifeCycle, row: int) -> None:
+def offer_pod(motion: Motion, row: int) -> None:
     """Wake the workloads that may take over a new pod without a controller."""
-    pod, info = life.motion.pods[row], life.motion.session.cluster.pods.infos[row]
-    for owner in life.motion.workloads.all(pod.namespace):
+    pod, info = motion.pods[row], motion.infos[row]
+    for owner in motion.workloads.all(pod.namespace):
         if isinstance(owner, Owner) and owner.selector is not None and owner.selector.matches(info.labels):
-            life.motion.enqueue(owner)
+            motion.enqueue(owner)
 
 
-def claim_sets(life: LifeCycle, deployment: DeploymentState) -> None:
-    """Have a deployment take over the replica sets that match its selector and have no controller."""
-    keys = life.motion.workloads.orphan_sets.get(deployment.ref.namespace, ())
-    if not keys or deployment.n_looked_at == len(keys):
-        return
-    fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
-    selector = compiled(deployment.selector)
-    adopted: list[str] = []
-    for key in fresh if selector is not None else ():
-        state = life.motion.workloads.owner(key)
-        if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
-            continue
-        if not selector.matches(state.labels):
-            continue
-        if state.template == life.motion.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
-            state.template = deployment.template
-        for row in state.pods:
-            life.motion.former_workload.setdefault(row, state.ref.key)
-        deployment.adopt(state)
-        life.motion.enqueue(state)  # it is changed, so its own controller looks for pods
-        adopted.append(state.ref.name)
-    if adopted:
-        message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
-        life.motion.warn(InputWarning("Adopted", deployment.ref.key, message))
-
-
-def offer_set(life: LifeCycle, state: ReplicaSetState) -> None:
+def offer_set(motion: Motion, state: ReplicaSetState) -> None:
     """Wake the deployments that may take over a new replica set without a controller."""
-    for deployment in life.motion.workloads.all(state.ref.namespace):
+    for deployment in motion.workloads.all(state.ref.namespace):
         selector = compiled(deployment.selector) if isinstance(deployment, DeploymentState) else None
         if selector is not None and selector.matches(state.labels):
-            life.motion.enqueue(deployment)
+            motion.enqueue(deployment)
 
 
 MAX_STEPS = 2_000_000
@@ -125,7 +62,7 @@ EVER = float("inf")
 
 
 class Controllers:
-    """The controllers of a cluster in motion."""
+    """The controllers of a cluster in simulation."""
 
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
@@ -155,15 +92,16 @@ class Controllers:
         if at > motion.now:
             if self.on_pause is not None:
                 self.on_pause()
-            motion.queue.now = at
+            motion.now = at
         act()
         return True
 
     def sync_next(self) -> None:
-        if self._motion.dirty:
-            self._sync(self._motion.dirty.pop(self._next_dirty()))
+        motion = self._motion
+        if motion.dirty:
+            self._sync(motion.dirty.pop(self._next_dirty()))
         else:
-            self._sync_deployment(self._motion.dirty_deployments.pop(next(iter(self._motion.dirty_deployments))))
+            self._sync_deployment(motion.dirty_deployments.pop(next(iter(motion.dirty_deployments))))
 
     def _next_dirty(self) -> str:
         first = next(iter(self._motion.dirty))
@@ -178,7 +116,7 @@ class Controllers:
         return makers[self.draws.randrange(len(makers))]
 
     def _sync(self, owner: Owner) -> None:
-        claim_pods(self._life, owner)
+        self._claim_pods(owner)
         slots = self._motion.not_replaced.get(owner.ref.key)
         not_replaced = None if slots is None else Counter(slots)
         for action in self._actions(owner):
@@ -196,23 +134,24 @@ class Controllers:
         return self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(self._motion.now, self.draws)
 
     def _sync_job(self, job: JobState) -> list[Action]:
-        done = sync(job, self._motion.now, self.draws, has_deadline=self._motion.durations.is_timed)
+        motion = self._motion
+        done = sync(job, motion.now, self.draws, has_deadline=motion.durations.is_timed)
         for row in done.released:
             self._kubelets.drop_finalizer(row)
         if done.again_at is not None:
-            self._motion.timers.post(
-                done.again_at, partial(self._motion.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
+            motion.timers.post(
+                done.again_at, partial(motion.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
             )
         if done.has_changed:
-            self._motion.log.note_change()
+            motion.log.note_change()
             if done.actions or not (job.wanted.is_over or job.at_rest):
-                self._motion.notify(job)
+                motion.notify(job)
         if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
             self.on_job_over(job)
         return done.actions
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
-        claim_sets(self._life, deployment)
+        self._claim_sets(deployment)
         if not deployment.reported:
             deployment.observe_status()
         wanted = deployment.actions()
@@ -227,15 +166,16 @@ class Controllers:
 
     def _watch_progress(self, deployment: DeploymentState) -> None:
         """Note how a rollout gets on, and look again when it should have got on."""
+        motion = self._motion
         was_timed_out = deployment.progress.is_timed_out
-        at = deployment.note_progress(self._motion.now)
+        at = deployment.note_progress(motion.now)
         key = f"deadline of {deployment.ref.key}"
         if at is None:
-            self._motion.timers.cancel(key)
+            motion.timers.cancel(key)
         else:
-            self._motion.timers.post(max(at, self._motion.now), lambda: self._motion.enqueue(deployment), key)
+            motion.timers.post(max(at, motion.now), lambda: motion.enqueue(deployment), key)
         if deployment.progress.is_timed_out and not was_timed_out:
-            self._motion.log.note_change()
+            motion.log.note_change()
 
     def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
         """Scale a replica set, or create it; tell whether the API server accepts it."""
@@ -261,7 +201,7 @@ class Controllers:
         if refusal:
             if refusal != deployment.refusal:
                 deployment.refusal = refusal
-                self._motion.log.add(StepEvent.REFUSED, workload=ref.key, because=refusal)
+                self._motion.log.add(StepEvent.REFUSED, ref.key, because=refusal)
             return None
         deployment.refusal = ""
         metadata = ReplicaSetMeta(
@@ -278,3 +218,68 @@ class Controllers:
         state = self._motion.workloads.add_replica_set(replica_set)
         state.template, state.min_ready = deployment.template, deployment.min_ready
         return state
+
+    def _claim_pods(self, owner: Owner) -> None:
+        adopted: list[ObservedPod] = []
+        for pod, info in self._matching(owner):
+            self._take(owner, pod, info)
+            adopted.append(pod)
+        if adopted:
+            names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
+            more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
+            message = f"takes over pods that match its selector and have no controller: {names}{more}"
+            self._motion.warn(InputWarning("Adopted", owner.ref.key, message))
+
+    def _matching(self, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
+        """Yield the orphans that a workload has not looked at yet and that it may have."""
+        rows = self._motion.orphans.get(owner.ref.namespace, ())
+        if owner.n_looked_at == len(rows):
+            return
+        selector = owner.selector
+        fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
+        for row in fresh if selector is not None else ():
+            pod = self._motion.pods.get(row)
+            if pod is None or pod.is_terminating or self._motion.owner(row) is not None:
+                continue
+            info = self._motion.infos[row]
+            if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
+                yield pod, info
+
+    def _take(self, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
+        is_current = isinstance(owner, DaemonSetState) and self._motion.maker.is_made_by(
+            owner, info, target_of(info.pod)
+        )
+        observed = claimed_by(
+            owner, pod, info, is_current=is_current, has_claims=self._motion.maker.has_claims(owner, info)
+        )
+        self._life.take_over(owner, pod, observed)
+        if observed.is_misfit:
+            owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
+            self._motion.log.add_pod(StepEvent.REFUSED, pod, owner.refusal)
+
+    def _claim_sets(self, deployment: DeploymentState) -> None:
+        """Have a deployment take over the replica sets that match its selector and have no controller."""
+        keys = self._motion.workloads.orphan_sets.get(deployment.ref.namespace, ())
+        if not keys or deployment.n_looked_at == len(keys):
+            return
+        fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
+        selector = compiled(deployment.selector)
+        adopted: list[str] = []
+        for key in fresh if selector is not None else ():
+            state = self._motion.workloads.owner(key)
+            if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
+                continue
+            if not selector.matches(state.labels):
+                continue
+            if state.template == self._motion.workloads.templates.completed_identity(
+                deployment.ref.key, deployment.spec
+            ):
+                state.template = deployment.template
+            for row in state.pods:
+                self._motion.former_workload.setdefault(row, state.ref.key)
+            deployment.adopt(state)
+            self._motion.enqueue(state)  # it is changed, so its own controller looks for pods
+            adopted.append(state.ref.name)
+        if adopted:
+            message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
+            self._motion.warn(InputWarning("Adopted", deployment.ref.key, message))

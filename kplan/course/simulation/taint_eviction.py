@@ -79,14 +79,14 @@ class TaintEvictions:
         self._look(row, taints, because=taints[0], since=self._motion.now)
 
     def _pods_on(self, node: str) -> list[int]:
-        cluster = self._motion.session.cluster
+        cluster = self._motion.cluster
         return sorted(row for row in cluster.pods_on[cluster.nodes.row_of[node]] if row in self._motion.pods)
 
     def _look(self, row: int, taints: Sequence[Taint], *, because: Taint, since: float) -> None:
         key = _key(row)
         if self._motion.pods[row].is_terminating:
             return
-        left = tolerated_seconds(self._motion.session.cluster.pods.infos[row].pod.spec.tolerations, taints)
+        left = tolerated_seconds(self._motion.infos[row].pod.spec.tolerations, taints)
         if left == math.inf:
             self._motion.timers.cancel(key)
         elif left < 0 or not self._motion.timers.has(key):

@@ -23,7 +23,8 @@ from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
-from kplan.course.simulation.desired import RECREATE_GATE, IsOn
+from kplan.course.simulation.controllers.observed import IsOn
+from kplan.course.simulation.controllers.stateful_set import RECREATE_GATE
 from kplan.course.simulation.templates import canonical
 from kplan.facts import InputWarning
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE

@@ -16,8 +16,7 @@ import msgspec
 
 from kplan.course.simulation.observing import stamp
 from kplan.course.simulation.pod_creation import with_status
-from kplan.course.simulation.queue import is_worth_retrying
-from kplan.course.simulation.turns import MOMENT, MOST_UNCHANGED, Turns
+from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns, is_worth_retrying
 from kplan.documents.plan import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod

@@ -25,10 +25,9 @@ from kplan.course.in_order import Growth, prices_of
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.applying import Applying
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.desired import Bounds
 from kplan.course.simulation.draining import is_cordoned
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import DaemonSetState, StatefulSetState
+from kplan.course.simulation.owners import Bounds, DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin
 from kplan.course.what_if import changed

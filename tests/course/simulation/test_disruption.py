@@ -7,7 +7,7 @@ import pytest
 import kplan
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions, loosened
-from kplan.course.simulation.start import start
+from kplan.course.simulation.loop import start
 from tests.objects import Object, budget, deployment, head, node, running, template
 
 NODES = ["n0", "n1"]

@@ -12,12 +12,11 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.change import read_manifests
 from kplan.course.clock import Clock, durations_for
-from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import (
     Departure,
     depart,
 )
-from kplan.course.simulation.start import start
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, daemon_set, deployment, node, running

@@ -1,5 +1,6 @@
 """The scheduling queue at work."""
 
+import math
 from typing import Any
 
 import pytest
@@ -33,12 +34,11 @@ def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failu
     for waited, is_over in ((seconds, False), (seconds + 1, True)):
         queue, rows, infos = queue_of(waits=1)
         for _ in range(failures - 1):
-            queue.add_rejected(rows["waits"], FIT, long_ago=True)
+            queue.add_rejected(rows["waits"], FIT, -math.inf)
             queue.take_out(rows["waits"])
-        queue.add_rejected(rows["waits"], FIT)
+        queue.add_rejected(rows["waits"], FIT, 0.0)
 
-        queue.now += waited
-        queue.notice(PodDeleted(infos["waits"]))
+        queue.notice(PodDeleted(infos["waits"]), float(waited))
 
         assert queue.has_active is is_over
         assert queue.pop() == rows["waits"]
@@ -47,11 +47,11 @@ def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failu
 def test_what_happens_in_a_fork_stays_there() -> None:
     queue, rows, infos = queue_of(active=1, waits=1)
     queue.add(rows["active"])
-    queue.add_rejected(rows["waits"], FIT, long_ago=True)
+    queue.add_rejected(rows["waits"], FIT, -math.inf)
     session = kplan.Planner(kplan.load_snapshot([node("n1", "8"), pod("active", 1, "1"), pod("waits", 1, "2")])).fork()
 
     twin = queue.fork(session)
-    twin.notice(PodDeleted(infos["waits"]))
+    twin.notice(PodDeleted(infos["waits"]), 0.0)
 
     assert [twin.pop(), twin.pop()] == [rows["active"], rows["waits"]]
     assert queue.pop() == rows["active"]
@@ -60,13 +60,12 @@ def test_what_happens_in_a_fork_stays_there() -> None:
 
 def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event() -> None:
     queue, rows, _ = queue_of(waits=1, long_since=1)
-    queue.add_rejected(rows["long_since"], FIT, long_ago=True)
-    queue.now = 10.0
-    queue.add_rejected(rows["waits"], FIT)
+    queue.add_rejected(rows["long_since"], FIT, -math.inf)
+    queue.add_rejected(rows["waits"], FIT, 10.0)
 
     tried = []
-    for queue.now in (290.0, 301.0, 311.0):
-        queue.flush(0.0)
+    for now in (290.0, 301.0, 311.0):
+        queue.flush(0.0, now)
         tried.append([queue.pop() for _ in range(2) if queue])
 
     assert tried == [[], [rows["long_since"]], [rows["waits"]]]

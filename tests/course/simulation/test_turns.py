@@ -1,6 +1,6 @@
 """The heap yields what Go's heap yields, also of equal items."""
 
-from kplan.course.simulation.turns import GoHeap
+from kplan.course.simulation.queue import GoHeap
 
 
 def heap_of(*keys: int) -> GoHeap:

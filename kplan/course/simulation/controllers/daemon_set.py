@@ -16,6 +16,7 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
+from kplan.api.workloads import DaemonSet
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
 ON_DELETE = "OnDelete"
@@ -32,6 +33,19 @@ class WantedDaemonSet(msgspec.Struct, frozen=True):
     strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
     max_surge: IntOrString = 0
     max_unavailable: IntOrString = 1
+
+    @staticmethod
+    def of(obj: DaemonSet, revision: str) -> WantedDaemonSet:
+        strategy = obj.spec.update_strategy
+        rolling = strategy.rolling_update
+        surge = rolling.max_surge if rolling is not None else None
+        unavailable = rolling.max_unavailable if rolling is not None else None
+        return WantedDaemonSet(
+            revision,
+            strategy.type or ROLLING_UPDATE,
+            0 if surge is None else surge,
+            1 if unavailable is None else unavailable,
+        )
 
     @property
     def allows_surge(self) -> bool:

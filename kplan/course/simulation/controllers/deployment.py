@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kplan.api.meta import IntOrString
-from kplan.course.simulation.controllers.observed import scaled
+from kplan.api.workloads import Deployment
+from kplan.course.simulation.controllers.observed import count, scaled
 
 RECREATE = "Recreate"
 ROLLING_UPDATE = "RollingUpdate"
@@ -27,6 +28,20 @@ class WantedDeployment(msgspec.Struct, frozen=True):
     max_surge: IntOrString = DEFAULT_SHARE
     max_unavailable: IntOrString = DEFAULT_SHARE
     paused: bool = False
+
+    @staticmethod
+    def of(obj: Deployment) -> WantedDeployment:
+        strategy = obj.spec.strategy
+        rolling = strategy.rolling_update
+        surge = rolling.max_surge if rolling is not None else None
+        unavailable = rolling.max_unavailable if rolling is not None else None
+        return WantedDeployment(
+            count(obj.spec.replicas),
+            RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
+            DEFAULT_SHARE if surge is None else surge,
+            DEFAULT_SHARE if unavailable is None else unavailable,
+            obj.spec.paused,
+        )
 
     @property
     def fenceposts(self) -> tuple[int, int]:

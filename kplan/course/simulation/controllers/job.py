@@ -9,14 +9,22 @@ indexed_job_utils.go, pod_failure_policy.go matchPodFailurePolicy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from random import Random
 
 import msgspec
 
-from kplan.api.workloads import OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
-from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
-from kplan.course.simulation.controllers.ranking import youngest_first
+from kplan.api.workloads import Job, OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
+from kplan.course.simulation.controllers.observed import (
+    PHASES,
+    Action,
+    Create,
+    Delete,
+    ObservedPod,
+    count,
+    in_map_order,
+)
 
 DEFAULT_BACKOFF_LIMIT = 6
 NO_BACKOFF_LIMIT = 2**31 - 1
@@ -63,6 +71,39 @@ class WantedJob(msgspec.Struct, frozen=True):
     failed_by_policy: str = ""  #: which rule of its ``podFailurePolicy`` has ended it; empty for none
     success_rules: tuple[SuccessRule, ...] = ()  #: of which one is enough
 
+    @staticmethod
+    def of(obj: Job) -> WantedJob:
+        spec, status = obj.spec, obj.status
+        true = {condition.type for condition in status.conditions if condition.status == "True"}
+        is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
+        per_index = spec.backoff_limit_per_index if spec.completion_mode == "Indexed" else None
+        backoff_limit = spec.backoff_limit
+        if backoff_limit is None:
+            backoff_limit = DEFAULT_BACKOFF_LIMIT if per_index is None else NO_BACKOFF_LIMIT
+        # Without either number a job is done with one success; with parallelism alone any success ends it.
+        completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
+        return WantedJob(
+            count(spec.parallelism),
+            completions,
+            spec.completion_mode == "Indexed",
+            bool(spec.suspend),
+            bool(true & {"Complete", "Failed"}) or status.completion_time is not None or is_elsewhere,
+            backoff_limit,
+            status.succeeded,
+            status.failed,
+            _indexes(status.completed_indexes),
+            bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
+            per_index,
+            spec.max_failed_indexes,
+            _indexes(status.failed_indexes),
+            success_rules=tuple(
+                SuccessRule(
+                    None if rule.succeeded_indexes is None else _indexes(rule.succeeded_indexes), rule.succeeded_count
+                )
+                for rule in (spec.success_policy.rules if spec.success_policy is not None else ())
+            ),
+        )
+
     @property
     def why_failed(self) -> str:
         """Why it has failed; empty where it has not, or where that is over."""
@@ -92,6 +133,16 @@ class WantedJob(msgspec.Struct, frozen=True):
     def why_ended(self) -> str:
         """Why no pod of it may run on; empty where they may."""
         return "the Job is being ended" if self.is_stopped else self.why_failed or self.why_succeeded
+
+
+def _indexes(text: str) -> frozenset[int]:
+    """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
+    indexes: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
+    return frozenset(indexes)
 
 
 def actions(
@@ -144,6 +195,25 @@ def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Ra
     if len(duplicates) >= n:
         return duplicates
     return [*duplicates, *youngest_first(rest, n - len(duplicates), draws)]
+
+
+def youngest_first(pods: Collection[ObservedPod], n: int, draws: Random | None = None) -> list[ObservedPod]:
+    """Return the pods that jobs delete first: as those of replica sets, but by exact age, whatever their cost.
+
+    Upstream: pkg/controller/controller_utils.go ActivePods.
+    """
+
+    def key(pod: ObservedPod) -> tuple[object, ...]:
+        ready = -math.inf if pod.ready_since is None else -pod.ready_since
+        created = -pod.created if pod.created else -math.inf
+        restarts = (-pod.restarts[0], -pod.restarts[1])
+        return bool(pod.node), PHASES.get(pod.phase, 0), pod.is_ready, ready, restarts, created
+
+    ordered = sorted(pods, key=lambda pod: pod.order)
+    ranked = sorted(ordered, key=key)
+    if draws is not None and 0 < n < len(ranked) and key(ranked[n - 1]) == key(ranked[n]):  # chance decides
+        ranked = sorted(in_map_order(ordered, draws), key=key)
+    return ranked[:n]
 
 
 def backoff(failures: int) -> float:

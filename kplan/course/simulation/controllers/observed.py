@@ -1,13 +1,20 @@
-"""What a controller sees of a pod, and the actions that it may return."""
+"""What a controller sees of a pod, the actions that it may return, and the order in which it looks at pods."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
 
 import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.rules.pod_info import PodInfo
+
+IsOn = Callable[[str], bool]
+"""Tells whether a feature gate is on."""
+
+T = TypeVar("T")
 
 _ALL = 100
 
@@ -91,10 +98,29 @@ def scaled(amount: IntOrString, total: int, *, round_up: bool) -> int:
     return -(-share // _ALL) if round_up else share // _ALL
 
 
-def logarithmic_rank(since: float, now: float) -> int:
-    """Return the order of magnitude of an age, in powers of two of nanoseconds; -1 for none.
+PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+"""The phases of pods in the order in which they are deleted."""
 
-    Upstream: logarithmicRankDiff (LogarithmicScaleDown). Pods of about the same age count as equally old.
+_GROUP = 8
+"""How many entries of a Go map stand together; a map of no more is walked through in their order."""
+
+
+def in_map_order(items: Sequence[T], draws: Random | None) -> list[T]:
+    """Return items in an order in which Go walks through a map of them; in their own where nothing is drawn.
+
+    A map of up to eight entries yields them in the order of insertion from a random place of eight on, which more often
+    than any other is the first. Upstream: internal/runtime/maps Iter (Go 1.24).
     """
-    age = (now - since) * 1e9
-    return int(math.log2(age)) if age >= 1 else -1
+    if draws is None or len(items) <= 1:
+        return list(items)
+    if len(items) <= _GROUP:
+        first = draws.randrange(_GROUP)
+        return [*items[first:], *items[:first]] if first < len(items) else list(items)
+    left, drawn = list(items), []
+    while left:
+        drawn.append(left.pop(draws.randrange(len(left))))
+    return drawn
+
+
+def count(replicas: int | None) -> int:
+    return 1 if replicas is None else replicas

@@ -13,12 +13,16 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
-from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
+from kplan.api.workloads import StatefulSet
+from kplan.course.simulation.controllers.observed import Action, Create, Delete, IsOn, ObservedPod, count, scaled
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
 RECREATE = "Recreate"
 PARALLEL = "Parallel"
+
+MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
+RECREATE_GATE = "StatefulSetRecreateStrategy"
 
 MAX_AT_A_TIME = 500
 """How many pods at most are created in one sync; it bounds the work for sets of any size."""
@@ -40,6 +44,25 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
     update: str = ""
     #: how many pods may be unavailable during an update; None for one at a time, without MaxUnavailableStatefulSet
     max_unavailable: IntOrString | None = None
+
+    @staticmethod
+    def of(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
+        """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
+        spec = obj.spec
+        kind, rolling = spec.update_strategy.type or ROLLING_UPDATE, spec.update_strategy.rolling_update
+        return WantedStatefulSet(
+            count(spec.replicas),
+            0 if spec.ordinals is None else spec.ordinals.start,
+            spec.pod_management_policy != PARALLEL,
+            # A controller manager that does not know the strategy, or has its gate off, takes it for RollingUpdate.
+            ROLLING_UPDATE if kind == RECREATE and not is_on(RECREATE_GATE) else kind,
+            (rolling.partition or 0) if rolling is not None else 0,
+            current,
+            update,
+            (1 if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable)
+            if is_on(MAX_UNAVAILABLE_GATE)
+            else None,
+        )
 
     def revision_of(self, ordinal: int) -> str:
         keeps_current = self.strategy == ROLLING_UPDATE and ordinal < self.start + self.partition

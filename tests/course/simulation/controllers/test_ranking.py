@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from kplan.course.simulation.controllers import replica_set
-from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.controllers.ranking import in_map_order, to_delete, youngest_first
+from kplan.course.simulation.controllers.job import youngest_first
+from kplan.course.simulation.controllers.observed import ObservedPod, in_map_order
+from kplan.course.simulation.controllers.replica_set import to_delete
 from tests.course.simulation.controllers.builders import NOW, pod
 
 
