@@ -9,6 +9,9 @@ from kplan.live.options import LiveOptions
 
 from .server import ApiServer, Cluster, kubeconfig, serving
 
+#: The beginning of every scheduler configuration.
+CONFIGURATION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
 #: Starts a server for a cluster and returns it with options that lead there.
 Start = Callable[..., tuple[ApiServer, LiveOptions]]
 

@@ -59,6 +59,10 @@ class Answer:
     chunked: bool = False
 
 
+def answer(body: Any, code: int = 200) -> Answer:
+    return Answer(code, json.dumps(body).encode())
+
+
 @functools.cache
 def served_groups() -> frozenset[str]:
     items = recordings()["apis-aggregated"]["response"]["body"]["items"]
@@ -76,16 +80,8 @@ def replay(name: str) -> Answer:
 
 
 def status(code: int, reason: str, message: str, **metadata: str) -> Answer:
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": metadata,
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
-    return Answer(code, json.dumps(body).encode())
+    told = {"status": "Failure", "message": message, "reason": reason, "code": code}
+    return answer({"kind": "Status", "apiVersion": "v1", "metadata": metadata, **told}, code)
 
 
 #: Looks at a request and may answer in place of the cluster.
@@ -107,8 +103,8 @@ class Cluster:
     def answer(self, request: Request, *, has_certificate: bool = False) -> Answer:
         if request.method != "GET":
             return status(405, "MethodNotAllowed", f"{request.method} is not allowed here")
-        if self.fault and (answer := self.fault(request)):
-            return answer
+        if self.fault and (instead := self.fault(request)):
+            return instead
         user = "demo-admin" if has_certificate else request.user
         if not user:
             return replay("error-401-bad-token")
@@ -118,8 +114,7 @@ class Cluster:
 
     def _serve(self, request: Request, user: str) -> Answer:
         if request.path == "/version":
-            body = recordings()["version"]["response"]["body"] | {"gitVersion": self.git_version}
-            return Answer(200, json.dumps(body).encode())
+            return answer(recordings()["version"]["response"]["body"] | {"gitVersion": self.git_version})
         if request.path in {"/api", "/apis"}:
             return self._discovery(request)
         parts = request.path.strip("/").split("/")
@@ -135,10 +130,8 @@ class Cluster:
             namespace, rest = rest[1], rest[2:]
         if user == "demo-reader" and rest[0] in self.forbidden:
             scope = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-            message = (
-                f'{rest[0]} is forbidden: User "{user}" cannot list resource "{rest[0]}" in API group "{group}" {scope}'
-            )
-            return status(403, "Forbidden", message)
+            denied = f'User "{user}" cannot list resource "{rest[0]}" in API group "{group}" {scope}'
+            return status(403, "Forbidden", f"{rest[0]} is forbidden: {denied}")
         if len(rest) > 1:
             return self._one(rest[0], rest[1])
         return self._list(rest[0], namespace, request.query)
@@ -146,13 +139,12 @@ class Cluster:
     def _discovery(self, request: Request) -> Answer:
         name = request.path.strip("/")
         aggregated = self.aggregated_discovery and "g=apidiscovery.k8s.io" in request.header("Accept")[0]
-        answer = replay(f"{name}-aggregated" if aggregated else name)
-        body = json.loads(answer.body)
+        recorded = replay(f"{name}-aggregated" if aggregated else name)
+        body = json.loads(recorded.body)
         if aggregated:
-            body["items"] = [
-                item for item in body["items"] if item["metadata"].get("name") not in self.groups_not_served
-            ]
-        return Answer(200, json.dumps(body).encode(), answer.headers)
+            hidden = self.groups_not_served
+            body["items"] = [item for item in body["items"] if item["metadata"].get("name") not in hidden]
+        return Answer(200, json.dumps(body).encode(), recorded.headers)
 
     def _group_resources(self, path: str) -> Answer:
         """The resources of one group version, as recorded or as the aggregated form has them."""
@@ -165,7 +157,7 @@ class Cluster:
             for served in item["versions"]:
                 if (item["metadata"].get("name", ""), served["version"]) == (group, version):
                     resources = [{"name": entry["resource"]} for entry in served["resources"]]
-                    return Answer(200, json.dumps({"kind": "APIResourceList", "resources": resources}).encode())
+                    return answer({"kind": "APIResourceList", "resources": resources})
         return replay("error-404-unknown-version")
 
     def _one(self, plural: str, name: str) -> Answer:
@@ -174,12 +166,11 @@ class Cluster:
         found = next((item for item in items if item["metadata"]["name"] == name), None)
         if found is None:
             return status(404, "NotFound", f'{plural} "{name}" not found')
-        return Answer(200, json.dumps(found).encode())
+        return answer(found)
 
     def _list(self, plural: str, namespace: str, query: dict[str, str]) -> Answer:
         if plural not in recordings():
-            body = {"kind": "List", "metadata": {"resourceVersion": "845"}, "items": []}
-            return Answer(200, json.dumps(body).encode())
+            return answer({"kind": "List", "metadata": {"resourceVersion": "845"}, "items": []})
         body = recordings()[plural]["response"]["body"]
         items = list(body["items"])
         if plural == "pods":
@@ -190,7 +181,7 @@ class Cluster:
             assert path == "status.phase"
             items = [item for item in items if item["status"].get("phase") != value]
         page, metadata = cut_page(items, query)
-        return Answer(200, json.dumps(body | {"metadata": metadata, "items": page}).encode())
+        return answer(body | {"metadata": metadata, "items": page})
 
 
 def cut_page(items: list[dict[str, Any]], query: dict[str, str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

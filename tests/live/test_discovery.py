@@ -14,14 +14,10 @@ BY_NAME = {resource.kind.resource: resource for resource in RESOURCES}
 DYNAMIC = ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses")
 #: What a server serves with Karpenter or Cluster API, or with feature gates only that are off by default.
 OPTIONAL = {
-    **{
-        name: None
-        for name, resource in BY_NAME.items()
-        if resource.kind.group.startswith(
-            ("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io")
-        )
-    },
-    **dict.fromkeys(("devicetaintrules", "podgroups")),
+    name: None
+    for name, resource in BY_NAME.items()
+    if resource.kind.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io"))
+    or name in ("devicetaintrules", "podgroups")
 }
 
 
@@ -49,18 +45,13 @@ def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
     return {resource.kind.resource: best.get(resource) for resource in RESOURCES}, direct.paths
 
 
-def test_a_recent_server_is_asked_twice_and_serves_all() -> None:
+def test_a_recent_server_is_asked_twice_and_the_older_form_tells_the_same() -> None:
     found, paths = versions(Cluster())
+    older, older_paths = versions(Cluster(aggregated_discovery=False))
 
-    assert found == NEWEST
+    assert found == older == NEWEST
     assert paths == ["/api", "/apis"]
-
-
-def test_an_older_form_of_discovery_tells_the_same() -> None:
-    found, paths = versions(Cluster(aggregated_discovery=False))
-
-    assert found == NEWEST
-    assert "/apis/resource.k8s.io/v1" in paths
+    assert "/apis/resource.k8s.io/v1" in older_paths
 
 
 @pytest.mark.parametrize("aggregated", [True, False])
@@ -106,14 +97,11 @@ def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
     assert found == NEWEST | {name: BY_NAME[name].kind.versions[0] for name in OPTIONAL}
 
 
-def test_the_version_of_the_server_is_read() -> None:
+def test_the_version_of_the_server_is_read_unless_it_keeps_that_to_itself() -> None:
+    silent = Cluster(fault=lambda _request: status(403, "Forbidden", "no"))
+
     assert read_version(Reader(Direct(Cluster(git_version="v1.34.1+k3s1")))) == "v1.34.1+k3s1"
-
-
-def test_a_server_that_keeps_its_version_to_itself_is_no_error() -> None:
-    direct = Direct(Cluster(fault=lambda _request: status(403, "Forbidden", "no")))
-
-    assert read_version(Reader(direct)) == ""
+    assert read_version(Reader(Direct(silent))) == ""
 
 
 def test_something_that_is_no_api_server_is_told_apart() -> None:

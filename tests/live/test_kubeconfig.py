@@ -1,6 +1,7 @@
 import base64
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,9 @@ from kplan.live.kubeconfig_file import MOST_BYTES, read_small
 from kplan.live.options import LiveOptions
 
 TWO_CLUSTERS: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Config",
     "current-context": "one",
     "contexts": [
-        {"name": "one", "context": {"cluster": "c1", "user": "u1"}},
+        {"name": "one", "context": {"cluster": "c1", "user": "u1", "namespace": "shop"}},
         {"name": "two", "context": {"cluster": "c2", "user": "u2"}},
     ],
     "clusters": [
@@ -25,6 +24,8 @@ TWO_CLUSTERS: dict[str, Any] = {
     ],
     "users": [{"name": "u1", "user": {"token": "t1"}}, {"name": "u2", "user": {"token": "t2"}}],
 }
+BARE = TWO_CLUSTERS | {"contexts": [], "current-context": ""}
+ONE, TWO = "https://one.example.com:6443", "https://two.example.com"
 
 
 def write(directory: Path, document: Any, name: str = "config") -> str:
@@ -37,44 +38,34 @@ def with_user(user: dict[str, Any]) -> dict[str, Any]:
     return TWO_CLUSTERS | {"users": [{"name": "u1", "user": user}, {"name": "u2", "user": {}}]}
 
 
+def with_cluster(**cluster: str) -> dict[str, Any]:
+    named = {key.replace("_", "-"): value for key, value in cluster.items()}
+    return TWO_CLUSTERS | {"clusters": [{"name": "c1", "cluster": {"server": "https://x", **named}}]}
+
+
 def load(directory: Path, document: Any = TWO_CLUSTERS, **flags: Any) -> Access:
     return load_access(LiveOptions(kubeconfig=write(directory, document), **flags))
 
 
-def token(access: Access) -> str | None:
-    return dict(access.headers()).get("Authorization")
-
-
-def test_the_current_context_counts(tmp_path: Path) -> None:
-    access = load(tmp_path)
-
-    assert (access.name, access.server, token(access)) == ("one", "https://one.example.com:6443", "Bearer t1")
-    assert access.verifies_tls
+def facts(access: Access) -> tuple[str, str, str | None]:
+    return access.name, access.server, dict(access.headers()).get("Authorization")
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"),
+    ("document", "flags", "expected"),
     [
-        ({"context": "two"}, ("two", "https://two.example.com", "Bearer t2")),
-        ({"cluster": "c2"}, ("one", "https://two.example.com", "Bearer t1")),
-        ({"user": "u2"}, ("one", "https://one.example.com:6443", "Bearer t2")),
-        ({"context": "two", "cluster": "c1", "user": "u1"}, ("two", "https://one.example.com:6443", "Bearer t1")),
+        (TWO_CLUSTERS, {}, ("one", ONE, "Bearer t1")),
+        (TWO_CLUSTERS, {"context": "two"}, ("two", TWO, "Bearer t2")),
+        (TWO_CLUSTERS, {"cluster": "c2"}, ("one", TWO, "Bearer t1")),
+        (TWO_CLUSTERS, {"user": "u2"}, ("one", ONE, "Bearer t2")),
+        (TWO_CLUSTERS, {"context": "two", "cluster": "c1", "user": "u1"}, ("two", ONE, "Bearer t1")),
+        (BARE, {"cluster": "c1", "user": "u2"}, ("c1", ONE, "Bearer t2")),
     ],
-)
-def test_flags_replace_the_context_and_its_parts(
-    tmp_path: Path, flags: dict[str, str], expected: tuple[str, ...]
+)  # fmt: skip
+def test_flags_replace_the_current_context_and_its_parts(
+    tmp_path: Path, document: Any, flags: dict[str, str], expected: tuple[str, ...]
 ) -> None:
-    access = load(tmp_path, **flags)
-
-    assert (access.name, access.server, token(access)) == expected
-
-
-def test_a_cluster_by_flag_needs_no_context(tmp_path: Path) -> None:
-    bare = TWO_CLUSTERS | {"contexts": [], "current-context": ""}
-
-    access = load(tmp_path, bare, cluster="c1", user="u2")
-
-    assert (access.name, access.server, token(access)) == ("c1", "https://one.example.com:6443", "Bearer t2")
+    assert facts(load(tmp_path, document, **flags)) == expected
 
 
 def test_several_files_are_joined_and_missing_ones_passed_over(tmp_path: Path) -> None:
@@ -83,7 +74,7 @@ def test_several_files_are_joined_and_missing_ones_passed_over(tmp_path: Path) -
 
     access = load_access(LiveOptions(kubeconfig=f"{first}:{tmp_path / 'absent'}:{second}", context="two"))
 
-    assert access.server == "https://two.example.com"
+    assert access.server == TWO
 
 
 def test_the_file_in_the_home_directory_is_the_default(tmp_path: Path) -> None:
@@ -94,6 +85,7 @@ def test_the_file_in_the_home_directory_is_the_default(tmp_path: Path) -> None:
 
 
 def test_insecure_comes_from_the_file_or_the_flag(tmp_path: Path) -> None:
+    assert load(tmp_path).verifies_tls
     assert not load(tmp_path, context="two").verifies_tls
     assert not load(tmp_path, insecure_skip_tls_verify=True).verifies_tls
 
@@ -109,15 +101,12 @@ def test_impersonation_comes_from_the_file_and_flags_win(tmp_path: Path) -> None
         ("Impersonate-Extra-scopes", "x"),
     )
     assert load(tmp_path, with_user(user), impersonate_user="joe").impersonation == (("Impersonate-User", "joe"),)
-
-
-def test_groups_without_a_user_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--as-group needs --as"):
         load(tmp_path, impersonate_groups=("devs",))
 
 
 def exec_user(command: str, **more: Any) -> dict[str, Any]:
-    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command, **more}}
+    return with_user({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command, **more}})
 
 
 def plugin(directory: Path, text: str) -> str:
@@ -127,42 +116,8 @@ def plugin(directory: Path, text: str) -> str:
     return str(path)
 
 
-def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
-    answer = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": "from-plugin"},
-    }
-    command = plugin(tmp_path, f"echo '{json.dumps(answer)}'")
-
-    assert token(load(tmp_path, with_user(exec_user(command)))) == "Bearer from-plugin"
-
-
-def test_an_exec_plugin_that_is_not_installed_stops_with_its_own_hint(tmp_path: Path) -> None:
-    user = exec_user("no-such-plugin", installHint="install it from\n  example.com")
-
-    with pytest.raises(
-        KubeconfigError, match="exec plugin no-such-plugin of user u1 cannot be run: No such file"
-    ) as caught:
-        load(tmp_path, with_user(user))
-
-    assert caught.value.hint == "install it from example.com"
-
-
-def test_an_exec_plugin_without_a_hint_gets_one(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError) as caught:
-        load(tmp_path, with_user(exec_user("no-such-plugin")))
-
-    assert "install the exec plugin" in caught.value.hint
-
-
-def test_an_exec_plugin_that_fails_is_quoted(tmp_path: Path) -> None:
-    command = plugin(tmp_path, "echo 'please log in' >&2; exit 3")
-
-    with pytest.raises(KubeconfigError, match="of user u1 ended with 3: please log in") as caught:
-        load(tmp_path, with_user(exec_user(command)))
-
-    assert "log in" in caught.value.hint
+def provided(**config: str) -> dict[str, Any]:
+    return with_user({"auth-provider": {"name": "oidc", "config": config}})
 
 
 def web_token(expiry: int) -> str:
@@ -172,23 +127,21 @@ def web_token(expiry: int) -> str:
     return f"{part({'alg': 'none'})}.{part({'exp': expiry})}.signature"
 
 
-def test_a_valid_token_of_an_auth_provider_is_used_as_it_is(tmp_path: Path) -> None:
+def test_plugins_and_providers_give_the_token(tmp_path: Path) -> None:
+    answer = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "from-plugin"},
+    }
     valid = web_token(4_000_000_000)
-    user = {"auth-provider": {"name": "oidc", "config": {"id-token": valid}}}
 
-    assert token(load(tmp_path, with_user(user))) == f"Bearer {valid}"
+    printed = exec_user(plugin(tmp_path, f"echo '{json.dumps(answer)}'"))
+    assert facts(load(tmp_path, printed))[2] == "Bearer from-plugin"
+    assert facts(load(tmp_path, provided(**{"id-token": valid})))[2] == f"Bearer {valid}"
 
 
-def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path) -> None:
-    user = {"auth-provider": {"name": "oidc", "config": {"id-token": web_token(1_000_000_000), "refresh-token": "r"}}}
-    path = write(tmp_path, with_user(user))
-    before = Path(path).read_bytes()
-
-    with pytest.raises(KubeconfigError, match="has run out") as caught:
-        load_access(LiveOptions(kubeconfig=path))
-
-    assert "kubectl" in caught.value.hint
-    assert Path(path).read_bytes() == before
+EXPIRED = provided(**{"id-token": web_token(1_000_000_000), "refresh-token": "r"})
+ABSENT = "exec plugin no-such-plugin of user u1 cannot be run: No such file"
 
 
 @pytest.mark.parametrize(
@@ -203,48 +156,40 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
         ("just text", {}, "cannot be read", "get a new kubeconfig"),
         ("a: [1", {}, "cannot be read", "get a new kubeconfig"),
         ("[1, 2]", {}, "cannot be read", "get a new kubeconfig"),
-        (
-            TWO_CLUSTERS | {"clusters": [{"name": "c1", "cluster": {"server": "one.example.com"}}]},
-            {},
-            "cluster c1 has no usable server address",
-            "https://",
-        ),
-        (
-            TWO_CLUSTERS
-            | {
-                "clusters": [
-                    {"name": "c1", "cluster": {"server": "https://x", "certificate-authority": "/no/such/file.pem"}}
-                ]
-            },
-            {},
-            "no such file: /no/such/file.pem",
-            "get a new kubeconfig",
-        ),
-        (
-            TWO_CLUSTERS
-            | {
-                "clusters": [
-                    {"name": "c1", "cluster": {"server": "https://x", "certificate-authority-data": "not base64!x"}}
-                ]
-            },
-            {},
-            "certificate-authority-data is not base64",
-            "get a new kubeconfig",
-        ),
+        (with_cluster(server="one.example.com"), {}, "cluster c1 has no usable server address", "https://"),
+        (with_cluster(certificate_authority="/no/file"), {}, "no such file: /no/file", "get a new kubeconfig"),
+        (with_cluster(certificate_authority_data="not base64!x"), {}, "authority-data is not base64", "get a new"),
+        (exec_user("no-such-plugin", installHint="get it at\n  example.com"), {}, ABSENT, "^get it at example.com$"),
+        (exec_user("no-such-plugin"), {}, ABSENT, "install the exec plugin"),
+        (EXPIRED, {}, "has run out", "run a kubectl command once"),
     ],
-)
-def test_a_kubeconfig_that_leads_nowhere_says_why(
+)  # fmt: skip
+def test_a_kubeconfig_that_leads_nowhere_says_why_and_stays_as_it_is(
     tmp_path: Path, document: Any, flags: dict[str, str], message: str, hint: str
 ) -> None:
-    with pytest.raises(KubeconfigError, match=message) as caught:
-        load(tmp_path, document, **flags)
+    path = Path(write(tmp_path, document))
+    before = path.read_bytes()
 
-    assert hint in caught.value.hint
+    with pytest.raises(KubeconfigError, match=message) as caught:
+        load_access(LiveOptions(kubeconfig=str(path), **flags))
+
+    assert re.search(hint, caught.value.hint)
+    assert path.read_bytes() == before
+
+
+def test_an_exec_plugin_that_fails_is_quoted(tmp_path: Path) -> None:
+    document = exec_user(plugin(tmp_path, "echo 'please log in' >&2; exit 3"))
+
+    with pytest.raises(KubeconfigError, match="of user u1 ended with 3: please log in") as caught:
+        load(tmp_path, document)
+
+    assert "log in" in caught.value.hint
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(KubeconfigError, match="no such kubeconfig: /no/such/config"):
-        load_access(LiveOptions(kubeconfig="/no/such/config"))
+    for ask in (load_access, context_namespace):
+        with pytest.raises(KubeconfigError, match="no such kubeconfig: /no/such/config"):
+            ask(LiveOptions(kubeconfig="/no/such/config"))
 
 
 def test_without_any_kubeconfig_and_outside_a_pod_there_is_no_cluster() -> None:
@@ -254,82 +199,42 @@ def test_without_any_kubeconfig_and_outside_a_pod_there_is_no_cluster() -> None:
     assert "--snapshot demo" in caught.value.hint
 
 
-def test_inside_a_pod_its_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inside_a_pod_its_account_and_namespace_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubernetes.config import incluster_config
 
-    (tmp_path / "token").write_text("pod-token")
-    (tmp_path / "ca.crt").write_text("certificate")
+    for name, content in (("token", "pod-token"), ("ca.crt", "certificate"), ("namespace", "tools\n")):
+        (tmp_path / name).write_text(content)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(tmp_path / "namespace"))
 
-    access = load_access(LiveOptions())
-
-    assert (access.name, access.server, token(access)) == ("in-cluster", "https://10.0.0.1:443", "bearer pod-token")
+    assert facts(load_access(LiveOptions())) == ("in-cluster", "https://10.0.0.1:443", "bearer pod-token")
+    assert context_namespace(LiveOptions()) == "tools"
     with pytest.raises(KubeconfigError, match="--context prod"):
         load_access(LiveOptions(context="prod"))
-
-
-# --- contexts ---------------------------------------------------------------------------------------------------------
-
-CONFIG = """
-current-context: prod
-contexts:
-- {name: prod, context: {cluster: c, user: u, namespace: shop}}
-- {name: dev, context: {cluster: c, user: u}}
-"""
-
-
-@pytest.fixture
-def kubeconfig(tmp_path: Path) -> str:
-    return write(tmp_path, CONFIG)
-
-
-def test_the_namespace_is_that_of_the_context(kubeconfig: str) -> None:
-    assert context_namespace(LiveOptions(kubeconfig=kubeconfig)) == "shop"
-    assert context_namespace(LiveOptions(kubeconfig=kubeconfig, context="dev")) == ""
-    assert context_namespace(LiveOptions(kubeconfig=kubeconfig, context="none")) == ""
-
-
-def test_contexts_are_listed_as_they_stand(kubeconfig: str) -> None:
-    assert context_names(kubeconfig) == ["prod", "dev"]
-
-
-def test_a_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError):
-        context_namespace(LiveOptions(kubeconfig=str(tmp_path / "none")))
-
-
-def test_inside_a_pod_it_is_the_namespace_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "namespace"
-    path.write_text("tools\n")
-    monkeypatch.setattr("kplan.live.kubeconfig._DEFAULT_PATH", str(tmp_path / "none"))
-    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(path))
-
-    assert context_namespace(LiveOptions()) == "tools"
-    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(tmp_path / "nowhere"))
+    (tmp_path / "namespace").unlink()
     assert context_namespace(LiveOptions()) == ""
 
 
-# --- small files ------------------------------------------------------------------------------------------------------
+def test_contexts_are_listed_as_they_stand_and_have_namespaces(tmp_path: Path) -> None:
+    path = write(tmp_path, TWO_CLUSTERS)
 
-
-def test_a_file_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "token").write_bytes(b"x" * MOST_BYTES)
-    assert len(read_small(str(tmp_path / "token"))) == MOST_BYTES
+    assert context_names(path) == ["one", "two"]
+    namespaces = [context_namespace(LiveOptions(kubeconfig=path, context=name)) for name in ("", "two", "none")]
+    assert namespaces == ["shop", "", ""]
 
 
 def test_what_might_never_end_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "whole").write_bytes(b"x" * MOST_BYTES)
     (tmp_path / "large").write_bytes(b"x" * (MOST_BYTES + 1))
+    assert len(read_small(str(tmp_path / "whole"))) == MOST_BYTES
     for name in (tmp_path / "pipe", "/dev/zero", "/dev/null", tmp_path, tmp_path / "large"):
         with pytest.raises(OSError, match=r"regular file|more than 1 MiB|Is a directory"):
             read_small(str(name))
-
-
-@pytest.mark.parametrize("name", ["/dev/zero", "pipe"])
-def test_a_token_file_without_end_is_an_error_of_the_kubeconfig(name: str, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(KubeconfigError, match="cannot be read: it is not a regular file"):
-        list(load(tmp_path, with_user({"tokenFile": str(tmp_path / name)})).headers())
+    for name in ("/dev/zero", "pipe"):
+        access = load(tmp_path, with_user({"tokenFile": str(tmp_path / name)}))
+        with pytest.raises(KubeconfigError, match="cannot be read: it is not a regular file"):
+            list(access.headers())

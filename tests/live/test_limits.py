@@ -3,18 +3,19 @@
 import json
 import os
 import pty
-import socket
+import socketserver
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kplan
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
@@ -28,7 +29,7 @@ from kplan.live.options import LiveOptions
 from kplan.live.reader import Transport
 from tests.cli.processes import PROGRAM
 
-from .conftest import Start
+from .conftest import CONFIGURATION, Start
 from .server import Answer, Cluster, Request, kubeconfig
 
 LIMIT = 0.4
@@ -37,63 +38,40 @@ PATIENCE = 5.0
 
 
 @contextmanager
-def talking(say: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Run a server that reads a little and then does as `say` says; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def talking(*says: bytes) -> Iterator[str]:
+    """Run a server that reads a little and then sends these texts with pauses between; yields its address."""
 
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1 << 16)
+            with suppress(OSError):
+                for text in says:
+                    self.request.sendall(text)
+                    time.sleep(0.05 if len(says) > 1 else 0.0 if text else PATIENCE)
 
-        def answer(connection: socket.socket) -> None:
-            with connection:
-                try:
-                    connection.recv(1 << 16)
-                    say(connection)
-                except OSError:
-                    pass
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
-def trickle_headers(connection: socket.socket) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    for number in range(1000):
-        connection.sendall(b"X-%d: y\r\n" % number)
-        time.sleep(0.05)
+def body(text: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
 
 
-def trickle_status_line(connection: socket.socket) -> None:
-    for letter in b"HTTP/1.1 200 " + b"O" * 1000:
-        connection.sendall(bytes([letter]))
-        time.sleep(0.05)
+ENDLESS = {
+    "headers": [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % number for number in range(1000))],
+    "a status line": [bytes([letter]) for letter in b"HTTP/1.1 200 " + b"O" * 1000],
+    "a body": [b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", *[b" "] * 1000],
+    "nothing": [b""],
+}
+endless = pytest.mark.parametrize("says", ENDLESS.values(), ids=ENDLESS)
 
 
-def trickle_body(connection: socket.socket) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    for _ in range(1000):
-        connection.sendall(b" ")
-        time.sleep(0.05)
-
-
-def say_nothing(_connection: socket.socket) -> None:
-    time.sleep(PATIENCE)
-
-
-ENDLESS = [trickle_headers, trickle_status_line, trickle_body, say_nothing]
-
-
-@pytest.mark.parametrize("say", ENDLESS)
-def test_the_time_of_a_request_is_over_whatever_the_server_sends(
-    say: Callable[[socket.socket], None], tmp_path: Path
-) -> None:
-    with talking(say) as url:
+@endless
+def test_the_time_of_a_request_is_over_whatever_the_server_sends(says: list[bytes], tmp_path: Path) -> None:
+    with talking(*says) as url:
         access = load_access(LiveOptions(kubeconfig=str(kubeconfig(tmp_path, url)), request_timeout=LIMIT))
         begun = time.monotonic()
 
@@ -104,26 +82,18 @@ def test_the_time_of_a_request_is_over_whatever_the_server_sends(
 
 
 def extender_at(url: str, **fields: Any) -> extenders.HTTPExtender:
-    import kplan
-
     settings = {"urlPrefix": url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt"}
-    config = kplan.load_scheduler_config(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "extenders": [{**settings, "httpTimeout": "400ms", "weight": 1, "nodeCacheCapable": True, **fields}],
-        }
-    )
-    (extender,) = extenders.http_extenders(config)
-    return extender
+    extender = {**settings, "httpTimeout": "400ms", "weight": 1, "nodeCacheCapable": True, **fields}
+    config = kplan.load_scheduler_config({**CONFIGURATION, "extenders": [extender]})
+    return extenders.http_extenders(config)[0]
 
 
 POD = Pod(metadata=ObjectMeta(name="p", namespace="default"))
 
 
-@pytest.mark.parametrize("say", ENDLESS)
-def test_an_extender_has_the_time_of_its_configuration(say: Callable[[socket.socket], None]) -> None:
-    with talking(say) as url:
+@endless
+def test_an_extender_has_the_time_of_its_configuration(says: list[bytes]) -> None:
+    with talking(*says) as url:
         begun = time.monotonic()
 
         with pytest.raises(ExtenderError, match="context deadline exceeded"):
@@ -142,32 +112,20 @@ def test_an_extender_has_the_time_of_its_configuration(say: Callable[[socket.soc
     ],
 )  # fmt: skip
 def test_an_extender_that_answers_with_other_shapes_is_an_error_in_words(answer: str) -> None:
-    def say(connection: socket.socket) -> None:
-        body = answer.encode("latin-1")
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-
-    with talking(say) as url, pytest.raises(ExtenderError) as caught:
+    with talking(body(answer.encode("latin-1"))) as url, pytest.raises(ExtenderError, match="did not answer"):
         extender_at(url).filter(POD, [])
-
-    assert "did not answer" in str(caught.value)
 
 
 @pytest.mark.parametrize("answer", ["{}", "[1]", '[{"host": 1}]', '[{"host": "n", "score": "1"}]', '[{"score": 1e300}]',
                                     '[{"score": 99999999999999999999}]', '[{"score": true}]'])  # fmt: skip
 def test_scores_of_other_shapes_are_an_error_in_words(answer: str) -> None:
-    def say(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer.encode()))
-
-    with talking(say) as url, pytest.raises(ExtenderError, match="did not answer as it must"):
+    with talking(body(answer.encode())) as url, pytest.raises(ExtenderError, match="did not answer as it must"):
         extender_at(url).prioritize(POD, [])
 
 
 def test_a_message_about_an_extender_holds_no_account_of_its_address() -> None:
-    with pytest.raises(ExtenderError) as caught:
+    with pytest.raises(ExtenderError, match=r"^(?!.*sesame).*http://127\.0\.0\.1:9/x/filter"):
         extender_at("http://someone:sesame@127.0.0.1:9/x").filter(POD, [])
-
-    assert "sesame" not in str(caught.value)
-    assert "http://127.0.0.1:9/x/filter" in str(caught.value)
 
 
 def test_work_in_time_returns_or_raises_as_it_would_alone() -> None:
@@ -188,8 +146,8 @@ def paged(token: Callable[[Request], str]) -> Cluster:
     def fault(request: Request) -> Answer | None:
         if request.path != "/api/v1/pods":
             return None
-        body = {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": token(request)}, "items": []}
-        return Answer(200, json.dumps(body).encode())
+        page = {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": token(request)}, "items": []}
+        return Answer(200, json.dumps(page).encode())
 
     return Cluster(fault=fault)
 
@@ -291,7 +249,7 @@ def test_what_a_plugin_prints_is_not_quoted(answer: str, tmp_path: Path) -> None
     assert len(answer) < 3 or answer not in caught.value.message
 
 
-ASKING = """read line && said=$line || said=nothing
+ASKING = """read line && said=$line || said=no
 echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "'$said'"}}'"""
 
 
@@ -313,19 +271,14 @@ def test_a_plugin_that_must_ask_somebody_says_so_where_nobody_is(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("mode", "is_free", "said"),
-    [
-        ("IfAvailable", True, "hello"),
-        ("", True, "hello"),
-        ("Never", True, "nothing"),
-        ("IfAvailable", False, "nothing"),
-    ],
+    ("mode", "free", "said"),
+    [("IfAvailable", True, "hello"), ("", True, "hello"), ("Never", True, "no"), ("IfAvailable", False, "no")],
 )
-def test_a_plugin_may_ask_somebody_at_a_terminal(mode: str, is_free: bool, said: str, tmp_path: Path) -> None:
+def test_a_plugin_may_ask_somebody_at_a_terminal(mode: str, free: bool, said: str, tmp_path: Path) -> None:
     options = with_plugin(tmp_path, ASKING, interactiveMode=mode)
     program = (
         "import sys; from kplan.live.options import LiveOptions; from kplan.live.kubeconfig import load_access\n"
-        f"options = LiveOptions(kubeconfig={options.kubeconfig!r}, stdin_is_free={is_free})\n"
+        f"options = LiveOptions(kubeconfig={options.kubeconfig!r}, stdin_is_free={free})\n"
         "print(dict(load_access(options).headers())['Authorization'])"
     )
     ours, theirs = pty.openpty()

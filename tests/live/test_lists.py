@@ -76,25 +76,30 @@ def test_a_selector_goes_with_every_page_and_hides_the_total() -> None:
     assert [total for _, total in reports] == [None, None, None, 82]
 
 
-def test_an_expired_list_goes_on_with_the_token_that_the_server_offers() -> None:
-    """The recorded token stands right behind the first page."""
-    pages = Pages((2, "token"))
+CHANGED = "it changed while it was being read: the rest is of a later moment"
+BEGUN = "it expired while it was being read and was begun anew"
+
+
+@pytest.mark.parametrize(
+    ("interruption", "note", "token"),
+    [
+        # The recorded token stands right behind the first page; later pages come twice, and are kept once.
+        ((2, "token"), CHANGED, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs"),
+        ((3, "token"), CHANGED, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs"),
+        ((3, "none"), BEGUN, ""),
+    ],
+)
+def test_an_expired_list_goes_on_with_the_servers_token_or_begins_anew(
+    interruption: tuple[int, str], note: str, token: str
+) -> None:
+    pages = Pages(interruption)
 
     listed, _ = read(pages)
 
-    assert names(listed) == NAMES
-    assert listed.notes == ("it changed while it was being read: the rest is of a later moment",)
-    assert pages.queries[2]["continue"].startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs")
-
-
-def test_an_expired_list_without_a_token_begins_anew() -> None:
-    pages = Pages((3, "none"))
-
-    listed, _ = read(pages)
-
-    assert names(listed) == NAMES
-    assert listed.notes == ("it expired while it was being read and was begun anew",)
-    assert "continue" not in pages.queries[3]
+    assert sorted(names(listed)) == NAMES
+    assert listed.notes == (note,)
+    query = pages.queries[interruption[0]]
+    assert query["continue"].startswith(token) if token else "continue" not in query
 
 
 def test_a_list_that_keeps_expiring_is_given_up() -> None:
@@ -102,25 +107,13 @@ def test_a_list_that_keeps_expiring_is_given_up() -> None:
         read(Pages((2, "none"), (4, "none"), (6, "none"), (8, "none")))
 
 
-def test_what_comes_twice_after_an_expiry_is_kept_once() -> None:
-    pages = Pages((3, "token"))
+def test_an_empty_list_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Response(200, {}, b'{"kind": "PodList", "metadata": {}, "items": null}')
+    monkeypatch.setattr(Pages, "get", lambda *_, **__: empty)
 
-    listed, _ = read(pages)
+    listed, reports = read(Pages())
 
-    assert sorted(names(listed)) == NAMES
-
-
-def test_an_empty_list_is_empty() -> None:
-    class Nothing(Pages):
-        def get(
-            self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json"
-        ) -> Response:
-            return Response(200, {}, json.dumps({"kind": "PodList", "metadata": {}, "items": None}).encode())
-
-    listed, reports = read(Nothing())
-
-    assert listed.objects == ()
-    assert reports == [(0, 0)]
+    assert (listed.objects, reports) == ((), [(0, 0)])
 
 
 def test_an_object_of_another_shape_is_named_with_its_place() -> None:
@@ -140,19 +133,14 @@ PAGE = json.dumps({"items": [FOREIGN, OWN]}).encode()
 
 
 def test_objects_of_other_programs_are_left_out_where_a_kind_may_hold_anything() -> None:
-    (revision,) = page_decoder(ControllerRevision, "/apis", is_open=True)(PAGE)
+    read_open = page_decoder(ControllerRevision, "/apis", is_open=True)
+    (revision,) = read_open(PAGE)
 
     assert (revision.metadata.name, revision.revision) == ("db-1", 3)
-
-
-def test_objects_of_other_kinds_have_to_match() -> None:
     with pytest.raises(ApiError, match="template"):
         page_decoder(ControllerRevision, "/apis")(PAGE)
-
-
-def test_what_is_no_list_is_refused_all_the_same() -> None:
     with pytest.raises(ApiError, match="not JSON"):
-        page_decoder(ControllerRevision, "/apis", is_open=True)(b"<html>")
+        read_open(b"<html>")
 
 
 def test_an_object_that_no_api_server_stores_is_refused() -> None:

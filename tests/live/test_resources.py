@@ -4,7 +4,7 @@ from kplan.live.options import LiveOptions
 from kplan.live.resources import RESOURCES, cluster_role
 
 from .server import Cluster
-from .test_discovery import Direct
+from .test_discovery import OPTIONAL, Direct
 
 
 def granted() -> set[tuple[str, str]]:
@@ -34,31 +34,16 @@ def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
     collect(direct, LiveOptions(), source="test")
 
     asked_for = {resource for path in direct.paths if (resource := asked(path))}
-    # The recorded server has neither the CRDs of Karpenter and Cluster API nor kinds whose gates are off by default.
-    not_served = {("resource.k8s.io", "devicetaintrules"), ("scheduling.k8s.io", "podgroups")}
-    not_served |= {
-        resource
-        for resource in granted()
-        if resource[0].startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io", "autoscaling.x-k8s.io"))
-    }
-    assert asked_for == granted() - not_served
+    assert asked_for == {resource for resource in granted() if resource[1] not in OPTIONAL}
 
 
-def test_the_role_only_reads() -> None:
-    assert {verb for rule in cluster_role()["rules"] for verb in rule["verbs"]} == {"get", "list"}
+def test_the_role_only_reads_and_opens_no_secrets_and_only_config_maps_of_the_cluster_autoscaler() -> None:
+    rules, plurals = cluster_role()["rules"], {plural for _, plural in granted()}
 
-
-def test_the_role_opens_no_secrets() -> None:
-    plurals = {plural for _, plural in granted()}
-
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
     assert plurals.isdisjoint({"secrets", "configmaps", "*"})
     assert not any("/" in plural for plural in plurals)
-
-
-def test_the_role_opens_config_maps_of_the_cluster_autoscaler_only() -> None:
-    named = [rule for rule in cluster_role()["rules"] if "resourceNames" in rule]
-
-    assert named == [
+    assert [rule for rule in rules if "resourceNames" in rule] == [
         {
             "apiGroups": [""],
             "resources": ["configmaps"],
@@ -68,9 +53,6 @@ def test_the_role_opens_config_maps_of_the_cluster_autoscaler_only() -> None:
     ]
 
 
-def test_every_kind_of_a_snapshot_is_collected() -> None:
+def test_every_kind_of_a_snapshot_is_collected_and_the_role_takes_another_name() -> None:
     assert {resource.kind for resource in RESOURCES} == set(KINDS)
-
-
-def test_the_role_takes_another_name() -> None:
     assert cluster_role("reader")["metadata"] == {"name": "reader"}

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-@pytest.fixture(params=["in memory", "in a file"])
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "in a file":
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_a_key_in_the_kubeconfig_signs_in_and_is_on_no_disk(
+    start: Start, temporary: Path, is_in_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_in_memory:
         monkeypatch.delattr(os, "memfd_create", raising=False)
-    return str(request.param)
-
-
-def test_a_key_in_the_kubeconfig_signs_in_and_is_on_no_disk(start: Start, temporary: Path, place: str) -> None:
     seen: list[list[Path]] = []
 
     def look(_request: Request) -> Answer | None:
@@ -54,11 +53,8 @@ def test_a_key_in_the_kubeconfig_signs_in_and_is_on_no_disk(start: Start, tempor
         return None
 
     _, options = start(Cluster(accepts_client_certificates=True, fault=look), user=USER)
-    transport = Transport(load_access(options), request_timeout=20)
-    try:
+    with closing(Transport(load_access(options), request_timeout=20)) as transport:
         assert transport.get("/api/v1/nodes", {"limit": "1"}).status == 200
-    finally:
-        transport.close()
     assert seen == [[]]
     assert not list(temporary.rglob("*"))
 

@@ -133,43 +133,28 @@ def test_what_keeps_an_answer_away_is_told_with_a_way_on(
     assert hint in caught.value.hint
 
 
-def test_asking_a_plain_server_over_tls_says_so(start: Start, tmp_path: Path) -> None:
-    api, options = start(tls=False)
-    kubeconfig(tmp_path, api.url.replace("http://", "https://"))
-
-    with pytest.raises(UnreachableError, match="does not speak TLS"):
-        connect(options).get("/version")
+def free_url(scheme: str) -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"{scheme}://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_a_refused_connection_says_where(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        options = LiveOptions(kubeconfig=str(kubeconfig(tmp_path, url)))
+def test_what_is_no_api_server_is_told_by_its_address(start: Start, tmp_path: Path) -> None:
+    def told(url: str, **settings: Any) -> UnreachableError:
+        path = kubeconfig(tmp_path, url, **settings)
+        with pytest.raises(UnreachableError) as caught:
+            connect(LiveOptions(kubeconfig=str(path))).get("/version")
+        return caught.value
 
-        with pytest.raises(UnreachableError, match=f"cannot connect to {url}: connection refused") as caught:
-            connect(options).get("/version")
-
-    assert "is the API server running" in caught.value.hint
-
-
-def test_an_unknown_host_says_so(tmp_path: Path) -> None:
-    options = LiveOptions(kubeconfig=str(kubeconfig(tmp_path, "https://no-such-host.invalid:6443")))
-
-    with pytest.raises(UnreachableError, match=r"the host name of https://no-such-host\.invalid:6443 is unknown"):
-        connect(options).get("/version")
-
-
-def test_a_dead_proxy_is_named(start: Start) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        proxy = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        _, options = start(cluster_entry={"proxy-url": proxy})
-
-        with pytest.raises(UnreachableError, match="the proxy on the way") as caught:
-            connect(options).get("/version")
-
-    assert "proxy-url" in caught.value.hint
+    plain, nowhere = start(tls=False)[0].url.replace("http://", "https://"), free_url("https")
+    assert "does not speak TLS" in told(plain).message
+    refused = told(nowhere)
+    assert f"cannot connect to {nowhere}: connection refused" in refused.message
+    assert "is the API server running" in refused.hint
+    unknown = "https://no-such-host.invalid:6443"
+    assert f"the host name of {unknown} is unknown" in told(unknown).message
+    by_proxy = told(nowhere, cluster={"proxy-url": free_url("http")})
+    assert "the proxy on the way" in by_proxy.message
+    assert "proxy-url" in by_proxy.hint
 
 
 def test_a_user_name_that_breaks_the_line_is_refused_here(start: Start) -> None:
