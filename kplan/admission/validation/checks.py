@@ -144,17 +144,7 @@ def _escaped(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
+_ESCAPES = {char: f"\\{letter}" for char, letter in zip('"\\\a\b\f\n\r\t\v', '"\\abfnrtv', strict=True)}
 
 Object = dict[str, Any]
 Check = Callable[[Any, str], Errors]
@@ -297,9 +287,6 @@ def choice(kinds: dict[str, Check], what: str) -> Check:
 MOST_ID = 2**31 - 1
 """The largest user or group id."""
 
-_CONFIG_KEY = "[-._a-zA-Z0-9]+"
-_PERCENT = "[0-9]+%"
-_HEADER = "[-A-Za-z0-9]+"
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
 _PATH = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
@@ -346,18 +333,25 @@ def path_segment(value: str) -> list[str]:
     return [f"may not contain '{char}'" for char in "/%" if char in value]
 
 
-def percent(value: str) -> list[str]:
-    if re.fullmatch(_PERCENT, value):
-        return []
-    message = "a valid percent string must be a numeric string followed by an ending '%'"
-    return [regex_error(message, _PERCENT, "1%", "93%")]
+def matching(expression: str, message: str, *examples: str) -> Callable[[str], list[str]]:
+    """Return what tells the problem of a text that an expression does not match."""
+    problem = regex_error(message, expression, *examples)
+    return lambda value: [] if re.fullmatch(expression, value) else [problem]
 
 
-def header_name(value: str) -> list[str]:
-    if re.fullmatch(_HEADER, value):
-        return []
-    message = "a valid HTTP header must consist of alphanumeric characters or '-'"
-    return [regex_error(message, _HEADER, "X-Header-Name")]
+percent = matching("[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%")
+_HEADER_TEXT = "a valid HTTP header must consist of alphanumeric characters or '-'"
+_UNDERSCORE_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start"
+    " and end with an alphanumeric character"
+)
+_KEY_TEXT = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+_key_problems = matching("[-._a-zA-Z0-9]+", _KEY_TEXT, "key.name", "KEY_NAME", "key-name")
+_underscore_problems = matching(_UNDERSCORE_SUBDOMAIN, _UNDERSCORE_TEXT, "example.com")
+
+
+def _length_problems(value: str) -> list[str]:
+    return ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
 
 
 def env_name(value: str) -> list[str]:
@@ -369,10 +363,7 @@ def env_name(value: str) -> list[str]:
 
 
 def config_key(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
-    if not re.fullmatch(_CONFIG_KEY, value):
-        message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-        problems.append(regex_error(message, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    problems = [*_length_problems(value), *_key_problems(value)]
     if value in {".", ".."}:
         problems.append(f"must not be '{value}'")
     elif value.startswith(".."):
@@ -381,20 +372,14 @@ def config_key(value: str) -> list[str]:
 
 
 def subdomain_with_underscore(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
-    if not re.fullmatch(_UNDERSCORE_SUBDOMAIN, value):
-        message = (
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and"
-            " must start and end with an alphanumeric character"
-        )
-        problems.append(regex_error(message, _UNDERSCORE_SUBDOMAIN, "example.com"))
-    return problems
+    return [*_length_problems(value), *_underscore_problems(value)]
 
 
 LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)
 KEY, LABEL_VALUE = formed(label_key_problems), formed(label_value_problems)
 _PORT_NAME, PORT_NUMBER = formed(port_name), between(1, _MOST_PORT)
 ENV_NAME, PATH_SEGMENT = formed(env_name), formed(path_segment)
+HEADER = formed(matching("[-A-Za-z0-9]+", _HEADER_TEXT, "X-Header-Name"))
 
 
 def port_errors(port: int | str, path: str) -> Errors:
@@ -446,7 +431,6 @@ def unreserved(target: str, path: str) -> Errors:
 file_mode = must(lambda mode: 0 <= mode <= 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
 
 _MOST_ANNOTATION_BYTES = 256 * 1024  # of all of an object (upstream TotalAnnotationSizeLimitB)
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 Names = Callable[[str], Sequence[str]]
 
@@ -461,10 +445,9 @@ def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_nam
         for problem in names(obj["name"]) if obj.get("name") else ():
             yield invalid(f"{path}.name", obj["name"], problem)
 
-    def no_namespace(_: str, path: str) -> Errors:
-        return [forbidden(path, "not allowed on this type")]
-
-    namespace = needed("namespace", LABEL) if is_namespaced else filled("namespace", no_namespace)
+    namespace = needed("namespace", LABEL)
+    if not is_namespaced:
+        namespace = filled("namespace", lambda _, path: [forbidden(path, "not allowed on this type")])
     return field("metadata", filled("generateName", prefix), name, namespace, *_COMMON, absent={})
 
 
@@ -488,7 +471,11 @@ def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
 
 def _owner_errors(references: list[Object], path: str) -> Errors:
     controller = ""
-    owners = [_shown_owner(owner) for owner in references]
+    optional = ("controller", "blockOwnerDeletion")
+    owners = [
+        GoStruct({key: owner.get(key, "") for key in _IDENTITY} | {key: owner[key] for key in optional if key in owner})
+        for owner in references
+    ]
     for owner in owners:
         written = owner["apiVersion"]
         group, version = split_api_version(written) if written.count("/") < 2 else ("", "")
@@ -508,22 +495,18 @@ def _owner_errors(references: list[Object], path: str) -> Errors:
 _IDENTITY = ("apiVersion", "kind", "name", "uid")
 
 
-def _shown_owner(owner: Object) -> GoStruct:
-    always = {key: owner.get(key, "") for key in _IDENTITY}
-    return GoStruct(always | {key: owner[key] for key in ("controller", "blockOwnerDeletion") if key in owner})
-
-
 def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
     for finalizer in finalizers:
         yield from KEY(finalizer, path)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         yield invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
-    yield from in_list(
-        must(
-            lambda name: "/" in name or name in _STANDARD_FINALIZERS,
-            "name is neither a standard finalizer name nor is it fully qualified",
-        )
-    )(finalizers, path)
+    yield from in_list(_finalizer)(finalizers, path)
+
+
+_finalizer = must(
+    lambda name: "/" in name or name in ("kubernetes", "orphan", "foregroundDeletion"),
+    "name is neither a standard finalizer name nor is it fully qualified",
+)
 
 
 _COMMON = (
@@ -556,14 +539,11 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool | 
 
 def shown_selector(selector: Object) -> GoStruct:
     shown = GoStruct({"matchLabels": selector["matchLabels"]} if selector.get("matchLabels") else {})
-    if selector.get("matchExpressions"):
-        shown["matchExpressions"] = [_shown_expression(expression) for expression in selector["matchExpressions"]]
+    for expression in selector.get("matchExpressions", ()):
+        values = {"values": expression["values"]} if expression.get("values") else {}
+        requirement = {"key": expression.get("key", ""), "operator": expression.get("operator", ""), **values}
+        shown.setdefault("matchExpressions", []).append(GoStruct(requirement))
     return shown
-
-
-def _shown_expression(expression: Object) -> GoStruct:
-    values = {"values": expression["values"]} if expression.get("values") else {}
-    return GoStruct({"key": expression.get("key", ""), "operator": expression.get("operator", ""), **values})
 
 
 def operator_errors(expression: Object, path: str, *, numeric: bool = False) -> Errors:

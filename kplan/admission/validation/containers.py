@@ -7,12 +7,14 @@ ValidateVolumeMounts, validateProbe, validateLifecycle.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from kplan.admission.validation.checks import (
     ENV_NAME,
+    HEADER,
     KEY,
     LABEL,
     PORT_NUMBER,
@@ -31,7 +33,6 @@ from kplan.admission.validation.checks import (
     filled,
     forbidden,
     formed,
-    header_name,
     in_list,
     invalid,
     items,
@@ -114,14 +115,10 @@ def resource_selector_errors(source: Object, path: str, *, in_volume: bool = Tru
             yield invalid(f"{path}.divisor", name, words)
 
 
-def _container_resource_errors(source: Object, path: str) -> Errors:
-    return resource_selector_errors(source, path, in_volume=False)
-
-
 _key_reference = rules(field("name", SUBDOMAIN, absent=""), needed("key", formed(config_key)))
-_SOURCES = {
+_SOURCES: dict[str, Check] = {
     "fieldRef": field_selector(*_ENV_FIELDS),
-    "resourceFieldRef": _container_resource_errors,
+    "resourceFieldRef": partial(resource_selector_errors, in_volume=False),
     "configMapKeyRef": _key_reference,
     "secretKeyRef": _key_reference,
     "fileKeyRef": rules(needed("key", ENV_NAME), needed("volumeName", LABEL), needed("path", no_backsteps)),
@@ -147,11 +144,8 @@ def _source_errors(variable: Object, path: str) -> Errors:
 env_errors = in_list(needed("name", ENV_NAME), _source_errors)
 
 
-def _whole_source_errors(name: str, path: str) -> Errors:
-    return [invalid(path, name, problem) for problem in dns_subdomain(as_prefix(name))]
-
-
-_whole_source = rules(filled("prefix", ENV_NAME), field("configMapRef secretRef", needed("name", _whole_source_errors)))
+_source_name = needed("name", formed(lambda name: dns_subdomain(as_prefix(name))))
+_whole_source = rules(filled("prefix", ENV_NAME), field("configMapRef secretRef", _source_name))
 
 
 def env_from_errors(sources: list[Object], path: str) -> Errors:
@@ -238,8 +232,7 @@ def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
 
 
 def _header_errors(headers: list[Object], path: str) -> Errors:
-    for name in (header.get("name", "") for header in headers):
-        yield from (invalid(path, name, problem) for problem in header_name(name))
+    return [error for header in headers for error in HEADER(header.get("name", ""), path)]
 
 
 _target_port = field("port", port_errors, absent=0)
@@ -343,9 +336,7 @@ def _only_sidecar_errors(container: Object, path: str) -> Errors:
 
 
 def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
-    others = {
-        container.get("name", "") for group in ("containers", "initContainers") for container in spec.get(group, [])
-    }
+    others = {one.get("name", "") for group in ("containers", "initContainers") for one in spec.get(group, [])}
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers", [])):
         at, name = f"{path}.ephemeralContainers[{index}]", container.get("name", "")

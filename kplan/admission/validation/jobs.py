@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 
@@ -21,10 +22,12 @@ from kplan.admission.validation.checks import (
     domain_prefixed_path,
     enum,
     field,
+    filled,
     go_struct,
     in_list,
     invalid,
     metadata,
+    must,
     needed,
     not_negative,
     not_supported,
@@ -50,21 +53,16 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
-_DAYS = {name: number for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
-_FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
-    (0, 59, {}),
-    (0, 23, {}),
-    (1, 31, {}),
-    (1, 12, _MONTHS),
-    (0, 6, _DAYS),
-)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_FIELDS = ((0, 59, list[str]()), (0, 23, list[str]()), (1, 31, list[str]()), (1, 12, _MONTHS), (0, 6, _DAYS))
+"""The bounds of each field of a schedule, and the names of its numbers."""
+
 _MOST_DIGITS = 18  # a longer number is beyond int64, and beyond all that a field may hold
 
 
 class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
-    """A schedule that does not parse."""
+    """A schedule or indexes that do not parse."""
 
 
 _MOST_DAYS = 5 * 366
@@ -113,18 +111,9 @@ def _times_of_day(hours: frozenset[int], minutes: frozenset[int]) -> list[int]:
 
 def parse_schedule(schedule: str) -> Schedule | None:
     """Read a schedule; None for one that does not parse, which an API server refuses."""
-    try:
+    with suppress(_Unreadable):
         return _read(schedule)
-    except _Unreadable:
-        return None
-
-
-def schedule_problem(schedule: str) -> str:
-    try:
-        _read(schedule)
-    except _Unreadable as error:
-        return str(error)
-    return ""
+    return None
 
 
 def is_time_zone(name: str) -> bool:
@@ -181,7 +170,8 @@ def _read_descriptor(text: str) -> Schedule:
     raise _Unreadable(f"unrecognized descriptor: {text}")
 
 
-def _read_range(text: str, low: int, high: int, names: dict[str, int]) -> range:
+def _read_range(text: str, low: int, high: int, listed: list[str]) -> range:
+    names = {name: number for number, name in enumerate(listed, low)}
     parts = text.split("/")
     bounds = parts[0].split("-")
     is_single = len(bounds) == 1
@@ -226,10 +216,6 @@ _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
 _MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit
 
 
-class _UnreadableJob(ValueError):  # noqa: N818 - becomes a field error
-    """Indexes that do not parse."""
-
-
 def success_policy_errors(spec: Object, path: str) -> Errors:
     if "successPolicy" not in spec:
         return
@@ -255,7 +241,7 @@ def _rule_errors(rule: Object, completions: int, path: str) -> Errors:
         yield from at_most_bytes(_MOST_TEXT)(indexes, at)
         try:
             total = _count(indexes, completions)
-        except _UnreadableJob as error:
+        except _Unreadable as error:
             yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
     if count is not None:
         at, bound = f"{path}.succeededCount", "must be less than or equal to"
@@ -277,12 +263,12 @@ def _count(text: str, completions: int) -> int:
         bounds = part.split("-")
         if len(bounds) > 2:
             words = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            raise _UnreadableJob(f'the fragment "{part}" {words}')
+            raise _Unreadable(f'the fragment "{part}" {words}')
         numbers = [_index(bound, completions) for bound in bounds]
         if last is not None and last >= numbers[0]:
-            raise _UnreadableJob(f"non-increasing order, previous: {last}, current: {numbers[0]}")
+            raise _Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")
         if len(numbers) == 2 and numbers[0] >= numbers[1]:
-            raise _UnreadableJob(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+            raise _Unreadable(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
         total += numbers[-1] - numbers[0] + 1
         last = numbers[-1]
     return total
@@ -290,10 +276,10 @@ def _count(text: str, completions: int) -> int:
 
 def _index(text: str, completions: int) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-        raise _UnreadableJob(f'cannot convert string to integer for index: "{text}"')
+        raise _Unreadable(f'cannot convert string to integer for index: "{text}"')
     number = int(text)
     if number >= completions:
-        raise _UnreadableJob(f'too large index: "{text}"')
+        raise _Unreadable(f'too large index: "{text}"')
     return number
 
 
@@ -461,8 +447,10 @@ job_errors = rules(
 
 
 def _schedule_errors(schedule: str, path: str) -> Errors:
-    if problem := schedule_problem(schedule):
-        yield invalid(path, schedule, problem)
+    try:
+        _read(schedule)
+    except _Unreadable as error:
+        yield invalid(path, schedule, str(error))
     if "TZ" in schedule:
         yield invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
 
@@ -487,22 +475,9 @@ def _generated_selector_errors(selector: Object, path: str) -> Errors:
     return [invalid(path, shown_selector(selector), "`selector` will be auto-generated")]
 
 
-def _manual_errors(is_manual: bool, path: str) -> Errors:  # noqa: FBT001 - the value of a field
-    return [not_supported(path, value=True, allowed=("nil", "false"))] if is_manual else []
-
-
-def _name_length_errors(meta: Object, path: str) -> Errors:
-    if len(meta.get("name", "").encode()) > 52:
-        yield invalid(f"{path}.name", meta["name"], "must be no more than 52 characters")
-
-
-_job_template = field(
-    "spec",
-    _job,
-    field("selector", _generated_selector_errors),
-    field("manualSelector", _manual_errors),
-    absent={},
-)
+_manual = filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
+_name_length = must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
+_job_template = field("spec", _job, field("selector", _generated_selector_errors), _manual, absent={})
 cron_job_errors = rules(
     metadata(),
     field(
@@ -515,5 +490,5 @@ cron_job_errors = rules(
         field("successfulJobsHistoryLimit failedJobsHistoryLimit", not_negative),
         absent={},
     ),
-    field("metadata", _name_length_errors),
+    field("metadata", field("name", _name_length)),
 )

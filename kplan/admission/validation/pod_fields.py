@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any
 
 from kplan.admission.validation.checks import (
@@ -46,7 +47,7 @@ from kplan.admission.validation.checks import (
 )
 from kplan.api.core import HUGE_PAGES, plain_totals
 from kplan.api.names import label_key_problems
-from kplan.api.quantity import InvalidQuantity, Quantity, parse
+from kplan.api.quantity import InvalidQuantity, parse
 
 _MOST_SPEC_KIB = 64  # upstream maxGMSACredentialSpecLengthInKiB
 _MOST_DOMAIN, _MOST_USER = 256, 104
@@ -76,30 +77,21 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
 
 def os_errors(spec: Object, path: str) -> Errors:
     name = spec.get("os", {}).get("name", "")
-    if "os" not in spec:
-        return
-    if not name:
-        yield required(f"{path}.os.name")
-    elif name == "windows":
-        yield from _windows_errors(spec, path)
-    elif name != "linux":
-        yield not_supported(f"{path}.os", name, ("linux", "windows"))
-    else:
-        for holder, at in [(spec, path), *containers_with_path(spec, path)]:
-            if "windowsOptions" in holder.get("securityContext", {}):
+    containers = [(one.get("securityContext", {}), at) for one, at in containers_with_path(spec, path)]
+    stated: list[str] = []
+    if name == "windows":
+        for field_path in _POD_FIELDS:
+            outer, _, inner = field_path.rpartition(".")
+            stated += [f"{path}.{field_path}"] if inner in (spec.get(outer, {}) if outer else spec) else []
+        stated += [f"{at}.securityContext.{key}" for own, at in containers for key in _CONTAINER_FIELDS if key in own]
+        yield from (forbidden(at, "cannot be set for a windows pod") for at in stated)
+    elif name == "linux":
+        for context, at in [(spec.get("securityContext", {}), path), *containers]:
+            if "windowsOptions" in context:
                 words = "windows options cannot be set for a linux pod"
                 yield forbidden(f"{at}.securityContext.windowsOptions", words)
-
-
-def _windows_errors(spec: Object, path: str) -> Errors:
-    words = "cannot be set for a windows pod"
-    for name in _POD_FIELDS:
-        outer, _, inner = name.rpartition(".")
-        if inner in (spec.get(outer, {}) if outer else spec):
-            yield forbidden(f"{path}.{name}", words)
-    for container, at in containers_with_path(spec, path):
-        context = container.get("securityContext", {})
-        yield from (forbidden(f"{at}.securityContext.{key}", words) for key in _CONTAINER_FIELDS if key in context)
+    elif "os" in spec:
+        yield not_supported(f"{path}.os", name, ("linux", "windows")) if name else required(f"{path}.os.name")
 
 
 def _user_problems(text: str) -> Iterator[str]:
@@ -288,10 +280,6 @@ _weight = field("weight", must(lambda weight: 1 <= weight <= 100, "must be in th
 _topology_key = needed("topologyKey", words="can not be empty")
 
 
-def _numeric_operator_errors(expression: Object, path: str) -> Errors:
-    return operator_errors(expression, path, numeric=True)
-
-
 def _node_field_errors(selector: Object, path: str) -> Errors:
     values, operator, key = selector.get("values", []), selector.get("operator", ""), selector.get("key", "")
     if operator not in ("In", "NotIn"):
@@ -305,7 +293,7 @@ def _node_field_errors(selector: Object, path: str) -> Errors:
         yield from in_list(SUBDOMAIN)(values, f"{path}.values")
 
 
-_expression = rules(_numeric_operator_errors, field("key", KEY, absent=""))
+_expression = rules(partial(operator_errors, numeric=True), field("key", KEY, absent=""))
 _node_fields = items("matchFields", _node_field_errors)
 _preference = rules(items("matchExpressions", _expression), _node_fields)
 _node_term = rules(items("matchExpressions", _expression, items("values", LABEL_VALUE)), _node_fields)
@@ -336,10 +324,6 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
         yield from items(names[0], mismatched)(term, path)
 
 
-def _pod_label_key_errors(term: Object, path: str) -> Errors:
-    return _label_key_list_errors(term, path, ("matchLabelKeys", "mismatchLabelKeys"))
-
-
 def _namespace_errors(namespaces: list[str], path: str) -> Errors:
     at = path.removesuffix("s")
     return [invalid(at, namespace, problem) for namespace in namespaces for problem in dns_label(namespace)]
@@ -348,7 +332,7 @@ def _namespace_errors(namespaces: list[str], path: str) -> Errors:
 _pod_term = rules(
     field("labelSelector namespaceSelector", selector_errors),
     field("namespaces", _namespace_errors),
-    _pod_label_key_errors,
+    partial(_label_key_list_errors, names=("matchLabelKeys", "mismatchLabelKeys")),
     _topology_key,
     field("topologyKey", KEY, absent=""),
 )
@@ -397,12 +381,6 @@ toleration_errors = in_list(
 )
 
 
-def _unique_errors(constraints: list[Object], index: int, path: str) -> Errors:
-    pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in constraints]
-    if pairs[index] in pairs[index + 1 :]:
-        yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
-
-
 def _min_domain_errors(constraint: Object, path: str) -> Errors:
     yield from field("minDomains", _positive)(constraint, path)
     action = constraint.get("whenUnsatisfiable", "")
@@ -428,10 +406,12 @@ _SPREAD = (
 
 
 def spread_errors(constraints: list[Object], path: str) -> Errors:
+    pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in constraints]
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         yield from _SPREAD[0](constraint, at)
-        yield from _unique_errors(constraints, index, at)
+        if pairs[index] in pairs[index + 1 :]:
+            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
         yield from _SPREAD[1](constraint, at)
 
 
@@ -469,6 +449,10 @@ def resource_errors(resources: Object, path: str, name_errors: Check, claims: Co
     if not named & {"cpu", "memory"} and any(name.startswith(HUGE_PAGES) for name in named):
         yield forbidden(path, "HugePages require cpu or memory")
     yield from _claim_errors(resources.get("claims", []), claims, f"{path}.claims")
+
+
+def overhead_errors(amounts: Object, path: str) -> Errors:
+    return resource_errors({"limits": amounts}, path, container_name_errors)
 
 
 def pod_resource_errors(spec: Object, claims: Collection[str], path: str) -> Errors:
@@ -510,7 +494,7 @@ def _is_multiple(amount: str, name: str) -> bool:
     try:
         size = parse(name.removeprefix(HUGE_PAGES))
     except InvalidQuantity:
-        size = Quantity(0)
+        return False
     return size.nanos > 0 and size.milli_value() % 1000 == 0 and parse(amount).value() % size.value() == 0
 
 

@@ -67,14 +67,13 @@ from kplan.admission.validation.containers import (
 )
 from kplan.admission.validation.pod_fields import (
     affinity_errors,
-    container_name_errors,
     containers_with_path,
     gate_errors,
     host_process_errors,
     os_errors,
+    overhead_errors,
     pod_resource_errors,
     pod_security_errors,
-    resource_errors,
     spread_errors,
     toleration_errors,
 )
@@ -323,10 +322,6 @@ def restart_policy(owner: str) -> Check:
     return field("spec", pod, absent={})
 
 
-def _overhead_errors(amounts: Object, path: str) -> Errors:
-    return resource_errors({"limits": amounts}, path, container_name_errors)
-
-
 _CHECKS = rules(
     enum("restartPolicy", "Always", "OnFailure", "Never"),
     enum("dnsPolicy", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
@@ -349,7 +344,7 @@ _CHECKS = rules(
     filled("priorityClassName", SUBDOMAIN),
     field("runtimeClassName", SUBDOMAIN),
     field("preemptionPolicy", stated("PreemptLowerPriority", "Never")),
-    field("overhead", _overhead_errors),
+    field("overhead", overhead_errors),
     os_errors,
     _file_key_volume_errors,
 )
@@ -359,7 +354,6 @@ _CHECKS = rules(
 _UNMATCHED = "`selector` does not match template `labels`"
 
 
-_RECREATE = "Recreate"
 FIRST_WITH_RECREATE = 37
 """The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""
 
@@ -486,7 +480,7 @@ replication_controller_errors = of_kind(
 def _update_errors(strategy: Object, path: str) -> Errors:
     kind, at = strategy.get("type", ""), f"{path}.rollingUpdate"
     rolling = strategy.get("rollingUpdate")
-    if kind in ("OnDelete", _RECREATE):  # whether Recreate is known at all: `recreate_errors`
+    if kind in ("OnDelete", "Recreate"):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
             shown = go_struct(rolling, **_PARTITIONED)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
@@ -500,7 +494,7 @@ def _update_errors(strategy: Object, path: str) -> Errors:
 def recreate_errors(stateful_set: Object) -> Errors:
     """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
     strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
-    if strategy.get("type") == _RECREATE:
+    if strategy.get("type") == "Recreate":
         shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
 

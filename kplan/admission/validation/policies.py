@@ -42,7 +42,7 @@ from kplan.admission.validation.pod_fields import (
     amount_errors,
     can_overcommit,
     container_name_errors,
-    resource_errors,
+    overhead_errors,
     standard_name_errors,
     toleration_errors,
 )
@@ -132,10 +132,6 @@ storage_class_errors = rules(
 )
 
 
-def _overhead_errors(overhead: Object, path: str) -> Errors:
-    return resource_errors({"limits": overhead.get("podFixed", {})}, path, container_name_errors)
-
-
 def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
     earlier = set[tuple[str, ...]]()
     for index, toleration in enumerate(tolerations):
@@ -149,7 +145,7 @@ def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
 runtime_class_errors = rules(
     metadata(is_namespaced=False),
     needed("handler", formed(dns_label)),
-    field("overhead", _overhead_errors),
+    field("overhead", lambda overhead, path: overhead_errors(overhead.get("podFixed", {}), path)),
     field(
         "scheduling",
         rules(field("nodeSelector", label_errors), field("tolerations", toleration_errors, _repeated_errors)),
@@ -290,17 +286,12 @@ def _item_errors(item: Object, kind: str, path: str) -> Errors:
         yield from _ratio_errors(amounts, name, path)
 
 
+_REQUEST = "defaultRequest"
 _ORDER = (
     ("min", "max", "min", "min value {} is greater than max value {}", 0),
-    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}", 1),
-    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}", 0),
-    (
-        "defaultRequest",
-        "default",
-        "defaultRequest",
-        "default request value {} is greater than default limit value {}",
-        0,
-    ),
+    ("min", _REQUEST, _REQUEST, "min value {} is greater than default request value {}", 1),
+    (_REQUEST, "max", _REQUEST, "default request value {} is greater than max value {}", 0),
+    (_REQUEST, "default", _REQUEST, "default request value {} is greater than default limit value {}", 0),
     ("min", "default", "default", "min value {} is greater than default value {}", 0),
     ("default", "max", "default", "default value {} is greater than max value {}", 1),
 )
@@ -377,11 +368,7 @@ pod_group_errors = of_kind(
 )
 
 _SOURCES = {
-    "Object": "object",
-    "External": "external",
-    "Pods": "pods",
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
+    f"{name[0].upper()}{name[1:]}": name for name in ("object", "external", "pods", "resource", "containerResource")
 }
 _MOST_WINDOW, _MOST_PERIOD = 3600, 1800
 _positive = must(lambda number: number > 0, "must be greater than zero")
@@ -491,10 +478,6 @@ _CHECKS = {
 }
 
 
-def _policies_errors(policies: list[Object], path: str) -> Errors:
-    return [] if policies else [required(path, "must specify at least one Policy")]
-
-
 _policy = rules(
     field("type", one_of("Percent", "Pods"), absent=""),
     field("value periodSeconds", _positive, absent=0),
@@ -510,8 +493,11 @@ _scaling_rules = rules(
         must(lambda seconds: seconds <= _MOST_WINDOW, f"must be less than or equal to {_MOST_WINDOW}"),
     ),
     field("selectPolicy", one_of("Disabled", "Max", "Min")),
-    field("policies", _policies_errors),
-    items("policies", _policy),
+    field(
+        "policies",
+        lambda policies, path: [] if policies else [required(path, "must specify at least one Policy")],
+        in_list(_policy),
+    ),
     field("tolerance", must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
 )
 autoscaler_errors = of_kind(

@@ -24,6 +24,7 @@ from kplan.admission.validation.checks import (
     file_mode,
     filled,
     forbidden,
+    formed,
     inclusive,
     invalid,
     items,
@@ -178,12 +179,7 @@ def _disk(name: str) -> Check:
 
 _secret = field("secretRef", needed("name"))
 _git_repo = rules(needed("repository"), field("directory", descending))
-_most_driver = at_most_bytes(63)
-
-
-def _driver(name: str, path: str) -> Errors:
-    yield from _most_driver(name, path)
-    yield from (invalid(path, name, problem) for problem in dns_subdomain(name.lower()))
+_driver = rules(at_most_bytes(63), formed(lambda name: dns_subdomain(name.lower())))
 
 
 def _initiator_errors(name: str, path: str) -> Errors:
