@@ -27,7 +27,7 @@ from kplan.live.lists import (
     read_version,
 )
 from kplan.live.options import LiveOptions
-from kplan.live.reader import Getter, Reader, Transport
+from kplan.live.reader import Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
@@ -91,7 +91,7 @@ def collect_snapshot(
         transport.close()
 
 
-def collect(transport: Getter, options: LiveOptions, *, source: str, progress: Progress | None = None) -> Snapshot:
+def collect(transport: Transport, options: LiveOptions, *, source: str, progress: Progress | None = None) -> Snapshot:
     """Return a snapshot as :func:`collect_snapshot` does, through a given transport."""
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)

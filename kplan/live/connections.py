@@ -65,35 +65,36 @@ def in_time(seconds: float | None, task: Callable[[], T]) -> T:
     Time-outs of sockets count from one byte to the next, and looking up a name has none at all. So the task runs in a
     separate thread, which is abandoned when the time is up.
     """
-    if seconds is None:
-        return task()
-    done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-    _start(lambda: done.put(_run(task)))
-    return _next(done, time.monotonic() + min(seconds, threading.TIMEOUT_MAX)).result()
+    return next(side_by_side([task], 1, seconds))
 
 
-def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
+def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int, seconds: float | None = None) -> Iterator[T]:
     """Run tasks in threads and yield their results as they come; raise the first error, which ends it.
 
-    An interrupt, or the end of the program, does not wait for a server that does not answer. Tasks that have not begun
-    by then are dropped.
+    An interrupt, or the end of the program, does not wait for a server that does not answer, unlike with the threads of
+    an executor. Tasks that have not begun by then are dropped. Raises OutOfTimeError after so many seconds (None:
+    never).
     """
     waiting = deque(tasks)
     done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
 
     def work() -> None:
         with suppress(IndexError):
             while True:
-                ended = _run(waiting.popleft())
-                if ended.exception() is not None:
+                task, ended = waiting.popleft(), Future[T]()
+                try:
+                    ended.set_result(task())
+                except BaseException as error:  # noqa: BLE001 - `result` raises it again
                     waiting.clear()
+                    ended.set_exception(error)
                 done.put(ended)
 
     for _ in range(min(n_threads, len(tasks))):
-        _start(work)
+        threading.Thread(target=work, daemon=True).start()
     try:
         for _ in tasks:
-            yield _next(done, math.inf).result()
+            yield _next(done, deadline).result()
     finally:
         waiting.clear()
 
@@ -107,21 +108,6 @@ def _next(done: queue.SimpleQueue[Future[T]], deadline: float) -> Future[T]:
         with suppress(queue.Empty):
             return done.get(timeout=min(left, _LOOKS_UP))
     raise OutOfTimeError
-
-
-def _start(work: Callable[[], object]) -> None:
-    """Start a daemon thread: unlike those of an executor, the end of the program does not wait for it."""
-    threading.Thread(target=work, daemon=True).start()
-
-
-def _run(task: Callable[[], T]) -> Future[T]:
-    """Run a task, and return its result or its error."""
-    ended: Future[T] = Future()
-    try:
-        ended.set_result(task())
-    except BaseException as error:  # noqa: BLE001 - `result` raises it again
-        ended.set_exception(error)
-    return ended
 
 
 def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> bytes:

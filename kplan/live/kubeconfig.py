@@ -18,6 +18,7 @@ import binascii
 import contextlib
 import functools
 import json
+import math
 import os
 import signal
 import ssl
@@ -74,15 +75,9 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 
 def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
-    """Run a plugin and return its credential.
+    """Run the plugin of a user and return its credential, which becomes one of the secrets.
 
     Raises KubeconfigError when it cannot be run, takes too long, fails, or prints no usable credential.
-
-    Parameters
-    ----------
-    user : name of the user in the kubeconfig
-    secrets : hidden in messages of the plugin; receives the credential
-    stdin_is_free : kplan itself does not read standard input
     """
     name = f"the exec plugin {Path(config.command).name} of user {user}"
     is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)
@@ -195,16 +190,13 @@ def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
 _DEFAULT_PATH = "~/.kube/config"
 _POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-#: Returns the value of the Authorization header, or nothing; called again when the server refuses it.
-Authorization = Callable[[], str]
-
 
 class Access(msgspec.Struct, frozen=True):
     """How to reach one API server as one user."""
 
     name: str  #: name of the context, or ``in-cluster``
     configuration: Any  #: a ``kubernetes.client.Configuration``
-    authorization: Authorization  #: returns the value of the header of that name; empty for none
+    authorization: Callable[[], str]  #: the Authorization header, or ""; called again when the server refuses it
     impersonation: tuple[tuple[str, str], ...] = ()  #: headers that impersonate another user
     secrets: Secrets = msgspec.field(default_factory=Secrets)  #: texts that no message may contain
     tls: TlsFiles = TlsFiles()  #: certificates of both sides, and the key
@@ -402,7 +394,7 @@ def _pem(where: str, what: str, data: str, path: str) -> Pem | None:
 
 def _sign_in(
     user: AuthInfo, name: str, cluster: Cluster, secrets: Secrets, options: LiveOptions
-) -> tuple[Authorization, Credential | None]:
+) -> tuple[Callable[[], str], Credential | None]:
     """Return the source of the Authorization header, and the first credential of a plugin."""
     if user.auth_provider is not None:
         token = _token_of_provider(user.auth_provider.name, user.auth_provider.config, name)
@@ -446,24 +438,23 @@ def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> st
     kplan does neither.
     """
     token = settings.get("id-token") or settings.get("access-token") or ""
-    expiry = _token_expiry(token) if token else None
-    if not token or (expiry is not None and expiry <= time.time()):
+    if not token or _token_expiry(token) <= time.time():
         message = f"the token of user {user} ({provider or 'auth-provider'}) has run out"
         raise KubeconfigError(message, hint="run a kubectl command once, which renews it, and try again")
     return token
 
 
-def _token_expiry(token: str) -> float | None:
-    """Return the expiry of a JSON web token, in seconds since 1970; None where it has none."""
+class _Claims(msgspec.Struct):
+    exp: float = math.inf
+
+
+def _token_expiry(token: str) -> float:
+    """Return the expiry of a JSON web token, in seconds since 1970; infinite where it has none."""
     parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        expiry = claims.get("exp") if isinstance(claims, dict) else None
-        return float(expiry) if isinstance(expiry, int | float) else None
-    except (ValueError, OverflowError, RecursionError):
-        return None
+    if len(parts) == 3:
+        with contextlib.suppress(*UNREADABLE, ValueError):
+            return msgspec.json.decode(base64.urlsafe_b64decode(f"{parts[1]}==="), type=_Claims).exp
+    return math.inf
 
 
 def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:

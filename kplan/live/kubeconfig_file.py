@@ -106,18 +106,19 @@ class Context(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class _NamedCluster(msgspec.Struct, frozen=True):
+class _Named(msgspec.Struct, frozen=True):
     name: str = ""
+
+
+class _NamedCluster(_Named, frozen=True):
     cluster: Cluster = Cluster()
 
 
-class _NamedUser(msgspec.Struct, frozen=True):
-    name: str = ""
+class _NamedUser(_Named, frozen=True):
     user: AuthInfo = AuthInfo()
 
 
-class _NamedContext(msgspec.Struct, frozen=True):
-    name: str = ""
+class _NamedContext(_Named, frozen=True):
     context: Context = Context()
 
 

@@ -16,7 +16,7 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol, cast
+from typing import cast
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -52,19 +52,11 @@ class Response(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Getter(Protocol):
-    """A source of answers to GET requests: the transport, or a wrapper with retries."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
-        """Return the answer to GET `path`."""
-
-
 class Transport:
     """Sends GET requests to one API server as one user.
 
     Parameters
     ----------
-    access : address, TLS settings and credentials
     request_timeout : seconds for one whole request, the body included; None for no limit
     connections : number of connections that stay open
     """
@@ -197,7 +189,7 @@ class Reader:
     `sleep` waits a number of seconds.
     """
 
-    def __init__(self, transport: Getter, *, sleep: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, transport: Transport, *, sleep: Callable[[float], object] = time.sleep) -> None:
         self._transport = transport
         self._sleep = sleep
 
