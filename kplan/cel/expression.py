@@ -134,35 +134,21 @@ class _Evaluated:
 
 
 class Pieces:
-    """The pieces of an expression.
-
-    Attributes
-    ----------
-    reads : (field, domain, name) of all attributes and capacities that it reads
-    reads_all : whether it may read any others
-    n_iterations : how many iterations its macros need at least, if each runs to its end
-    evaluate : returns its value for a device
-
-    Raises
-    ------
-    UnsupportedError
-        If the expression cannot be evaluated on any device.
-    """
+    """The pieces of an expression; raises UnsupportedError if it cannot be evaluated on any device."""
 
     def __init__(self, tree: Tree) -> None:
-        self.reads: set[tuple[str, str, str]] = set()
-        self.reads_all = False
+        self.reads: set[tuple[str, str, str]] = set()  #: (field, domain, name) of what it reads of a device
+        self.reads_all = False  #: whether it may read any others
         self._types = tree.types
         self._readers: dict[str, Reader] = {}
         self._reads_of_device: dict[tuple[str, ...], Node] = {}
         self._numbers = count()
         self._n_nodes = 0
         root = self._plain(tree.root, {})
-        if size(root) > _MAX_NODES:
-            raise _too_large()
+        _check_size(size(root))
         if growth(root) > _MAX_GROWTH:
             raise UnsupportedError("macros in macros that multiply what they are given cannot be evaluated")
-        self.n_iterations = n_iterations(root)
+        self.n_iterations = n_iterations(root)  #: that its macros need at least, if each runs to its end
         try:
             self.evaluate = self._operand(root)
         except _OpenCallError as error:
@@ -186,18 +172,11 @@ class Pieces:
         if source.kind == "list" and not source.parts:  # cel.bind and optMap expand to this
             return self._plain(result, {**bound, accumulator: self._plain(start, bound)})
         fresh = {variable: name(f"${next(self._numbers)}") for variable in node.variables if variable}
-        outer, inner = bound, {**bound, **fresh}
-        return replace(
-            node,
-            parts=(
-                self._plain(source, outer),
-                self._plain(start, outer),
-                self._plain(condition, inner),
-                self._plain(step, inner),
-                self._plain(result, inner),
-            ),
-            variables=(fresh[element].name, fresh[key].name if key else "", fresh[accumulator].name),
-        )
+        inner = {**bound, **fresh}
+        around = [self._plain(part, bound) for part in (source, start)]
+        inside = [self._plain(part, inner) for part in (condition, step, result)]
+        variables = (fresh[element].name, fresh[key].name if key else "", fresh[accumulator].name)
+        return replace(node, parts=(*around, *inside), variables=variables)
 
     def _operand(self, node: Node) -> Reader:
         if node.kind == "constant":
@@ -213,8 +192,7 @@ class Pieces:
     def _rewrite(self, node: Node) -> Node:
         """Return a node with variables in place of what the library cannot evaluate."""
         self._n_nodes += 1
-        if self._n_nodes > _MAX_NODES:
-            raise _too_large()
+        _check_size(self._n_nodes)
         read = self._device_read(node)
         if read is not None:
             return read
@@ -341,8 +319,9 @@ def _precomputed(reader: Reader) -> _Fixed:
         return _Fixed(error)
 
 
-def _too_large() -> UnsupportedError:
-    return UnsupportedError(f"an expression of more than {_MAX_NODES} parts cannot be evaluated")
+def _check_size(n_nodes: int) -> None:
+    if n_nodes > _MAX_NODES:
+        raise UnsupportedError(f"an expression of more than {_MAX_NODES} parts cannot be evaluated")
 
 
 def _constant(*, value: bool) -> Node:
@@ -378,16 +357,9 @@ class Reads(msgspec.Struct, frozen=True):
 
 
 class DeviceExpression:
-    """A compiled device selector.
+    """A compiled device selector; raises CelCompileError when the expression is not valid in one.
 
-    Parameters
-    ----------
-    lists : attributes may be lists (gate DRAListTypeAttributes)
-
-    Raises
-    ------
-    CelCompileError
-        When the expression is not valid in a device selector.
+    With `lists` attributes may be lists (gate DRAListTypeAttributes).
     """
 
     def __init__(self, expression: str, *, lists: bool = False) -> None:
@@ -453,7 +425,8 @@ def _check(expression: str, *, lists: bool) -> Tree:
     if len(_DOUBLING.findall(expression)) > _MAX_DOUBLING:
         raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
-        tree = decode(_checker(lists=lists).compile(_ALWAYS_PRESENT.sub(_true, expression)).serialize())
+        known = _ALWAYS_PRESENT.sub(lambda test: "true".ljust(len(test[0])), expression)
+        tree = decode(_checker(lists=lists).compile(known).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if _nesting(expression) > _MAX_NESTING:
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
@@ -497,10 +470,6 @@ def _nesting(expression: str) -> int:
 _OPERATORS = frozenset({".", "+", "-", "*", "/", "%", "?", ":", "<", ">", "==", "!=", "<=", ">="})
 
 
-def _true(test: re.Match[str]) -> str:
-    return "true".ljust(len(test[0]))
-
-
 def _checked(node: Node) -> Iterator[Node]:
     yield node
     for part in node.parts[:1] if node.name == "format" else node.parts:  # the values to format may differ in type
@@ -518,11 +487,10 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
                 yield f"function '{node.name}' cannot be used in a device selector"
             elif node.name in _LITERALS and node.parts[-1].kind == "constant":
                 yield from _literal_problems(node)
-        case "list":
-            yield from _mixed([_inner(kind) if i in node.optional else kind for i, kind in enumerate(kinds)])
-        case "map":
-            yield from _mixed(kinds[::2])
-            yield from _mixed([_inner(kind) if i in node.optional else kind for i, kind in enumerate(kinds[1::2])])
+        case "list" | "map" as kind:
+            yield from _mixed(kinds[::2] if kind == "map" else [])
+            values = kinds[1::2] if kind == "map" else kinds
+            yield from _mixed([_inner(value) if i in node.optional else value for i, value in enumerate(values)])
 
 
 #: Functions that are valid and cannot be evaluated here: the one to which ``transformMap`` expands.
@@ -533,11 +501,11 @@ _LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", 
 
 def _literal_problems(call: Node) -> Iterator[str]:
     literal = call.parts[-1].constant()
-    if isinstance(literal, str):
-        try:
+    try:
+        if isinstance(literal, str):
             evaluate(f"[{_LITERALS[call.name]}].size()", literal=literal)
-        except CelError:
-            yield f"invalid {call.name} argument"
+    except CelError:
+        yield f"invalid {call.name} argument"
 
 
 def _mixed(types: list[str]) -> Iterator[str]:

@@ -38,6 +38,7 @@ from kplan.cel.values import (
     compare,
     equal,
     no_such_overload,
+    sign,
     too_costly,
     type_name,
     typed,
@@ -99,18 +100,10 @@ def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT0
 
 def _compare(left: Value, right: Value) -> int:
     if isinstance(left, Quantity) and isinstance(right, Quantity):
-        return (left.nanos > right.nanos) - (left.nanos < right.nanos)
+        return sign(left.nanos, right.nanos)
     if isinstance(left, Semver) and isinstance(right, Semver):
-        return left.compare(right)
+        return sign(left.precedence, right.precedence)
     raise no_such_overload("compareTo", left, right)
-
-
-def _is_greater(left: Value, right: Value) -> bool:
-    return _compare(left, right) > 0
-
-
-def _is_less(left: Value, right: Value) -> bool:
-    return _compare(left, right) < 0
 
 
 def _parsed_ip(text: str) -> Address:
@@ -141,18 +134,10 @@ def _cidr(text: str) -> Network:
         raise CelError(f"network address parse error during conversion from string: {error}") from None
 
 
-def _contains_ip(network: Network, address: str | Address) -> bool:
-    return (_parsed_ip(address) if isinstance(address, str) else address) in network.network
-
-
 def _contains_cidr(network: Network, other: str | Network) -> bool:
     inner = _cidr(other) if isinstance(other, str) else other
     outer = network.network
     return outer.version == inner.version and outer.prefixlen <= inner.network.prefixlen and inner.ip in outer
-
-
-def _string(value: Value) -> Value:
-    return str(value) if isinstance(value, Address) else evaluate("string(value)", value=value)
 
 
 def _is_global_unicast(address: Address) -> bool:
@@ -163,9 +148,8 @@ def _is_global_unicast(address: Address) -> bool:
 
 
 def _is_link_local_multicast(address: Address) -> bool:
-    if isinstance(address, IPv4Address):
-        return int(address) >> 8 == 0xE00000
-    return int(address) >> 112 & 0xFF0F == 0xFF02
+    bits = int(address)
+    return bits >> 8 == 0xE00000 if isinstance(address, IPv4Address) else bits >> 112 & 0xFF0F == 0xFF02
 
 
 def _includes(value: Value, element: Value) -> bool:
@@ -225,10 +209,6 @@ def _dns_1035_problems(text: str) -> list[str]:
     return too_long if _DNS_1035_LABEL.fullmatch(text) else [*too_long, _DNS_1035_TEXT]
 
 
-def _as_prefix(check: _Check) -> _Check:
-    return lambda text: check(as_prefix(text))
-
-
 def _must(holds: Callable[[str], object], problem: str) -> _Check:
     return lambda text: () if holds(text) else (problem,)
 
@@ -260,9 +240,9 @@ _FORMATS: dict[str, tuple[str, _Check]] = {
     "dns1123Subdomain": ("DNS1123Subdomain", dns_subdomain_problems),
     "dns1035Label": ("DNS1035Label", _dns_1035_problems),
     "qualifiedName": ("QualifiedName", label_key_problems),
-    "dns1123LabelPrefix": ("DNS1123LabelPrefix", _as_prefix(dns_label_problems)),
-    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", _as_prefix(dns_subdomain_problems)),
-    "dns1035LabelPrefix": ("DNS1035LabelPrefix", _as_prefix(_dns_1035_problems)),
+    "dns1123LabelPrefix": ("DNS1123LabelPrefix", lambda text: dns_label_problems(as_prefix(text))),
+    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", lambda text: dns_subdomain_problems(as_prefix(text))),
+    "dns1035LabelPrefix": ("DNS1035LabelPrefix", lambda text: _dns_1035_problems(as_prefix(text))),
     "labelValue": ("LabelValue", label_value_problems),
     "uri": ("URI", _uri_problems),
     "uuid": ("uuid", _must(_UUID.fullmatch, "does not match the UUID format")),
@@ -285,22 +265,21 @@ def _validate(form: Format, text: str) -> OptionalValue:
 KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity(string): kubernetes.Quantity": _quantity,
     "isQuantity(string): bool": _is_valid(_quantity),
-    "sign(kubernetes.Quantity): int": lambda amount: (amount.nanos > 0) - (amount.nanos < 0),
+    "sign(kubernetes.Quantity): int": lambda amount: sign(amount.nanos, 0),
     "kubernetes.Quantity.asApproximateFloat(): double": _approximate,
     "kubernetes.Quantity.asInteger(): int": _as_integer,
     "kubernetes.Quantity.isInteger(): bool": _is_integer,
-    "kubernetes.Quantity.add(kubernetes.Quantity|int): kubernetes.Quantity": lambda one, other: one.plus(
-        _amount(other)
-    ),
-    "kubernetes.Quantity.sub(kubernetes.Quantity|int): kubernetes.Quantity": lambda one, other: one.minus(
-        _amount(other)
-    ),
-    "kubernetes.Quantity.compareTo(kubernetes.Quantity): int": _compare,
-    "kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool": _is_greater,
-    "kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool": _is_less,
-    "kubernetes.Semver.compareTo(kubernetes.Semver): int": _compare,
-    "kubernetes.Semver.isGreaterThan(kubernetes.Semver): bool": _is_greater,
-    "kubernetes.Semver.isLessThan(kubernetes.Semver): bool": _is_less,
+    "kubernetes.Quantity.add(kubernetes.Quantity|int): kubernetes.Quantity": lambda x, y: x.plus(_amount(y)),
+    "kubernetes.Quantity.sub(kubernetes.Quantity|int): kubernetes.Quantity": lambda x, y: x.minus(_amount(y)),
+    **{
+        f"kubernetes.{kind}.{function}(kubernetes.{kind}): {result}": compute
+        for kind in ("Quantity", "Semver")
+        for function, result, compute in (
+            ("compareTo", "int", _compare),
+            ("isGreaterThan", "bool", lambda left, right: _compare(left, right) > 0),
+            ("isLessThan", "bool", lambda left, right: _compare(left, right) < 0),
+        )
+    },
     "semver(string[, bool]): kubernetes.Semver": _semver,
     "isSemver(string[, bool]): bool": _is_valid(_semver),
     "kubernetes.Semver.major(): int": lambda version: version.major,
@@ -318,11 +297,15 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "cidr(string): net.CIDR": _cidr,
     "isCIDR(string): bool": _is_valid(_cidr),
     "net.CIDR.ip(): net.IP": _ip,
-    "net.CIDR.containsIP(string|net.IP): bool": _contains_ip,
+    "net.CIDR.containsIP(string|net.IP): bool": lambda network, address: (
+        (_parsed_ip(address) if isinstance(address, str) else address) in network.network
+    ),
     "net.CIDR.containsCIDR(string|net.CIDR): bool": _contains_cidr,
     "net.CIDR.prefixLength(): int": lambda network: network.network.prefixlen,
     "net.CIDR.masked(): net.CIDR": lambda network: ip_interface(str(network.network)),
-    "string(bool|int|uint|double|string|bytes|timestamp|duration|net.IP|net.CIDR): string": _string,
+    "string(bool|int|uint|double|string|bytes|timestamp|duration|net.IP|net.CIDR): string": lambda value: (
+        str(value) if isinstance(value, Address) else evaluate("string(value)", value=value)
+    ),
     "dyn.includes(dyn): bool": _includes,
     "url(string): kubernetes.URL": read_url,
     "isURL(string): bool": _is_valid(read_url),
@@ -346,10 +329,6 @@ _MAX_TEXT = 65_536
 _CAPTURING = re.compile(
     r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+(?:\]|\\?\Z)|(\((?!\?)|\(\?P?<\w+>)", re.DOTALL
 )
-
-
-def _is_sorted(items: list[Value]) -> bool:
-    return all(compare("isSorted", left, right) <= 0 for left, right in pairwise(items))
 
 
 def _sum(items: list[Value]) -> Value:
@@ -435,7 +414,7 @@ def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
 
 
 _PLAIN: dict[str, Callable[..., Value]] = {
-    "isSorted(list)": _is_sorted,
+    "isSorted(list)": lambda items: all(compare("isSorted", *pair) <= 0 for pair in pairwise(items)),
     "sum(list)": _sum,
     "min(list)": _extreme("min", -1),
     "max(list)": _extreme("max", 1),

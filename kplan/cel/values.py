@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import SplitResult
 
@@ -110,11 +111,9 @@ class Semver(msgspec.Struct, frozen=True):
             raise CelError("short version cannot contain PreRelease/Build meta data")
         return cls.parse(".".join(parts + ["0"] * (3 - len(parts))))
 
-    def compare(self, other: Semver) -> int:
-        own, others = self._precedence(), other._precedence()
-        return (own > others) - (own < others)
-
-    def _precedence(self) -> tuple[object, ...]:
+    @property
+    def precedence(self) -> tuple[object, ...]:
+        """What versions are ordered by."""
         # A release comes after its pre-releases; numbers come before words, a shorter list before a longer one.
         # Numbers have no leading zeros, so they compare by length, then as texts.
         identifiers = tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in self.prerelease)
@@ -191,18 +190,21 @@ def compare(operator: str, left: Value, right: Value) -> int:
     if numbers and isinstance(left, bool) == isinstance(right, bool):
         if left != left or right != right:  # noqa: PLR0124 - the test for NaN
             raise CelError("NaN values cannot be ordered")
-        return int(left > right) - int(left < right)
+        return sign(left, right)
     if type(left) is type(right) and isinstance(left, str | bytes):
-        return int(left > right) - int(left < right)
+        return sign(left, right)
     raise no_such_overload(operator, left, right)
+
+
+def sign(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
 
 
 class DeviceView(Protocol):
     """A device as expressions read it."""
 
     @property
-    def driver(self) -> str:
-        """The driver's name."""
+    def driver(self) -> str: ...
 
     @property
     def allows_multiple(self) -> bool:
@@ -222,26 +224,20 @@ Reader: TypeAlias = Callable[[DeviceView], Value]
 def reader_of(access: str, field: str, *path: str) -> Reader:
     """Return a reader of a field, of a domain of it, or (``value``, ``optional``, ``has``) of an entry."""
     if access == "field":
-        return _FIELDS[field]
+        own = {"device.driver": "driver", "device.allowMultipleAllocations": "allows_multiple"}.get(field)
+        return attrgetter(own) if own else lambda device: device.cel_domains(field)
     if access == "domain":
         return lambda device: dict(device.cel_domains(field).get(path[0], {}))
-    return lambda device: _entry(access, path[1], device.cel_value(field, *path))
 
+    def read_entry(device: DeviceView) -> Value:
+        value = device.cel_value(field, *path)
+        is_present = value is not ABSENT
+        if access == "has":
+            return is_present
+        if access == "optional":
+            return OptionalValue(value, is_present=True) if is_present else OptionalValue()
+        if not is_present:
+            raise CelError(f"no such key: {path[1]}")
+        return value
 
-_FIELDS: dict[str, Reader] = {
-    "device.driver": lambda device: device.driver,
-    "device.allowMultipleAllocations": lambda device: device.allows_multiple,
-    "device.attributes": lambda device: device.cel_domains("device.attributes"),
-    "device.capacity": lambda device: device.cel_domains("device.capacity"),
-}
-
-
-def _entry(access: str, key: str, value: Value) -> Value:
-    is_present = value is not ABSENT
-    if access == "has":
-        return is_present
-    if access == "optional":
-        return OptionalValue(value, is_present=True) if is_present else OptionalValue()
-    if not is_present:
-        raise CelError(f"no such key: {key}")
-    return value
+    return read_entry
