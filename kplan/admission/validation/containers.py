@@ -12,45 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.validation.checks import (
-    ENV_NAME,
-    HEADER,
-    KEY,
-    LABEL,
-    PORT_NUMBER,
-    SUBDOMAIN,
-    Check,
-    Errors,
-    Object,
-    at_most_items,
-    choice,
-    config_key,
-    descending,
-    dns_subdomain,
-    duplicate,
-    enum,
-    field,
-    filled,
-    forbidden,
-    formed,
-    in_list,
-    invalid,
-    items,
-    must,
-    needed,
-    no_backsteps,
-    not_found,
-    not_negative,
-    not_supported,
-    one_of,
-    port_errors,
-    port_name,
-    present,
-    required,
-    rules,
-    stated,
-    unique,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
 from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
 from kplan.api.names import as_prefix
 from kplan.api.quantity import parse
@@ -74,7 +37,7 @@ _SEVERAL = "may not have more than one field specified at a time"
 
 
 def field_selector(*fields: str) -> Check:
-    def check(source: Object, path: str) -> Errors:
+    def errors_of(source: Object, path: str) -> Errors:
         version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
         subscripted = re.fullmatch(_SUBSCRIPT, label)
         if not version or not label:
@@ -82,11 +45,11 @@ def field_selector(*fields: str) -> Check:
         elif problem := _conversion_problem(version, label, subscripted[1] if subscripted else None):
             yield invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")
         elif subscripted:
-            yield from KEY(subscripted[2].lower() if subscripted[1] == _SUBSCRIPTED[0] else subscripted[2], path)
+            yield from check.KEY(subscripted[2].lower() if subscripted[1] == _SUBSCRIPTED[0] else subscripted[2], path)
         elif (label := "spec.nodeName" if label == "spec.host" else label) not in fields:
             yield not_supported(f"{path}.fieldPath", label, fields)
 
-    return check
+    return errors_of
 
 
 def _conversion_problem(version: str, label: str, subscripted: str | None) -> str:
@@ -115,15 +78,21 @@ def resource_selector_errors(source: Object, path: str, *, in_volume: bool = Tru
             yield invalid(f"{path}.divisor", name, words)
 
 
-_key_reference = rules(field("name", SUBDOMAIN, absent=""), needed("key", formed(config_key)))
+_key_reference = check.rules(
+    check.field("name", check.SUBDOMAIN, absent=""), check.needed("key", check.formed(check.config_key))
+)
 _SOURCES: dict[str, Check] = {
     "fieldRef": field_selector(*_ENV_FIELDS),
     "resourceFieldRef": partial(resource_selector_errors, in_volume=False),
     "configMapKeyRef": _key_reference,
     "secretKeyRef": _key_reference,
-    "fileKeyRef": rules(needed("key", ENV_NAME), needed("volumeName", LABEL), needed("path", no_backsteps)),
+    "fileKeyRef": check.rules(
+        check.needed("key", check.ENV_NAME),
+        check.needed("volumeName", check.LABEL),
+        check.needed("path", check.no_backsteps),
+    ),
 }
-_sources = rules(*(field(key, check) for key, check in _SOURCES.items()))
+_sources = check.rules(*(check.field(key, errors) for key, errors in _SOURCES.items()))
 
 
 def _source_errors(variable: Object, path: str) -> Errors:
@@ -141,11 +110,11 @@ def _source_errors(variable: Object, path: str) -> Errors:
         yield invalid(at, "", _SEVERAL)
 
 
-env_errors = in_list(needed("name", ENV_NAME), _source_errors)
+env_errors = check.in_list(check.needed("name", check.ENV_NAME), _source_errors)
 
 
-_source_name = needed("name", formed(lambda name: dns_subdomain(as_prefix(name))))
-_whole_source = rules(filled("prefix", ENV_NAME), field("configMapRef secretRef", _source_name))
+_source_name = check.needed("name", check.formed(lambda name: check.dns_subdomain(as_prefix(name))))
+_whole_source = check.rules(check.filled("prefix", check.ENV_NAME), check.field("configMapRef secretRef", _source_name))
 
 
 def env_from_errors(sources: list[Object], path: str) -> Errors:
@@ -159,7 +128,7 @@ def env_from_errors(sources: list[Object], path: str) -> Errors:
 
 Volumes = dict[str, Object]
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
-_mode = field("mountPropagation", one_of("Bidirectional", "HostToContainer", "None"))
+_mode = check.field("mountPropagation", check.one_of("Bidirectional", "HostToContainer", "None"))
 
 
 def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
@@ -168,10 +137,10 @@ def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", [])):
         at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        yield from needed("name")(mount, at)
+        yield from check.needed("name")(mount, at)
         if name not in volumes:
-            yield not_found(f"{at}.name", name)
-        yield from needed("mountPath")(mount, at)
+            yield check.not_found(f"{at}.name", name)
+        yield from check.needed("mountPath")(mount, at)
         if target in paths:
             yield invalid(f"{at}.mountPath", target, "must be unique")
         paths.add(target)
@@ -185,10 +154,10 @@ def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
 def _mount_option_errors(mount: Object, container: Object, at: str, path: str) -> Errors:
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     how, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly", "Disabled")
-    yield from descending(part, f"{path}.subPath")
+    yield from check.descending(part, f"{path}.subPath")
     if part and expression:
         yield invalid(f"{at}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
-    yield from descending(expression, f"{path}.subPathExpr")
+    yield from check.descending(expression, f"{path}.subPathExpr")
     yield from _mode(mount, path)
     if how == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
         words = "Bidirectional mount propagation is available only to privileged containers"
@@ -209,15 +178,15 @@ def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
     paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices", [])):
         at, name, target = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
-        yield from needed("name")(device, at)
+        yield from check.needed("name")(device, at)
         if name in names:
             yield invalid(f"{at}.name", name, "must be unique")
         if name not in volumes:
-            yield not_found(f"{at}.name", name)
+            yield check.not_found(f"{at}.name", name)
         elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
             words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             yield invalid(f"{at}.name", name, words)
-        yield from needed("devicePath")(device, at)
+        yield from check.needed("devicePath")(device, at)
         if target in paths:
             yield invalid(f"{at}.devicePath", target, "must be unique")
         if ".." in target.split("/"):
@@ -232,27 +201,31 @@ def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
 
 
 def _header_errors(headers: list[Object], path: str) -> Errors:
-    return [error for header in headers for error in HEADER(header.get("name", ""), path)]
+    return [error for header in headers for error in check.HEADER(header.get("name", ""), path)]
 
 
-_target_port = field("port", port_errors, absent=0)
-_scheme = field("scheme", one_of("HTTP", "HTTPS"), absent="")
+_target_port = check.field("port", check.port_errors, absent=0)
+_scheme = check.field("scheme", check.one_of("HTTP", "HTTPS"), absent="")
 _ACTIONS = {
-    "exec": needed("command"),
-    "httpGet": rules(needed("path"), _target_port, _scheme, field("httpHeaders", _header_errors)),
+    "exec": check.needed("command"),
+    "httpGet": check.rules(check.needed("path"), _target_port, _scheme, check.field("httpHeaders", _header_errors)),
     "tcpSocket": _target_port,
 }
-_probe = rules(
-    choice({**_ACTIONS, "grpc": _target_port}, "handler type"),
-    field("initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold", not_negative),
-    field("terminationGracePeriodSeconds", must(lambda seconds: seconds > 0, "must be greater than 0")),
+_probe = check.rules(
+    check.choice({**_ACTIONS, "grpc": _target_port}, "handler type"),
+    check.field(
+        "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold", check.not_negative
+    ),
+    check.field("terminationGracePeriodSeconds", check.must(lambda seconds: seconds > 0, "must be greater than 0")),
 )
-_once = field("successThreshold", must(lambda number: number == 1, "must be 1"), absent=0)
-_no_grace = field("terminationGracePeriodSeconds", must(lambda _: False, "must not be set for readinessProbes"))
-probe_errors = rules(
-    field("livenessProbe", _probe, _once),
-    field("readinessProbe", _probe, _no_grace),
-    field("startupProbe", _probe, _once),
+_once = check.field("successThreshold", check.must(lambda number: number == 1, "must be 1"), absent=0)
+_no_grace = check.field(
+    "terminationGracePeriodSeconds", check.must(lambda _: False, "must not be set for readinessProbes")
+)
+probe_errors = check.rules(
+    check.field("livenessProbe", _probe, _once),
+    check.field("readinessProbe", _probe, _no_grace),
+    check.field("startupProbe", _probe, _once),
 )
 """The check of the probes of a container or sidecar."""
 
@@ -265,8 +238,8 @@ def lifecycle_errors(container: Object, grace: int | None, path: str) -> Errors:
         if grace is not None and not 0 <= seconds <= grace:
             yield invalid(at, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")
 
-    handler = choice({**_ACTIONS, "sleep": sleep}, "handler type")
-    return field("lifecycle", field("postStart preStop", handler))(container, path)
+    handler = check.choice({**_ACTIONS, "sleep": sleep}, "handler type")
+    return check.field("lifecycle", check.field("postStart preStop", handler))(container, path)
 
 
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
@@ -290,7 +263,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 def container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
-    containers, path, is_new = spec.get("containers", []), f"{path}.containers", unique()
+    containers, path, is_new = spec.get("containers", []), f"{path}.containers", check.unique()
     if not containers:
         yield required(path)
     for index, container in enumerate(containers):
@@ -315,7 +288,7 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
         elif container.get("restartPolicyRules"):
             yield required(f"{at}.restartPolicy", _UNRULED)
         if name in names:
-            yield duplicate(f"{at}.name", name)
+            yield check.duplicate(f"{at}.name", name)
         names |= {name} - {""}
         yield from _host_port_errors([container], path)
         if container.get("restartPolicy") == "Always":
@@ -331,8 +304,8 @@ def _only_sidecar_errors(container: Object, path: str) -> Errors:
         if key in container:
             yield forbidden(f"{path}.{key}", words)
     words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-    in_place = must(lambda policy: policy != "RestartContainer", words)
-    yield from items("resizePolicy", field("restartPolicy", in_place))(container, path)
+    in_place = check.must(lambda policy: policy != "RestartContainer", words)
+    yield from check.items("resizePolicy", check.field("restartPolicy", in_place))(container, path)
 
 
 def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
@@ -344,17 +317,19 @@ def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Er
         yield from _common_errors(container, pod, at)
         yield from image_errors(container, at)
         if name in names:
-            yield duplicate(f"{at}.name", name)
+            yield check.duplicate(f"{at}.name", name)
         names.add(name)
         if target and target not in others:
-            yield not_found(f"{at}.targetContainerName", target)
+            yield check.not_found(f"{at}.targetContainerName", target)
         stated = [f"{at}.{key}" for key in _NOT_IN_EPHEMERAL if container.get(key) not in (None, {})]
         for number, mount in enumerate(container.get("volumeMounts", [])):
             stated += [f"{at}.volumeMounts[{number}].{key}" for key in ("subPath", "subPathExpr") if mount.get(key)]
         yield from (forbidden(where, _NOT_EPHEMERAL) for where in stated)
 
 
-image_errors = field("image", must(lambda text: text.strip() == text, "must not have leading or trailing whitespace"))
+image_errors = check.field(
+    "image", check.must(lambda text: text.strip() == text, "must not have leading or trailing whitespace")
+)
 """The check of the image of a container in a pod; templates are not checked for it."""
 
 
@@ -362,26 +337,28 @@ def _port_name_errors(ports: list[Object], path: str) -> Errors:
     names: set[str] = set()
     for index, port in enumerate(ports):
         at, name = f"{path}[{index}]", port.get("name", "")
-        problems = port_name(name) if name else []
+        problems = check.port_name(name) if name else []
         yield from (invalid(f"{at}.name", name, problem) for problem in problems)
         if not problems and name in names:
-            yield duplicate(f"{at}.name", name)
+            yield check.duplicate(f"{at}.name", name)
         names |= set() if problems else {name} - {""}
         yield from _port(port, at)
 
 
-_port = rules(
-    needed("containerPort", PORT_NUMBER), filled("hostPort", PORT_NUMBER), enum("protocol", "SCTP", "TCP", "UDP")
+_port = check.rules(
+    check.needed("containerPort", check.PORT_NUMBER),
+    check.filled("hostPort", check.PORT_NUMBER),
+    check.enum("protocol", "SCTP", "TCP", "UDP"),
 )
-_plain = rules(
-    needed("name", LABEL),
-    needed("image"),
-    enum("terminationMessagePolicy", "File", "FallbackToLogsOnError"),
-    field("ports", _port_name_errors),
-    field("env", env_errors),
-    field("envFrom", env_from_errors),
+_plain = check.rules(
+    check.needed("name", check.LABEL),
+    check.needed("image"),
+    check.enum("terminationMessagePolicy", "File", "FallbackToLogsOnError"),
+    check.field("ports", _port_name_errors),
+    check.field("env", env_errors),
+    check.field("envFrom", env_from_errors),
 )
-_pull_policy = enum("imagePullPolicy", "Always", "IfNotPresent", "Never")
+_pull_policy = check.enum("imagePullPolicy", "Always", "IfNotPresent", "Never")
 
 
 def _common_errors(container: Object, pod: Surroundings, path: str) -> Errors:
@@ -397,7 +374,7 @@ def _common_errors(container: Object, pod: Surroundings, path: str) -> Errors:
 
 
 def _host_port_errors(containers: list[Object], path: str) -> Errors:
-    is_new = unique()
+    is_new = check.unique()
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports", [])):
             if port.get("hostPort", 0):
@@ -405,14 +382,16 @@ def _host_port_errors(containers: list[Object], path: str) -> Errors:
                 yield from is_new(key, f"{path}[{index}].ports[{number}].hostPort")
 
 
-_exit_codes = rules(field("operator", one_of("In", "NotIn"), absent=""), field("values", at_most_items(255)))
-_rule = rules(
-    field("action", one_of("Restart", "RestartAllContainers"), absent=""),
-    present("exitCodes", _exit_codes, words="must be specified"),
+_exit_codes = check.rules(
+    check.field("operator", check.one_of("In", "NotIn"), absent=""), check.field("values", check.at_most_items(255))
 )
-_restarts = rules(
-    field("restartPolicy", one_of("Always", "Never", "OnFailure")),
-    field("restartPolicyRules", at_most_items(20), in_list(_rule)),
+_rule = check.rules(
+    check.field("action", check.one_of("Restart", "RestartAllContainers"), absent=""),
+    check.present("exitCodes", _exit_codes, words="must be specified"),
+)
+_restarts = check.rules(
+    check.field("restartPolicy", check.one_of("Always", "Never", "OnFailure")),
+    check.field("restartPolicyRules", check.at_most_items(20), check.in_list(_rule)),
 )
 
 
@@ -423,11 +402,11 @@ def _restart_errors(container: Object, path: str) -> Errors:
     yield from _restarts(container, path)
 
 
-_resized, _resize_policy = stated("cpu", "memory"), stated("NotRequired", "RestartContainer")
+_resized, _resize_policy = check.stated("cpu", "memory"), check.stated("NotRequired", "RestartContainer")
 
 
 def _resize_errors(policies: list[Object], pod_restart_policy: str, path: str) -> Errors:
-    is_new = unique()
+    is_new = check.unique()
     for index, policy in enumerate(policies):
         restart = policy.get("restartPolicy", "")
         yield from is_new(policy.get("resourceName", ""), f"{path}[{index}]")

@@ -10,37 +10,8 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from kplan.admission.validation.checks import (
-    KEY,
-    OMITTED,
-    Check,
-    Errors,
-    Object,
-    at_most_bytes,
-    at_most_items,
-    dns_label,
-    domain_prefixed_path,
-    enum,
-    field,
-    filled,
-    go_struct,
-    in_list,
-    invalid,
-    metadata,
-    must,
-    needed,
-    not_negative,
-    not_supported,
-    one_of,
-    present,
-    quoted,
-    required,
-    rules,
-    selector_errors,
-    selector_matches,
-    shown_selector,
-    unique,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, go_struct, invalid, not_supported, quoted, required
 from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.time import SECOND, parse_duration
 
@@ -226,7 +197,7 @@ def success_policy_errors(spec: Object, path: str) -> Errors:
         return
     if not rules:
         yield required(f"{path}.rules", "at least one rules must be specified when the successPolicy is specified")
-    yield from at_most_items(_MOST_RULES)(rules, f"{path}.rules")
+    yield from check.at_most_items(_MOST_RULES)(rules, f"{path}.rules")
     for index, rule in enumerate(rules):
         yield from _rule_errors(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
 
@@ -238,14 +209,14 @@ def _rule_errors(rule: Object, completions: int, path: str) -> Errors:
         yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
     if indexes is not None:
         at = f"{path}.succeededIndexes"
-        yield from at_most_bytes(_MOST_TEXT)(indexes, at)
+        yield from check.at_most_bytes(_MOST_TEXT)(indexes, at)
         try:
             total = _count(indexes, completions)
         except _Unreadable as error:
             yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
     if count is not None:
         at, bound = f"{path}.succeededCount", "must be less than or equal to"
-        yield from not_negative(count, at)
+        yield from check.not_negative(count, at)
         if count > completions:
             yield invalid(at, count, f"{bound} {completions} (the number of specified completions)")
         if indexes is not None and count > total:
@@ -303,8 +274,8 @@ def _generated_errors(obj: Object, _: str) -> Errors:
         at, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if labels.get(key) != value:
             yield invalid(at, labels, words) if key in labels else required(at, words)
-    if selector_matches(selector, wanted) is False:
-        yield invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated")
+    if check.selector_matches(selector, wanted) is False:
+        yield invalid("spec.selector", check.shown_selector(selector), "`selector` not auto-generated")
 
 
 def _pod_name_errors(obj: Object, _: str) -> Errors:
@@ -312,7 +283,7 @@ def _pod_name_errors(obj: Object, _: str) -> Errors:
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
         name = meta.get("name") or f"{meta.get('generateName', '')}{_RANDOM_SUFFIX}"
         host = f"{name}-{spec['completions'] - 1}"
-        if dns_label(host):
+        if check.dns_label(host):
             words = f"will not able to create pod with invalid DNS label: {host}"
             yield invalid("metadata.name", meta.get("name", ""), words)
 
@@ -352,7 +323,7 @@ def _mode_errors(spec: Object, path: str) -> Errors:
 
 def _listed(*allowed: str) -> Check:
     """Return the check of a required value; the message about a missing one lists the valid ones."""
-    words, known = f"valid values: [{' '.join(map(quoted, allowed))}]", one_of(*allowed)
+    words, known = f"valid values: [{' '.join(map(quoted, allowed))}]", check.one_of(*allowed)
     return lambda value, path: known(value, path) if value else [required(path, words)]
 
 
@@ -364,8 +335,8 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
         yield invalid(f"{path}.containerName", rule["containerName"], words)
     if not values:
         yield invalid(at, values, "at least one value is required")
-    yield from at_most_items(255)(values, at)
-    is_new = unique()
+    yield from check.at_most_items(255)(values, at)
+    is_new = check.unique()
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             yield invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
@@ -374,15 +345,17 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
         yield invalid(at, values, "must be ordered")
 
 
-_patterns = rules(
-    at_most_items(20),
-    in_list(field("type", KEY, absent=""), field("status", _listed("False", "True", "Unknown"), absent="")),
+_patterns = check.rules(
+    check.at_most_items(20),
+    check.in_list(
+        check.field("type", check.KEY, absent=""), check.field("status", _listed("False", "True", "Unknown"), absent="")
+    ),
 )
 
 
 def _failure_policy_errors(spec: Object, path: str) -> Errors:
     listed, at = spec.get("podFailurePolicy", {}).get("rules", []), f"{path}.podFailurePolicy.rules"
-    yield from at_most_items(20)(listed, at)
+    yield from check.at_most_items(20)(listed, at)
     pod = spec.get("template", {}).get("spec", {})
     names = {one.get("name", "") for group in ("containers", "initContainers") for one in pod.get(group, [])}
     for index, rule in enumerate(listed):
@@ -395,15 +368,15 @@ def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str)
         yield invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
     has_codes, has_patterns = "onExitCodes" in rule, bool(rule.get("onPodConditions"))
     yield from _exit_code_errors(rule["onExitCodes"], names, f"{path}.onExitCodes") if has_codes else ()
-    yield from field("onPodConditions", _patterns)(rule, path)
+    yield from check.field("onPodConditions", _patterns)(rule, path)
     if has_codes == has_patterns:
         start, end = ("both", "not supported") if has_codes else ("one of", "required")
-        yield invalid(path, OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
+        yield invalid(path, check.OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
 
 
 def _replacement_errors(spec: Object, path: str) -> Errors:
     allowed = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
-    return field("podReplacementPolicy", one_of(*allowed))(spec, path)
+    return check.field("podReplacementPolicy", check.one_of(*allowed))(spec, path)
 
 
 def _restart_errors(spec: Object, path: str) -> Errors:
@@ -422,25 +395,27 @@ def _per_index_errors(spec: Object, path: str) -> Errors:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
 
 
-_job = rules(
-    field("parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished", not_negative),
-    field("backoffLimitPerIndex maxFailedIndexes", not_negative),
+_job = check.rules(
+    check.field(
+        "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished", check.not_negative
+    ),
+    check.field("backoffLimitPerIndex maxFailedIndexes", check.not_negative),
     _per_index_errors,
-    field("managedBy", domain_prefixed_path, at_most_bytes(63)),
-    field("completionMode", one_of("NonIndexed", "Indexed")),
+    check.field("managedBy", check.domain_prefixed_path, check.at_most_bytes(63)),
+    check.field("completionMode", check.one_of("NonIndexed", "Indexed")),
     _mode_errors,
     _failure_policy_errors,
     success_policy_errors,
     _replacement_errors,
-    field("template", template_errors, absent={}),
+    check.field("template", template_errors, absent={}),
     _restart_errors,
 )
 """The check of the spec of a job, except its selector."""
 
-job_errors = rules(
-    metadata(),
+job_errors = check.rules(
+    check.metadata(),
     _generated_errors,
-    field("spec", _job, present("selector", selector_errors), label_match_errors, absent={}),
+    check.field("spec", _job, check.present("selector", check.selector_errors), label_match_errors, absent={}),
     _pod_name_errors,
 )
 """The check of a job that has its generated selector and uid."""
@@ -472,23 +447,23 @@ def _zone_errors(zone: str, path: str) -> Errors:
 
 
 def _generated_selector_errors(selector: Object, path: str) -> Errors:
-    return [invalid(path, shown_selector(selector), "`selector` will be auto-generated")]
+    return [invalid(path, check.shown_selector(selector), "`selector` will be auto-generated")]
 
 
-_manual = filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
-_name_length = must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
-_job_template = field("spec", _job, field("selector", _generated_selector_errors), _manual, absent={})
-cron_job_errors = rules(
-    metadata(),
-    field(
+_manual = check.filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
+_name_length = check.must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
+_job_template = check.field("spec", _job, check.field("selector", _generated_selector_errors), _manual, absent={})
+cron_job_errors = check.rules(
+    check.metadata(),
+    check.field(
         "spec",
-        needed("schedule", _schedule_errors),
-        field("startingDeadlineSeconds", not_negative),
-        field("timeZone", _zone_errors),
-        enum("concurrencyPolicy", "Allow", "Forbid", "Replace"),
-        field("jobTemplate", _job_template, absent={}),
-        field("successfulJobsHistoryLimit failedJobsHistoryLimit", not_negative),
+        check.needed("schedule", _schedule_errors),
+        check.field("startingDeadlineSeconds", check.not_negative),
+        check.field("timeZone", _zone_errors),
+        check.enum("concurrencyPolicy", "Allow", "Forbid", "Replace"),
+        check.field("jobTemplate", _job_template, absent={}),
+        check.field("successfulJobsHistoryLimit failedJobsHistoryLimit", check.not_negative),
         absent={},
     ),
-    field("metadata", field("name", _name_length)),
+    check.field("metadata", check.field("name", _name_length)),
 )

@@ -12,39 +12,8 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
-from kplan.admission.validation.checks import (
-    KEY,
-    LABEL,
-    LABEL_VALUE,
-    MOST_ID,
-    SUBDOMAIN,
-    Check,
-    Errors,
-    Object,
-    at_most_bytes,
-    between,
-    descending,
-    dns_label,
-    duplicate,
-    field,
-    filled,
-    forbidden,
-    formed,
-    go_struct,
-    in_list,
-    invalid,
-    items,
-    must,
-    needed,
-    not_found,
-    not_supported,
-    one_of,
-    operator_errors,
-    required,
-    rules,
-    selector_errors,
-    unique,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
 from kplan.api.core import HUGE_PAGES, plain_totals
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import InvalidQuantity, parse
@@ -117,17 +86,17 @@ def _user_problems(text: str) -> Iterator[str]:
             yield "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
 
 
-windows_option_errors = rules(
-    field("gmsaCredentialSpecName", SUBDOMAIN),
-    field(
+windows_option_errors = check.rules(
+    check.field("gmsaCredentialSpecName", check.SUBDOMAIN),
+    check.field(
         "gmsaCredentialSpec",
-        must(bool, "gmsaCredentialSpec cannot be an empty string"),
-        must(
+        check.must(bool, "gmsaCredentialSpec cannot be an empty string"),
+        check.must(
             lambda text: len(text.encode()) <= _MOST_SPEC_KIB * 1024,
             f"gmsaCredentialSpec size must be under {_MOST_SPEC_KIB} KiB",
         ),
     ),
-    field("runAsUserName", formed(_user_problems)),
+    check.field("runAsUserName", check.formed(_user_problems)),
 )
 """The check of the Windows options of a security context."""
 
@@ -155,8 +124,8 @@ _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _MOST_SYSCTL = 253  # upstream SysctlMaxLength
 _IPC_SYSCTLS = r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*"
-_id = between(0, MOST_ID)
-_most_path = at_most_bytes(4095)
+_id = check.between(0, check.MOST_ID)
+_most_path = check.at_most_bytes(4095)
 
 
 def _seccomp_errors(profile: Object, path: str) -> Errors:
@@ -169,9 +138,9 @@ def _seccomp_errors(profile: Object, path: str) -> Errors:
         if file is None:
             yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
         else:
-            yield from descending(file, f"{path}.localhostProfile")
+            yield from check.descending(file, f"{path}.localhostProfile")
     elif file is not None:
-        shown = go_struct(profile, **_PROFILE)
+        shown = check.go_struct(profile, **_PROFILE)
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
@@ -193,8 +162,8 @@ def app_armor_errors(profile: Object, path: str) -> Errors:
         yield from _most_path(name, at)
 
 
-_seccomp, _app_armor = field("seccompProfile", _seccomp_errors), field("appArmorProfile", app_armor_errors)
-_windows = field("windowsOptions", windows_option_errors)
+_seccomp, _app_armor = check.field("seccompProfile", _seccomp_errors), check.field("appArmorProfile", app_armor_errors)
+_windows = check.field("windowsOptions", windows_option_errors)
 
 
 def _escalation_errors(context: Object, path: str) -> Errors:
@@ -202,11 +171,11 @@ def _escalation_errors(context: Object, path: str) -> Errors:
         return
     if context.get("privileged"):
         words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(path, go_struct(context, **_CONTEXT), words)
+        yield invalid(path, check.go_struct(context, **_CONTEXT), words)
     for name in context.get("capabilities", {}).get("add", []):
         if name == "CAP_SYS_ADMIN":
             words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield invalid(path, go_struct(context, **_CONTEXT), words)
+            yield invalid(path, check.go_struct(context, **_CONTEXT), words)
 
 
 _PROFILE = {"Type": "", "LocalhostProfile": None}
@@ -222,8 +191,10 @@ _CONTEXT: dict[str, Any] = {
 }
 """The fields of a container's security context as messages show them, with inner fields and their zero values."""
 
-_container = rules(field("runAsUser runAsGroup", _id), field("procMount", one_of("Default", "Unmasked")))
-_container_rest = rules(_seccomp, _escalation_errors, _windows, _app_armor)
+_container = check.rules(
+    check.field("runAsUser runAsGroup", _id), check.field("procMount", check.one_of("Default", "Unmasked"))
+)
+_container_rest = check.rules(_seccomp, _escalation_errors, _windows, _app_armor)
 
 
 def security_errors(context: Object, path: str, *, host_users: bool) -> Errors:
@@ -233,14 +204,14 @@ def security_errors(context: Object, path: str, *, host_users: bool) -> Errors:
     yield from _container_rest(context, path)
 
 
-_ids = rules(field("fsGroup runAsUser runAsGroup", _id), items("supplementalGroups", _id))
-_policies = rules(
-    field("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
+_ids = check.rules(check.field("fsGroup runAsUser runAsGroup", _id), check.items("supplementalGroups", _id))
+_policies = check.rules(
+    check.field("fsGroupChangePolicy", check.one_of("Always", "OnRootMismatch")),
     _seccomp,
     _windows,
     _app_armor,
-    field("supplementalGroupsPolicy", one_of("Merge", "Strict")),
-    field("seLinuxChangePolicy", one_of("Recursive")),
+    check.field("supplementalGroupsPolicy", check.one_of("Merge", "Strict")),
+    check.field("seLinuxChangePolicy", check.one_of("Recursive")),
 )
 
 
@@ -264,7 +235,7 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
         elif len(name) > _MOST_SYSCTL or not re.fullmatch(_SYSCTL, name):
             yield invalid(at, name, f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$")
         elif name in names:
-            yield duplicate(at, name)
+            yield check.duplicate(at, name)
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") and plain.startswith("net."):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
@@ -275,9 +246,9 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_positive = must(lambda number: number > 0, "must be greater than zero")
-_weight = field("weight", must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
-_topology_key = needed("topologyKey", words="can not be empty")
+_positive = check.must(lambda number: number > 0, "must be greater than zero")
+_weight = check.field("weight", check.must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
+_topology_key = check.needed("topologyKey", words="can not be empty")
 
 
 def _node_field_errors(selector: Object, path: str) -> Errors:
@@ -290,15 +261,17 @@ def _node_field_errors(selector: Object, path: str) -> Errors:
     if key != "metadata.name":
         yield invalid(f"{path}.key", key, "not a valid field selector key")
     else:
-        yield from in_list(SUBDOMAIN)(values, f"{path}.values")
+        yield from check.in_list(check.SUBDOMAIN)(values, f"{path}.values")
 
 
-_expression = rules(partial(operator_errors, numeric=True), field("key", KEY, absent=""))
-_node_fields = items("matchFields", _node_field_errors)
-_preference = rules(items("matchExpressions", _expression), _node_fields)
-_node_term = rules(items("matchExpressions", _expression, items("values", LABEL_VALUE)), _node_fields)
-node_selector_errors = needed(
-    "nodeSelectorTerms", in_list(_node_term), words="must have at least one node selector term"
+_expression = check.rules(partial(check.operator_errors, numeric=True), check.field("key", check.KEY, absent=""))
+_node_fields = check.items("matchFields", _node_field_errors)
+_preference = check.rules(check.items("matchExpressions", _expression), _node_fields)
+_node_term = check.rules(
+    check.items("matchExpressions", _expression, check.items("values", check.LABEL_VALUE)), _node_fields
+)
+node_selector_errors = check.needed(
+    "nodeSelectorTerms", check.in_list(_node_term), words="must have at least one node selector term"
 )
 
 
@@ -309,7 +282,7 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
         if term.get(name) and selector is None:
             yield forbidden(f"{path}.{name}", "must not be specified when labelSelector is not set")
         else:
-            yield from items(name, KEY)(term, path)
+            yield from check.items(name, check.KEY)(term, path)
     positions = {key: index for index, key in enumerate(term.get("matchLabelKeys", []))}
     selected = set((selector or {}).get("matchLabels", {}))
     for expression in (selector or {}).get("matchExpressions", []):
@@ -318,34 +291,34 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
             yield invalid(f"{path}[{positions[key]}]", key, "exists in both matchLabelKeys and labelSelector")
         selected.add(key)
     if len(names) > 1:
-        mismatched = must(
+        mismatched = check.must(
             lambda key: key not in term.get(names[1], []), "exists in both matchLabelKeys and mismatchLabelKeys"
         )
-        yield from items(names[0], mismatched)(term, path)
+        yield from check.items(names[0], mismatched)(term, path)
 
 
 def _namespace_errors(namespaces: list[str], path: str) -> Errors:
     at = path.removesuffix("s")
-    return [invalid(at, namespace, problem) for namespace in namespaces for problem in dns_label(namespace)]
+    return [invalid(at, namespace, problem) for namespace in namespaces for problem in check.dns_label(namespace)]
 
 
-_pod_term = rules(
-    field("labelSelector namespaceSelector", selector_errors),
-    field("namespaces", _namespace_errors),
+_pod_term = check.rules(
+    check.field("labelSelector namespaceSelector", check.selector_errors),
+    check.field("namespaces", _namespace_errors),
     partial(_label_key_list_errors, names=("matchLabelKeys", "mismatchLabelKeys")),
     _topology_key,
-    field("topologyKey", KEY, absent=""),
+    check.field("topologyKey", check.KEY, absent=""),
 )
-affinity_errors = rules(
-    field(
+affinity_errors = check.rules(
+    check.field(
         "nodeAffinity",
-        field(_REQUIRED, node_selector_errors),
-        items(_PREFERRED, _weight, field("preference", _preference, absent={})),
+        check.field(_REQUIRED, node_selector_errors),
+        check.items(_PREFERRED, _weight, check.field("preference", _preference, absent={})),
     ),
-    field(
+    check.field(
         "podAffinity podAntiAffinity",
-        items(_REQUIRED, _pod_term),
-        items(_PREFERRED, _weight, field("podAffinityTerm", _pod_term, absent={})),
+        check.items(_REQUIRED, _pod_term),
+        check.items(_PREFERRED, _weight, check.field("podAffinityTerm", _pod_term, absent={})),
     ),
 )
 
@@ -353,7 +326,7 @@ affinity_errors = rules(
 def _toleration_key_errors(toleration: Object, path: str) -> Errors:
     operator, effect = toleration.get("operator", ""), toleration.get("effect", "")
     if toleration.get("key", ""):
-        yield from KEY(toleration["key"], f"{path}.key")
+        yield from check.KEY(toleration["key"], f"{path}.key")
     elif operator != "Exists":
         words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield invalid(f"{path}.operator", operator, words)
@@ -364,7 +337,7 @@ def _toleration_key_errors(toleration: Object, path: str) -> Errors:
 def _toleration_value_errors(toleration: Object, path: str) -> Errors:
     operator, value, at = toleration.get("operator", ""), toleration.get("value", ""), f"{path}.operator"
     if operator in ("Equal", ""):
-        if problems := [error.detail for error in LABEL_VALUE(value, at)]:
+        if problems := [error.detail for error in check.LABEL_VALUE(value, at)]:
             yield invalid(at, value, ";".join(problems))
     elif operator == "Exists":
         if value:
@@ -374,15 +347,15 @@ def _toleration_value_errors(toleration: Object, path: str) -> Errors:
         yield not_supported(at, operator, ("Equal", "Exists", *ordered))
 
 
-toleration_errors = in_list(
+toleration_errors = check.in_list(
     _toleration_key_errors,
     _toleration_value_errors,
-    filled("effect", one_of("NoSchedule", "PreferNoSchedule", "NoExecute")),
+    check.filled("effect", check.one_of("NoSchedule", "PreferNoSchedule", "NoExecute")),
 )
 
 
 def _min_domain_errors(constraint: Object, path: str) -> Errors:
-    yield from field("minDomains", _positive)(constraint, path)
+    yield from check.field("minDomains", _positive)(constraint, path)
     action = constraint.get("whenUnsatisfiable", "")
     if "minDomains" in constraint and action != "DoNotSchedule":
         words = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
@@ -390,16 +363,16 @@ def _min_domain_errors(constraint: Object, path: str) -> Errors:
 
 
 _SPREAD = (
-    rules(
-        field("maxSkew", _positive, absent=0),
+    check.rules(
+        check.field("maxSkew", _positive, absent=0),
         _topology_key,
-        field("whenUnsatisfiable", one_of("DoNotSchedule", "ScheduleAnyway"), absent=""),
+        check.field("whenUnsatisfiable", check.one_of("DoNotSchedule", "ScheduleAnyway"), absent=""),
     ),
-    rules(
+    check.rules(
         _min_domain_errors,
-        field("nodeAffinityPolicy nodeTaintsPolicy", one_of("Honor", "Ignore")),
+        check.field("nodeAffinityPolicy nodeTaintsPolicy", check.one_of("Honor", "Ignore")),
         _label_key_list_errors,
-        field("labelSelector", selector_errors),
+        check.field("labelSelector", check.selector_errors),
     ),
 )
 """What is checked before and after the uniqueness of a constraint."""
@@ -411,15 +384,15 @@ def spread_errors(constraints: list[Object], path: str) -> Errors:
         at = f"{path}[{index}]"
         yield from _SPREAD[0](constraint, at)
         if pairs[index] in pairs[index + 1 :]:
-            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
+            yield check.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
         yield from _SPREAD[1](constraint, at)
 
 
 def gate_errors(gates: list[Object], path: str) -> Errors:
-    is_new = unique()
+    is_new = check.unique()
     for index, gate in enumerate(gates):
         name, at = gate.get("name", ""), f"{path}[{index}]"
-        yield from (*KEY(name, at), *is_new(name, at))
+        yield from (*check.KEY(name, at), *is_new(name, at))
 
 
 _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -500,7 +473,7 @@ def _is_multiple(amount: str, name: str) -> bool:
 
 def standard_name_errors(name: str, path: str) -> Errors:
     """Return what is wrong with the name of a resource (upstream validateResourceName)."""
-    errors = list(KEY(name, path))
+    errors = list(check.KEY(name, path))
     if errors or "/" in name or name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
         return errors
     return [invalid(path, name, "must be a standard resource type or fully qualified")]
@@ -544,19 +517,19 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
             yield required(at)
             continue
         if name in used:
-            yield duplicate(at, name)
+            yield check.duplicate(at, name)
         else:
             if request:
-                yield from LABEL(request, f"{at}.request")
+                yield from check.LABEL(request, f"{at}.request")
             key = f"{name}/{request}" if request else name
             clashes = [key] if key in used else []
             if not request:
                 clashes = [name for other in used if other.startswith(f"{name}/")]
-            yield from (duplicate(at, clash) for clash in clashes)
+            yield from (check.duplicate(at, clash) for clash in clashes)
             used.add(key)
         if name not in declared:
             known = f": {', '.join(sorted(declared))}" if declared else " which is empty"
-            yield not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")
+            yield check.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")
 
 
 def _consistency_errors(spec: Object, resources: Object, path: str) -> Errors:

@@ -14,50 +14,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.validation.checks import (
-    KEY,
-    LABEL,
-    SUBDOMAIN,
-    Check,
-    Errors,
-    FieldError,
-    Object,
-    annotation_errors,
-    at_most_bytes,
-    between,
-    descending,
-    dns_label,
-    duplicate,
-    enum,
-    field,
-    filled,
-    forbidden,
-    formed,
-    go_struct,
-    in_list,
-    invalid,
-    ip_errors,
-    items,
-    label_errors,
-    metadata,
-    must,
-    needed,
-    not_found,
-    not_negative,
-    not_supported,
-    of_kind,
-    one_of,
-    percent,
-    present,
-    quoted,
-    required,
-    rules,
-    selector_errors,
-    selector_matches,
-    shown_selector,
-    stated,
-    subdomain_with_underscore,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
 from kplan.admission.validation.containers import (
     Surroundings,
     container_errors,
@@ -110,7 +68,7 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
             if name not in names:
                 yield invalid(f"{path}[{key}]", name, "container not found")
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
-                yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}")
+                yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {check.quoted(profile)}")
 
 
 def _written_toleration_errors(text: str, path: str) -> Errors:
@@ -123,7 +81,7 @@ def _written_toleration_errors(text: str, path: str) -> Errors:
 
 def _seccomp_errors(profile: str, path: str) -> Errors:
     if profile.startswith(_LOCALHOST):
-        yield from descending(profile.removeprefix(_LOCALHOST), path)
+        yield from check.descending(profile.removeprefix(_LOCALHOST), path)
     elif profile not in ("runtime/default", "docker/default", "unconfined"):
         yield invalid(path, profile, "must be a valid seccomp profile")
 
@@ -159,11 +117,11 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
 
 
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
-_metadata, _images = metadata(), items("containers initContainers", image_errors)
-_grace = present("terminationGracePeriodSeconds")
+_metadata, _images = check.metadata(), check.items("containers initContainers", image_errors)
+_grace = check.present("terminationGracePeriodSeconds")
 
 
-def pod_errors(pod: Object) -> list[FieldError]:
+def pod_errors(pod: Object) -> list[check.FieldError]:
     return list(_pod_errors(pod, pod.get("metadata", {}), pod.get("spec", {})))
 
 
@@ -180,7 +138,9 @@ def _pod_errors(pod: Object, meta: Object, spec: Object) -> Errors:
     yield from profile_match_errors(annotations, spec, "spec")
 
 
-_template_metadata = rules(field("labels", label_errors), field("annotations", annotation_errors))
+_template_metadata = check.rules(
+    check.field("labels", check.label_errors), check.field("annotations", check.annotation_errors)
+)
 
 
 def template_errors(template: Object, path: str) -> Errors:
@@ -194,7 +154,7 @@ def template_errors(template: Object, path: str) -> Errors:
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-pod_template_errors = rules(metadata(), field("template", template_errors))
+pod_template_errors = check.rules(check.metadata(), check.field("template", template_errors))
 
 
 def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
@@ -227,9 +187,9 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
         if is_mirror:
             yield forbidden("", "static pods do not support resource claims")
             continue
-        yield from [duplicate(f"{at}.name", name)] if name in names else _claim_name(claim, at)
+        yield from [check.duplicate(f"{at}.name", name)] if name in names else _claim_name(claim, at)
         names |= {name} - {""}
-        shown = go_struct(claim, Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
+        shown = check.go_struct(claim, Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
         count = ("resourceClaimName" in claim) + ("resourceClaimTemplateName" in claim)
         if count == 2:
             words = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -239,8 +199,8 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
         yield from _claim_sources(claim, at)
 
 
-_claim_name = needed("name", LABEL)
-_claim_sources = field("resourceClaimName resourceClaimTemplateName", SUBDOMAIN)
+_claim_name = check.needed("name", check.LABEL)
+_claim_sources = check.field("resourceClaimName resourceClaimTemplateName", check.SUBDOMAIN)
 
 
 def _host_user_errors(spec: Object, path: str) -> Errors:
@@ -275,25 +235,29 @@ def _dns_config_errors(spec: Object, path: str) -> Errors:
 
 def _search_errors(search: str, path: str) -> Errors:
     domain = "a" if search == "." else search.removesuffix(".")
-    return formed(subdomain_with_underscore)(domain, path)
+    return check.formed(check.subdomain_with_underscore)(domain, path)
 
 
-_dns_config = rules(
-    field(
+_dns_config = check.rules(
+    check.field(
         "nameservers",
-        must(lambda servers: len(servers) <= _MOST_SERVERS, f"must not have more than {_MOST_SERVERS} nameservers"),
-        in_list(ip_errors),
+        check.must(
+            lambda servers: len(servers) <= _MOST_SERVERS, f"must not have more than {_MOST_SERVERS} nameservers"
+        ),
+        check.in_list(check.ip_errors),
     ),
-    field(
+    check.field(
         "searches",
-        must(lambda searches: len(searches) <= _MOST_PATHS, f"must not have more than {_MOST_PATHS} search paths"),
-        must(
+        check.must(
+            lambda searches: len(searches) <= _MOST_PATHS, f"must not have more than {_MOST_PATHS} search paths"
+        ),
+        check.must(
             lambda searches: len(" ".join(searches).encode()) <= _MOST_CHARACTERS,
             f"must not have more than {_MOST_CHARACTERS} characters (including spaces) in the search list",
         ),
-        in_list(_search_errors),
+        check.in_list(_search_errors),
     ),
-    items("options", lambda option, path: () if option.get("name") else [required(path, "must not be empty")]),
+    check.items("options", lambda option, path: () if option.get("name") else [required(path, "must not be empty")]),
 )
 
 
@@ -307,7 +271,7 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
                 continue
             name, where = reference.get("volumeName", ""), f"{at}.env[{index}].valueFrom.fileKeyRef.volumeName"
             if name not in volumes:
-                yield not_found(where, name)
+                yield check.not_found(where, name)
             elif "emptyDir" not in volumes[name]:
                 yield invalid(where, name, "referenced volume must be of type emptyDir")
 
@@ -318,33 +282,37 @@ def restart_policy(owner: str) -> Check:
     def deadline(_: int, path: str) -> Errors:
         return [forbidden(path, f"activeDeadlineSeconds in {owner} is not Supported")]
 
-    pod = rules(field("restartPolicy", one_of("Always"), absent=""), field("activeDeadlineSeconds", deadline))
-    return field("spec", pod, absent={})
+    pod = check.rules(
+        check.field("restartPolicy", check.one_of("Always"), absent=""), check.field("activeDeadlineSeconds", deadline)
+    )
+    return check.field("spec", pod, absent={})
 
 
-_CHECKS = rules(
-    enum("restartPolicy", "Always", "OnFailure", "Never"),
-    enum("dnsPolicy", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    field("nodeSelector", label_errors),
+_CHECKS = check.rules(
+    check.enum("restartPolicy", "Always", "OnFailure", "Never"),
+    check.enum("dnsPolicy", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+    check.field("nodeSelector", check.label_errors),
     pod_security_errors,
-    field("affinity", affinity_errors),
+    check.field("affinity", affinity_errors),
     _dns_config_errors,
-    items("readinessGates", field("conditionType", KEY, absent="")),
-    field("schedulingGates", gate_errors),
-    field("topologySpreadConstraints", spread_errors),
+    check.items("readinessGates", check.field("conditionType", check.KEY, absent="")),
+    check.field("schedulingGates", gate_errors),
+    check.field("topologySpreadConstraints", spread_errors),
     host_process_errors,
     _host_user_errors,
     _host_name_errors,
-    field("hostnameOverride", at_most_bytes(64), SUBDOMAIN),
-    filled("serviceAccountName nodeName", SUBDOMAIN),
-    field("activeDeadlineSeconds", between(1, 2**31 - 1)),
-    filled("hostname subdomain", LABEL),
-    field("tolerations", toleration_errors),
-    items("hostAliases", field("ip", ip_errors, absent=""), items("hostnames", SUBDOMAIN)),
-    filled("priorityClassName", SUBDOMAIN),
-    field("runtimeClassName", SUBDOMAIN),
-    field("preemptionPolicy", stated("PreemptLowerPriority", "Never")),
-    field("overhead", overhead_errors),
+    check.field("hostnameOverride", check.at_most_bytes(64), check.SUBDOMAIN),
+    check.filled("serviceAccountName nodeName", check.SUBDOMAIN),
+    check.field("activeDeadlineSeconds", check.between(1, 2**31 - 1)),
+    check.filled("hostname subdomain", check.LABEL),
+    check.field("tolerations", toleration_errors),
+    check.items(
+        "hostAliases", check.field("ip", check.ip_errors, absent=""), check.items("hostnames", check.SUBDOMAIN)
+    ),
+    check.filled("priorityClassName", check.SUBDOMAIN),
+    check.field("runtimeClassName", check.SUBDOMAIN),
+    check.field("preemptionPolicy", check.stated("PreemptLowerPriority", "Never")),
+    check.field("overhead", overhead_errors),
     os_errors,
     _file_key_volume_errors,
 )
@@ -361,32 +329,32 @@ FIRST_WITH_RECREATE = 37
 def _something(called: str) -> Check:
     words = f"empty selector is invalid for {called}"
 
-    def check(selector: Object, path: str) -> Errors:
+    def errors_of(selector: Object, path: str) -> Errors:
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            yield invalid(path, shown_selector(selector), words)
+            yield invalid(path, check.shown_selector(selector), words)
 
-    return check
+    return errors_of
 
 
 def label_match_errors(spec: Object, path: str) -> Errors:
     """Return an error for a template whose labels the selector does not match; an invalid selector passes."""
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
-    if selector_matches(spec.get("selector"), labels or {}) is False:
+    if check.selector_matches(spec.get("selector"), labels or {}) is False:
         yield invalid(f"{path}.template.metadata.labels", labels, _UNMATCHED)
 
 
 def _template(owner: str, unreadable: str = "invalid label selector") -> Check:
-    check = rules(
+    errors_of = check.rules(
         label_match_errors,
-        field("template", template_errors, absent={}),
-        field("template", restart_policy(owner), absent={}) if owner else rules(),
+        check.field("template", template_errors, absent={}),
+        check.field("template", restart_policy(owner), absent={}) if owner else check.rules(),
     )
 
     def errors(spec: Object, path: str) -> Errors:
         selector = spec.get("selector")
-        if selector is not None and any(selector_errors(selector, "")):
-            return [invalid(f"{path}.selector", shown_selector(selector), unreadable)]
-        return check(spec, path)
+        if selector is not None and any(check.selector_errors(selector, "")):
+            return [invalid(f"{path}.selector", check.shown_selector(selector), unreadable)]
+        return errors_of(spec, path)
 
     return errors
 
@@ -394,13 +362,13 @@ def _template(owner: str, unreadable: str = "invalid label selector") -> Check:
 def share_errors(share: int | str, path: str) -> Errors:
     """Check a number or percentage (upstream ValidatePositiveIntOrPercent)."""
     if isinstance(share, int):
-        return not_negative(share, path)
-    return [invalid(path, share, problem) for problem in percent(share)]
+        return check.not_negative(share, path)
+    return [invalid(path, share, problem) for problem in check.percent(share)]
 
 
 def above_all_errors(share: int | str, path: str) -> Errors:
     """Refuse more than all (upstream IsNotMoreThan100Percent)."""
-    if isinstance(share, str) and not percent(share) and _number(share) > 100:
+    if isinstance(share, str) and not check.percent(share) and _number(share) > 100:
         yield invalid(path, share, "must not be greater than 100%")
 
 
@@ -408,7 +376,7 @@ def _number(share: int | str) -> int:
     """Return the number in a number or percentage; 0 for another text (upstream getIntOrPercentValue)."""
     if isinstance(share, int):
         return share
-    text = share.removesuffix("%") if not percent(share) else share
+    text = share.removesuffix("%") if not check.percent(share) else share
     return int(text[:19]) if text.isascii() and text.removeprefix("-").isdigit() else 0
 
 
@@ -423,11 +391,11 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
             yield forbidden(at, "may not be specified when strategy `type` is 'Recreate'")
         return
     if kind != "RollingUpdate":
-        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
+        shown = check.go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
         return
     unavailable = rolling.get("maxUnavailable", 0)
-    yield from field("maxUnavailable maxSurge", share_errors)(rolling, at)
+    yield from check.field("maxUnavailable maxSurge", share_errors)(rolling, at)
     if not _number(unavailable) and not _number(rolling.get("maxSurge", 0)):
         yield invalid(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     yield from above_all_errors(unavailable, f"{at}.maxUnavailable")
@@ -436,24 +404,24 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
 def _deadline_errors(spec: Object, path: str) -> Errors:
     deadline, at = spec.get("progressDeadlineSeconds"), f"{path}.progressDeadlineSeconds"
     if deadline is not None:
-        yield from not_negative(deadline, at)
+        yield from check.not_negative(deadline, at)
         if deadline <= spec.get("minReadySeconds", 0):
             yield invalid(at, deadline, "must be greater than minReadySeconds")
 
 
-deployment_errors = of_kind(
-    metadata(),
-    field("replicas", not_negative),
-    present("selector", selector_errors, _something("deployment")),
+deployment_errors = check.of_kind(
+    check.metadata(),
+    check.field("replicas", check.not_negative),
+    check.present("selector", check.selector_errors, _something("deployment")),
     _template("ReplicaSet"),
-    field("strategy", _strategy_errors, absent={}),
-    field("minReadySeconds revisionHistoryLimit", not_negative),
+    check.field("strategy", _strategy_errors, absent={}),
+    check.field("minReadySeconds revisionHistoryLimit", check.not_negative),
     _deadline_errors,
 )
-replica_set_errors = of_kind(
-    metadata(),
-    field("replicas minReadySeconds", not_negative),
-    present("selector", selector_errors, _something("deployment")),
+replica_set_errors = check.of_kind(
+    check.metadata(),
+    check.field("replicas minReadySeconds", check.not_negative),
+    check.present("selector", check.selector_errors, _something("deployment")),
     _template("ReplicaSet"),
 )
 
@@ -465,15 +433,15 @@ def _plain_selector_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.template.metadata.labels", labels, _UNMATCHED)
 
 
-replication_controller_errors = of_kind(
+replication_controller_errors = check.of_kind(
     # Unlike the other kinds it does not check generateName, and its messages say bytes, not characters.
-    metadata(dns_subdomain_problems, checks_prefix=False),
-    field("minReadySeconds", not_negative),
-    needed("selector"),
-    field("replicas", not_negative),
-    present("template"),
+    check.metadata(dns_subdomain_problems, checks_prefix=False),
+    check.field("minReadySeconds", check.not_negative),
+    check.needed("selector"),
+    check.field("replicas", check.not_negative),
+    check.present("template"),
     _plain_selector_errors,
-    field("template", template_errors, restart_policy("ReplicationController")),
+    check.field("template", template_errors, restart_policy("ReplicationController")),
 )
 
 
@@ -482,12 +450,12 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     rolling = strategy.get("rollingUpdate")
     if kind in ("OnDelete", "Recreate"):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
-            shown = go_struct(rolling, **_PARTITIONED)
+            shown = check.go_struct(rolling, **_PARTITIONED)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
-        yield from field("partition", not_negative)(rolling or {}, at)
+        yield from check.field("partition", check.not_negative)(rolling or {}, at)
     else:
-        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
+        shown = check.go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -495,7 +463,7 @@ def recreate_errors(stateful_set: Object) -> Errors:
     """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
     strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
     if strategy.get("type") == "Recreate":
-        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
+        shown = check.go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -510,22 +478,24 @@ def _stateful_template_errors(spec: Object, path: str) -> Errors:
     return _template("", "")({**spec, "template": {**template, "spec": pod}}, path)
 
 
-stateful_set_errors = of_kind(
-    metadata(dns_label),
-    field(
+stateful_set_errors = check.of_kind(
+    check.metadata(check.dns_label),
+    check.field(
         "podManagementPolicy",
-        must(lambda policy: policy in ("OrderedReady", "Parallel"), "must be 'OrderedReady' or 'Parallel'"),
+        check.must(lambda policy: policy in ("OrderedReady", "Parallel"), "must be 'OrderedReady' or 'Parallel'"),
         absent="",
     ),
-    field("updateStrategy", _update_errors, absent={}),
-    field("persistentVolumeClaimRetentionPolicy", field("whenDeleted whenScaled", one_of("Retain", "Delete"))),
-    items("volumeClaimTemplates", field("spec", claim_spec_errors, absent={})),
-    field("replicas minReadySeconds", not_negative),
-    field("ordinals", field("start", not_negative)),
-    filled("serviceName", LABEL),
-    present("selector", selector_errors, _something("statefulset")),
+    check.field("updateStrategy", _update_errors, absent={}),
+    check.field(
+        "persistentVolumeClaimRetentionPolicy", check.field("whenDeleted whenScaled", check.one_of("Retain", "Delete"))
+    ),
+    check.items("volumeClaimTemplates", check.field("spec", claim_spec_errors, absent={})),
+    check.field("replicas minReadySeconds", check.not_negative),
+    check.field("ordinals", check.field("start", check.not_negative)),
+    check.filled("serviceName", check.LABEL),
+    check.present("selector", check.selector_errors, _something("statefulset")),
     _stateful_template_errors,
-    field("template", restart_policy("StatefulSet"), absent={}),
+    check.field("template", restart_policy("StatefulSet"), absent={}),
 )
 
 
@@ -533,24 +503,24 @@ def _daemon_update_errors(strategy: Object, path: str) -> Errors:
     kind, rolling, at = strategy.get("type", ""), strategy.get("rollingUpdate", {}), f"{path}.rollingUpdate"
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     if kind == "RollingUpdate":
-        yield from field("maxUnavailable maxSurge", share_errors)(rolling, at)
-        yield from field("maxUnavailable maxSurge", above_all_errors)(rolling, at)
+        yield from check.field("maxUnavailable maxSurge", share_errors)(rolling, at)
+        yield from check.field("maxUnavailable maxSurge", above_all_errors)(rolling, at)
         if _number(unavailable) and _number(surge):
             yield invalid(f"{at}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
         if not _number(unavailable) and not _number(surge):
             yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif kind != "OnDelete":
-        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
+        shown = check.go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("RollingUpdate", "OnDelete"))
 
 
-daemon_set_errors = of_kind(
-    metadata(),
-    field("selector", selector_errors),
+daemon_set_errors = check.of_kind(
+    check.metadata(),
+    check.field("selector", check.selector_errors),
     label_match_errors,
-    field("selector", _something("daemonset")),
-    field("template", template_errors, restart_policy("DaemonSet"), absent={}),
-    field("minReadySeconds", not_negative),
-    field("updateStrategy", _daemon_update_errors, absent={}),
-    field("revisionHistoryLimit", not_negative),
+    check.field("selector", _something("daemonset")),
+    check.field("template", template_errors, restart_policy("DaemonSet"), absent={}),
+    check.field("minReadySeconds", check.not_negative),
+    check.field("updateStrategy", _daemon_update_errors, absent={}),
+    check.field("revisionHistoryLimit", check.not_negative),
 )

@@ -4,40 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.checks import (
-    KEY,
-    PATH_SEGMENT,
-    Check,
-    Errors,
-    Object,
-    at_most_bytes,
-    at_most_items,
-    dns_label,
-    dns_subdomain,
-    duplicate,
-    field,
-    filled,
-    forbidden,
-    formed,
-    go_struct,
-    in_list,
-    invalid,
-    items,
-    label_errors,
-    metadata,
-    must,
-    needed,
-    not_supported,
-    of_kind,
-    one_of,
-    path_segment,
-    required,
-    rules,
-    selector_errors,
-    shown_selector,
-    stated,
-    unique,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
 from kplan.admission.validation.pod_fields import (
     amount_errors,
     can_overcommit,
@@ -58,17 +26,19 @@ _HIGHEST = 1_000_000_000
 
 def _both_errors(spec: Object, path: str) -> Errors:
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        spec = spec | {"selector": shown_selector(spec["selector"]) if "selector" in spec else None}
-        shown = go_struct(spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
+        spec = spec | {"selector": check.shown_selector(spec["selector"]) if "selector" in spec else None}
+        shown = check.go_struct(
+            spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None
+        )
         yield invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
-budget_errors = of_kind(
-    metadata(path_segment),
+budget_errors = check.of_kind(
+    check.metadata(check.path_segment),
     _both_errors,
-    field("minAvailable maxUnavailable", share_errors, above_all_errors),
-    field("selector", selector_errors),
-    field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+    check.field("minAvailable maxUnavailable", share_errors, above_all_errors),
+    check.field("selector", check.selector_errors),
+    check.field("unhealthyPodEvictionPolicy", check.one_of("AlwaysAllow", "IfHealthyBudget")),
 )
 
 
@@ -90,8 +60,10 @@ def _value_errors(obj: Object, _: str) -> Errors:
         yield forbidden("metadata.name", words)
 
 
-priority_class_errors = rules(
-    metadata(is_namespaced=False), _value_errors, field("preemptionPolicy", stated("Never", "PreemptLowerPriority"))
+priority_class_errors = check.rules(
+    check.metadata(is_namespaced=False),
+    _value_errors,
+    check.field("preemptionPolicy", check.stated("Never", "PreemptLowerPriority")),
 )
 
 _MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
@@ -99,11 +71,13 @@ _MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
 
 def _parameter_errors(parameters: dict[str, str], path: str) -> Errors:
     if len(parameters) > _MOST_PARAMETERS:
-        yield from at_most_bytes(_MOST_PARAMETERS)(" " * len(parameters), path)
+        yield from check.at_most_bytes(_MOST_PARAMETERS)(" " * len(parameters), path)
         return
     if "" in parameters:
         yield invalid(path, "", "field can not be empty.")
-    yield from at_most_bytes(_MOST_PARAMETER_BYTES)("".join(text for pair in parameters.items() for text in pair), path)
+    yield from check.at_most_bytes(_MOST_PARAMETER_BYTES)(
+        "".join(text for pair in parameters.items() for text in pair), path
+    )
 
 
 def _allowed_topology_errors(terms: list[Object], path: str) -> Errors:
@@ -113,22 +87,22 @@ def _allowed_topology_errors(terms: list[Object], path: str) -> Errors:
         at, keys = f"{path}[{index}].matchLabelExpressions", dict[str, set[str]]()
         for place, wanted in enumerate(term.get("matchLabelExpressions", ())):
             key, values = wanted.get("key", ""), wanted.get("values", [])
-            yield from needed("values", in_list(unique()))(wanted, f"{at}[{place}]")
-            yield from formed(label_key_problems)(key, f"{at}[{place}].key")
+            yield from check.needed("values", check.in_list(check.unique()))(wanted, f"{at}[{place}]")
+            yield from check.formed(label_key_problems)(key, f"{at}[{place}].key")
             if key in keys:
-                yield duplicate(f"{at}[{place}].key", key)
+                yield check.duplicate(f"{at}[{place}].key", key)
             keys[key] = set(values)
-        yield from (duplicate(at, "") for other in former if other == keys)
+        yield from (check.duplicate(at, "") for other in former if other == keys)
         former.append(keys)
 
 
-storage_class_errors = rules(
-    metadata(is_namespaced=False),
-    needed("provisioner", lambda name, path: formed(label_key_problems)(name.lower(), path)),
-    field("parameters", _parameter_errors),
-    filled("reclaimPolicy", one_of("Delete", "Retain")),
-    field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
-    field("allowedTopologies", _allowed_topology_errors),
+storage_class_errors = check.rules(
+    check.metadata(is_namespaced=False),
+    check.needed("provisioner", lambda name, path: check.formed(label_key_problems)(name.lower(), path)),
+    check.field("parameters", _parameter_errors),
+    check.filled("reclaimPolicy", check.one_of("Delete", "Retain")),
+    check.field("volumeBindingMode", check.one_of("Immediate", "WaitForFirstConsumer")),
+    check.field("allowedTopologies", _allowed_topology_errors),
 )
 
 
@@ -137,18 +111,21 @@ def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
     for index, toleration in enumerate(tolerations):
         key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if key in earlier:
-            shown = go_struct(toleration, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
-            yield duplicate(f"{path}[{index}]", shown)
+            shown = check.go_struct(toleration, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
+            yield check.duplicate(f"{path}[{index}]", shown)
         earlier.add(key)
 
 
-runtime_class_errors = rules(
-    metadata(is_namespaced=False),
-    needed("handler", formed(dns_label)),
-    field("overhead", lambda overhead, path: overhead_errors(overhead.get("podFixed", {}), path)),
-    field(
+runtime_class_errors = check.rules(
+    check.metadata(is_namespaced=False),
+    check.needed("handler", check.formed(check.dns_label)),
+    check.field("overhead", lambda overhead, path: overhead_errors(overhead.get("podFixed", {}), path)),
+    check.field(
         "scheduling",
-        rules(field("nodeSelector", label_errors), field("tolerations", toleration_errors, _repeated_errors)),
+        check.rules(
+            check.field("nodeSelector", check.label_errors),
+            check.field("tolerations", toleration_errors, _repeated_errors),
+        ),
     ),
 )
 
@@ -233,12 +210,14 @@ def _operator_errors(operator: str, values: list[str], path: str) -> Errors:
         yield invalid(f"{path}.values", values, words)
 
 
-quota_errors = rules(metadata(), field("spec", field("hard", _hard_errors), _scope_errors, _scope_selector_errors))
+quota_errors = check.rules(
+    check.metadata(), check.field("spec", check.field("hard", _hard_errors), _scope_errors, _scope_selector_errors)
+)
 """The check of a ResourceQuota."""
 
 
 def _limits_errors(limits: list[Object], path: str) -> Errors:
-    is_new = unique()
+    is_new = check.unique()
     for index, item in enumerate(limits):
         at, kind = f"{path}[{index}]", item.get("type", "")
         yield from _type_errors(kind, f"{at}.type")
@@ -246,12 +225,12 @@ def _limits_errors(limits: list[Object], path: str) -> Errors:
         yield from _item_errors(_with_defaults(item), kind, at)
 
 
-limit_range_errors = rules(metadata(), field("spec", field("limits", _limits_errors)))
+limit_range_errors = check.rules(check.metadata(), check.field("spec", check.field("limits", _limits_errors)))
 """The check of a LimitRange, its defaults filled in."""
 
 
 def _type_errors(kind: str, path: str) -> Errors:
-    errors = list(KEY(kind, path))
+    errors = list(check.KEY(kind, path))
     if errors or "/" in kind or kind in _TYPES:
         return errors
     return [invalid(path, kind, "must be a standard limit type or fully qualified")]
@@ -331,7 +310,7 @@ def _one_member(*names: str) -> Check:
     """Return the check that exactly one of some fields is set. Upstream: apimachinery api/validate/union.go."""
     all_names = ", ".join(f"`{name}`" for name in names)
 
-    def check(value: Object, path: str) -> Errors:
+    def errors_of(value: Object, path: str) -> Errors:
         there = [name for name in names if value.get(name) is not None]
         if not there:
             yield invalid(path, "", f"must specify one of: {all_names}")
@@ -339,39 +318,41 @@ def _one_member(*names: str) -> Check:
             shown = ", ".join(f"`{name}`" for name in there)
             yield invalid(path, f"{{{shown}}}", f"must specify exactly one of: {all_names}")
 
-    return check
+    return errors_of
 
 
 def _limited(most: int, *checks: Check) -> Check:
-    is_short, of_items = at_most_items(most), in_list(*checks)
+    is_short, of_items = check.at_most_items(most), check.in_list(*checks)
 
-    def check(listed: list[Object], path: str) -> Errors:
+    def errors_of(listed: list[Object], path: str) -> Errors:
         yield from is_short(listed, path) or of_items(listed, path)
 
-    return check
+    return errors_of
 
 
-_topology_errors = _limited(1, needed("key", KEY))
+_topology_errors = _limited(1, check.needed("key", check.KEY))
 _claims_errors = _limited(4, _one_member("resourceClaimName", "resourceClaimTemplateName"))
 
-pod_group_errors = of_kind(
-    metadata(dns_subdomain),
-    field(
+pod_group_errors = check.of_kind(
+    check.metadata(check.dns_subdomain),
+    check.field(
         "schedulingPolicy",
         _one_member("basic", "gang"),
-        field("gang", needed("minCount", must(lambda n: n >= 1, "must be greater than or equal to 1"))),
+        check.field(
+            "gang", check.needed("minCount", check.must(lambda n: n >= 1, "must be greater than or equal to 1"))
+        ),
         absent={},
     ),
-    field("schedulingConstraints", field("topology", _topology_errors)),
-    field("resourceClaims", _claims_errors),
-    field("disruptionMode", one_of("Pod", "PodGroup")),
+    check.field("schedulingConstraints", check.field("topology", _topology_errors)),
+    check.field("resourceClaims", _claims_errors),
+    check.field("disruptionMode", check.one_of("Pod", "PodGroup")),
 )
 
 _SOURCES = {
     f"{name[0].upper()}{name[1:]}": name for name in ("object", "external", "pods", "resource", "containerResource")
 }
 _MOST_WINDOW, _MOST_PERIOD = 3600, 1800
-_positive = must(lambda number: number > 0, "must be greater than zero")
+_positive = check.must(lambda number: number > 0, "must be greater than zero")
 
 
 def _replica_errors(spec: Object, path: str) -> Errors:
@@ -401,10 +382,10 @@ def _reference(*, needs_group: bool) -> Check:
         elif needs_group and "/" not in version and reference.get("kind") != "ReplicationController":
             yield invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
-    return rules(needed("kind name", PATH_SEGMENT), version_errors)
+    return check.rules(check.needed("kind name", check.PATH_SEGMENT), version_errors)
 
 
-_type = needed("type", words="must specify a metric source type")
+_type = check.needed("type", words="must specify a metric source type")
 
 
 def _metric_errors(metric: Object, path: str) -> Errors:
@@ -431,26 +412,26 @@ def _target(one: str, other: str, missing: str, both: str = "") -> Check:
         elif both and one in target and other in target:
             yield forbidden(f"{path}.{one}", both)
 
-    return field("target", _target_type, _target_amounts, amount_errors, absent={})
+    return check.field("target", _target_type, _target_amounts, amount_errors, absent={})
 
 
-_target_type = rules(
-    needed("type", words="must specify a metric target type"),
-    field(
+_target_type = check.rules(
+    check.needed("type", words="must specify a metric target type"),
+    check.field(
         "type",
-        must(
+        check.must(
             lambda kind: kind in ("Utilization", "Value", "AverageValue"),
             "must be either Utilization, Value, or AverageValue",
         ),
         absent="",
     ),
 )
-_target_amounts = rules(
-    field("value averageValue", must(lambda amount: parse(amount).nanos > 0, "must be positive")),
-    field("averageUtilization", must(lambda number: number >= 1, "must be greater than 0")),
+_target_amounts = check.rules(
+    check.field("value averageValue", check.must(lambda amount: parse(amount).nanos > 0, "must be positive")),
+    check.field("averageUtilization", check.must(lambda number: number >= 1, "must be greater than 0")),
 )
-_metric = field("metric", needed("name", PATH_SEGMENT, words="must specify a metric name"), absent={})
-_resource = needed("name", words="must specify a resource name")
+_metric = check.field("metric", check.needed("name", check.PATH_SEGMENT, words="must specify a metric name"), absent={})
+_resource = check.needed("name", words="must specify a resource name")
 _raw = _target(
     "averageValue",
     "averageUtilization",
@@ -458,12 +439,12 @@ _raw = _target(
     "may not set both a target raw value and a target utilization",
 )
 _CHECKS = {
-    "object": rules(
-        field("describedObject", _reference(needs_group=False), absent={}),
+    "object": check.rules(
+        check.field("describedObject", _reference(needs_group=False), absent={}),
         _metric,
         _target("value", "averageValue", "must set either a target value or averageValue"),
     ),
-    "external": rules(
+    "external": check.rules(
         _metric,
         _target(
             "value",
@@ -472,40 +453,42 @@ _CHECKS = {
             "may not set both a target value for metric and a per-pod target",
         ),
     ),
-    "pods": rules(_metric, _target("averageValue", "averageValue", "must specify a positive target averageValue")),
-    "resource": rules(_resource, _raw),
-    "containerResource": rules(_resource, needed("container", words="must specify a container"), _raw),
+    "pods": check.rules(
+        _metric, _target("averageValue", "averageValue", "must specify a positive target averageValue")
+    ),
+    "resource": check.rules(_resource, _raw),
+    "containerResource": check.rules(_resource, check.needed("container", words="must specify a container"), _raw),
 }
 
 
-_policy = rules(
-    field("type", one_of("Percent", "Pods"), absent=""),
-    field("value periodSeconds", _positive, absent=0),
-    field(
+_policy = check.rules(
+    check.field("type", check.one_of("Percent", "Pods"), absent=""),
+    check.field("value periodSeconds", _positive, absent=0),
+    check.field(
         "periodSeconds",
-        must(lambda seconds: seconds <= _MOST_PERIOD, f"must be less than or equal to {_MOST_PERIOD}"),
+        check.must(lambda seconds: seconds <= _MOST_PERIOD, f"must be less than or equal to {_MOST_PERIOD}"),
     ),
 )
-_scaling_rules = rules(
-    field(
+_scaling_rules = check.rules(
+    check.field(
         "stabilizationWindowSeconds",
-        must(lambda seconds: seconds >= 0, "must be greater than or equal to zero"),
-        must(lambda seconds: seconds <= _MOST_WINDOW, f"must be less than or equal to {_MOST_WINDOW}"),
+        check.must(lambda seconds: seconds >= 0, "must be greater than or equal to zero"),
+        check.must(lambda seconds: seconds <= _MOST_WINDOW, f"must be less than or equal to {_MOST_WINDOW}"),
     ),
-    field("selectPolicy", one_of("Disabled", "Max", "Min")),
-    field(
+    check.field("selectPolicy", check.one_of("Disabled", "Max", "Min")),
+    check.field(
         "policies",
         lambda policies, path: [] if policies else [required(path, "must specify at least one Policy")],
-        in_list(_policy),
+        check.in_list(_policy),
     ),
-    field("tolerance", must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
+    check.field("tolerance", check.must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
 )
-autoscaler_errors = of_kind(
-    metadata(),
+autoscaler_errors = check.of_kind(
+    check.metadata(),
     _replica_errors,
-    field("scaleTargetRef", _reference(needs_group=True), absent={}),
-    items("metrics", _metric_errors),
+    check.field("scaleTargetRef", _reference(needs_group=True), absent={}),
+    check.items("metrics", _metric_errors),
     _zero_errors,
-    field("behavior", field("scaleUp scaleDown", _scaling_rules)),
+    check.field("behavior", check.field("scaleUp scaleDown", _scaling_rules)),
 )
 """The check of a HorizontalPodAutoscaler."""

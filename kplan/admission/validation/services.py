@@ -15,40 +15,16 @@ from __future__ import annotations
 
 import copy
 
-from kplan.admission.validation.checks import (
-    KEY,
-    LABEL,
-    PORT_NUMBER,
-    SUBDOMAIN,
-    Errors,
-    FieldError,
-    GoStruct,
-    Object,
-    dns_label,
-    duplicate,
-    field,
-    forbidden,
-    invalid,
-    ip_errors,
-    items,
-    label_errors,
-    metadata,
-    needed,
-    not_supported,
-    one_of,
-    port_errors,
-    required,
-    rules,
-    unique,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Errors, FieldError, Object, forbidden, invalid, not_supported, required
 from kplan.api.core import HEADLESS
 
 EXTERNAL_NAME = "ExternalName"
 SINGLE, PREFER_DUAL, REQUIRE_DUAL = "SingleStack", "PreferDualStack", "RequireDualStack"
 IPV4, IPV6 = "IPv4", "IPv6"
 
-_family_names = one_of(IPV4, IPV6)
-_policy_names = field("ipFamilyPolicy", one_of(PREFER_DUAL, REQUIRE_DUAL, SINGLE))
+_family_names = check.one_of(IPV4, IPV6)
+_policy_names = check.field("ipFamilyPolicy", check.one_of(PREFER_DUAL, REQUIRE_DUAL, SINGLE))
 
 
 def is_headless(spec: Object) -> bool:
@@ -70,7 +46,7 @@ def address_errors(spec: Object, path: str) -> Errors:
     elif first != (listed[0] if listed else ""):
         words = "first value must match `clusterIP`" if first else "must be empty when `clusterIP` is not specified"
         yield invalid(at, listed, words)
-    yield from items("ipFamilies", _family_names, unique())(spec, path)
+    yield from check.items("ipFamilies", _family_names, check.unique())(spec, path)
     yield from _policy_names(spec, path)
     wrong = list(_form_errors(listed, at))
     yield from wrong
@@ -90,7 +66,7 @@ def address_errors(spec: Object, path: str) -> Errors:
 def _form_errors(addresses: list[str], path: str) -> Errors:
     for index, address in enumerate(addresses):
         if index or address != HEADLESS:
-            yield from ip_errors(address, f"{path}[{index}]")
+            yield from check.ip_errors(address, f"{path}[{index}]")
         elif len(addresses) > 1:
             yield invalid(path, addresses, "'None' must be the first and only value")
 
@@ -163,27 +139,27 @@ def _kind_errors(spec: Object, path: str) -> Errors:
             if value:
                 yield forbidden(f"{path}.{key}", "may not be set for ExternalName services")
         name = spec.get("externalName", "").removesuffix(".")
-        yield from needed("externalName", SUBDOMAIN)({"externalName": name}, path)
+        yield from check.needed("externalName", check.SUBDOMAIN)({"externalName": name}, path)
 
 
 def _ports_errors(ports: list[Object], path: str) -> Errors:
-    is_new = unique()
+    is_new = check.unique()
     for index, port in enumerate(ports):
         at, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            yield from (*LABEL(name, f"{at}.name"), *is_new(name, f"{at}.name"))
+            yield from (*check.LABEL(name, f"{at}.name"), *is_new(name, f"{at}.name"))
         elif len(ports) > 1:
             yield required(f"{at}.name")
         yield from _port(port, at)
-        yield from port_errors(port.get("targetPort") or port.get("port", 0), f"{at}.targetPort")
+        yield from check.port_errors(port.get("targetPort") or port.get("port", 0), f"{at}.targetPort")
         yield from _protocol(port, at)
 
 
-_port = rules(
-    field("port", PORT_NUMBER, absent=0),
-    field("protocol", one_of("SCTP", "TCP", "UDP")),
+_port = check.rules(
+    check.field("port", check.PORT_NUMBER, absent=0),
+    check.field("protocol", check.one_of("SCTP", "TCP", "UDP")),
 )
-_protocol = field("appProtocol", KEY)
+_protocol = check.field("appProtocol", check.KEY)
 
 
 def _affinity_errors(spec: Object, path: str) -> Errors:
@@ -207,9 +183,9 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
             at, pair = f"{path}.ports[{index}]", (port.get("protocol", "TCP"), port.get(key, 0))
             if pair in used and key == "port":
                 shown = {"name": "", "protocol": pair[0], "appProtocol": None, "port": pair[1]}
-                yield duplicate(at, GoStruct({**shown, "targetPort": 0, "nodePort": 0}))
+                yield check.duplicate(at, check.GoStruct({**shown, "targetPort": 0, "nodePort": 0}))
             elif pair in used and pair[1]:
-                yield duplicate(f"{at}.nodePort", pair[1])
+                yield check.duplicate(f"{at}.nodePort", pair[1])
             used.add(pair)
 
 
@@ -220,7 +196,7 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
             called = "LoadBalancerSourceRanges" if key == "loadBalancerSourceRanges" else key
             yield forbidden(f"{path}.{called}", "may only be used when `type` is 'LoadBalancer'")
     if kind == "LoadBalancer" and spec.get("loadBalancerClass") is not None:
-        yield from KEY(spec["loadBalancerClass"], f"{path}.loadBalancerClass")
+        yield from check.KEY(spec["loadBalancerClass"], f"{path}.loadBalancerClass")
     if policy and not _is_outside(spec):
         words = "may only be set for externally-accessible services"
         yield invalid(f"{path}.externalTrafficPolicy", policy, words)
@@ -231,23 +207,23 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.healthCheckNodePort", spec["healthCheckNodePort"], words)
 
 
-spec_errors = rules(
+spec_errors = check.rules(
     _kind_errors,
-    field("ports", _ports_errors),
-    field("selector", label_errors),
-    field("sessionAffinity", one_of("ClientIP", "None")),
+    check.field("ports", _ports_errors),
+    check.field("selector", check.label_errors),
+    check.field("sessionAffinity", check.one_of("ClientIP", "None")),
     _affinity_errors,
     address_errors,
-    items("externalIPs", ip_errors),
-    field("type", one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
+    check.items("externalIPs", check.ip_errors),
+    check.field("type", check.one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
     _unique_port_errors,
     _traffic_errors,
-    field("internalTrafficPolicy", one_of("Cluster", "Local")),
-    field("trafficDistribution", one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
+    check.field("internalTrafficPolicy", check.one_of("Cluster", "Local")),
+    check.field("trafficDistribution", check.one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
 )
 """The check of the ``spec`` of a service, its defaults filled in."""
 
-_service_errors = rules(metadata(dns_label), field("spec", spec_errors))
+_service_errors = check.rules(check.metadata(check.dns_label), check.field("spec", spec_errors))
 
 
 def service_errors(obj: Object, path: str) -> Errors:

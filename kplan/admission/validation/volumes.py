@@ -8,52 +8,20 @@ from __future__ import annotations
 
 import re
 
-from kplan.admission.validation.checks import (
-    LABEL,
-    SUBDOMAIN,
-    Check,
-    Errors,
-    Object,
-    at_most_bytes,
-    between,
-    descending,
-    dns_subdomain,
-    duplicate,
-    enum,
-    field,
-    file_mode,
-    filled,
-    forbidden,
-    formed,
-    inclusive,
-    invalid,
-    items,
-    metadata,
-    must,
-    needed,
-    no_backsteps,
-    not_negative,
-    not_supported,
-    one_of,
-    present,
-    required,
-    rules,
-    selector_errors,
-    template_metadata,
-    unreserved,
-)
+from kplan.admission.validation import checks as check
+from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
 from kplan.admission.validation.containers import field_selector, resource_selector_errors
 from kplan.api.quantity import parse
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-positive = must(lambda amount: parse(amount).nanos > 0, "must be greater than zero")
+positive = check.must(lambda amount: parse(amount).nanos > 0, "must be greater than zero")
 
 
 def _access_errors(spec: Object, path: str) -> Errors:
     modes, at = spec.get("accessModes", []), f"{path}.accessModes"
     if not modes:
         yield required(at, "at least 1 access mode is required")
-    yield from field("selector", selector_errors)(spec, path)
+    yield from check.field("selector", check.selector_errors)(spec, path)
     yield from (not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and {*modes} & {*_ACCESS_MODES} - {"ReadWriteOncePod"}:
         yield forbidden(at, "may not use ReadWriteOncePod with other access modes")
@@ -80,31 +48,33 @@ def _equality_errors(spec: Object, path: str) -> Errors:
         yield invalid(path, {}, "must match dataSourceRef")
 
 
-claim_spec_errors = rules(
+claim_spec_errors = check.rules(
     _access_errors,
     _storage_errors,
-    filled("storageClassName", SUBDOMAIN),
-    field("volumeMode", one_of("Block", "Filesystem")),
-    field(
+    check.filled("storageClassName", check.SUBDOMAIN),
+    check.field("volumeMode", check.one_of("Block", "Filesystem")),
+    check.field(
         "dataSource dataSourceRef",
-        needed("name kind"),
+        check.needed("name kind"),
         _kind_errors,
-        filled("apiGroup", SUBDOMAIN),
-        filled("namespace", LABEL),
+        check.filled("apiGroup", check.SUBDOMAIN),
+        check.filled("namespace", check.LABEL),
     ),
     _equality_errors,
-    filled("volumeAttributesClassName", SUBDOMAIN),
+    check.filled("volumeAttributesClassName", check.SUBDOMAIN),
 )
-_spec = field("spec", claim_spec_errors, absent={})
-claim_template_errors = rules(field("metadata", template_metadata), _spec)
-claim_errors = rules(metadata(), field("metadata", field("generation", not_negative)), _spec)
+_spec = check.field("spec", claim_spec_errors, absent={})
+claim_template_errors = check.rules(check.field("metadata", check.template_metadata), _spec)
+claim_errors = check.rules(
+    check.metadata(), check.field("metadata", check.field("generation", check.not_negative)), _spec
+)
 """The check of a PersistentVolumeClaim."""
 
 
 _LEAST_EXPIRATION, _MOST_EXPIRATION = 600, 1 << 32
-_path = field("path", unreserved, absent="")
-_mode = field("mode", file_mode)
-_key_to_path_errors = rules(needed("key path"), _path, _mode)
+_path = check.field("path", check.unreserved, absent="")
+_mode = check.field("mode", check.file_mode)
+_key_to_path_errors = check.rules(check.needed("key path"), _path, _mode)
 """The check of a key that is mounted as a file."""
 
 _fields = field_selector(
@@ -123,20 +93,20 @@ def _downward_source_errors(item: Object, path: str) -> Errors:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
 
 
-_downward_file_errors = rules(needed("path"), _path, _downward_source_errors, _mode)
+_downward_file_errors = check.rules(check.needed("path"), _path, _downward_source_errors, _mode)
 """The check of a file of the downward API."""
 
-_token = field(
+_token = check.field(
     "expirationSeconds",
-    must(lambda seconds: seconds >= _LEAST_EXPIRATION, "may not specify a duration less than 10 minutes"),
-    must(lambda seconds: seconds <= _MOST_EXPIRATION, "may not specify a duration larger than 2^32 seconds"),
+    check.must(lambda seconds: seconds >= _LEAST_EXPIRATION, "may not specify a duration less than 10 minutes"),
+    check.must(lambda seconds: seconds <= _MOST_EXPIRATION, "may not specify a duration larger than 2^32 seconds"),
     absent=0,
 )
-_token_path = needed("path", unreserved)
+_token_path = check.needed("path", check.unreserved)
 
 
 def _projected_errors(volume: Object, path: str) -> Errors:
-    yield from field("defaultMode", file_mode)(volume, path)
+    yield from check.field("defaultMode", check.file_mode)(volume, path)
     targets: set[str] = set()
     for index, source in enumerate(volume.get("sources", [])):
         at = f"{path}.sources[{index}]"
@@ -152,7 +122,7 @@ def _projected_errors(volume: Object, path: str) -> Errors:
 def _file_errors(key: str, source: Object, at: str, path: str, targets: set[str]) -> Errors:
     """Check the files of a source; `targets` are those of earlier ones, which none may repeat."""
     at, is_downward = f"{at}.{key}", key == "downwardAPI"
-    yield from () if is_downward else needed("name")(source, at)
+    yield from () if is_downward else check.needed("name")(source, at)
     for index, item in enumerate(source.get("items", [])):
         yield from _downward_file_errors(item, at) if is_downward else _key_to_path_errors(item, f"{at}.items[{index}]")
         target = item.get("path", "")
@@ -169,17 +139,17 @@ _NAMES = {
 }
 _MANAGED = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 _BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
-_byte = between(0, _BYTE)
+_byte = check.between(0, _BYTE)
 
 
 def _disk(name: str) -> Check:
-    in_range = must(lambda partition: 0 <= partition <= _BYTE, inclusive(1, _BYTE))
-    return rules(needed(name), field("partition", in_range))
+    in_range = check.must(lambda partition: 0 <= partition <= _BYTE, check.inclusive(1, _BYTE))
+    return check.rules(check.needed(name), check.field("partition", in_range))
 
 
-_secret = field("secretRef", needed("name"))
-_git_repo = rules(needed("repository"), field("directory", descending))
-_driver = rules(at_most_bytes(63), formed(lambda name: dns_subdomain(name.lower())))
+_secret = check.field("secretRef", check.needed("name"))
+_git_repo = check.rules(check.needed("repository"), check.field("directory", check.descending))
+_driver = check.rules(check.at_most_bytes(63), check.formed(lambda name: check.dns_subdomain(name.lower())))
 
 
 def _initiator_errors(name: str, path: str) -> Errors:
@@ -194,12 +164,12 @@ def _chap_errors(source: Object, path: str) -> Errors:
         yield required(f"{path}.secretRef")
 
 
-_iscsi = rules(
-    needed("targetPortal iqn"),
-    filled("iqn", _initiator_errors),
-    field("lun", _byte),
+_iscsi = check.rules(
+    check.needed("targetPortal iqn"),
+    check.filled("iqn", _initiator_errors),
+    check.field("lun", _byte),
     _chap_errors,
-    field("initiatorName", _initiator_errors, called="initiatorname"),
+    check.field("initiatorName", _initiator_errors, called="initiatorname"),
 )
 
 
@@ -229,7 +199,7 @@ def _quobyte(source: Object, path: str) -> Errors:
         for pair in registry.split(","):
             if not re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):[^:]*", pair):
                 yield invalid(f"{path}.registry", registry, words)
-    yield from needed("volume")(source, path)
+    yield from check.needed("volume")(source, path)
 
 
 def _fibre_channel(source: Object, path: str) -> Errors:
@@ -245,7 +215,7 @@ def _fibre_channel(source: Object, path: str) -> Errors:
 
 
 def _flex(source: Object, path: str) -> Errors:
-    yield from needed("driver")(source, path)
+    yield from check.needed("driver")(source, path)
     for key in sorted(source.get("options", {})):
         if f".{key.split('/', 1)[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
             yield invalid(f"{path}.options[{key}]", key, "kubernetes.io and k8s.io namespaces are reserved")
@@ -259,10 +229,10 @@ def _uri_errors(source: Object, path: str) -> Errors:
         yield not_supported(f"{path}.diskURI", uri, (_BLOB,))
 
 
-_azure_disk = rules(
-    needed("diskName diskURI"),
-    field("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
-    field("kind", one_of("Dedicated", "Managed", "Shared")),
+_azure_disk = check.rules(
+    check.needed("diskName diskURI"),
+    check.field("cachingMode", check.one_of("None", "ReadOnly", "ReadWrite")),
+    check.field("kind", check.one_of("Dedicated", "Managed", "Shared")),
     _uri_errors,
 )
 
@@ -277,7 +247,7 @@ def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tu
         at, name = f"{path}[{index}]", volume.get("name", "")
         problems = [*_source_errors(volume, at, name, pod_name, is_pod=is_pod), *_name(volume, at)]
         if name in good:
-            problems.append(duplicate(f"{at}.name", name))
+            problems.append(check.duplicate(f"{at}.name", name))
         if not problems:
             good[name] = volume
         errors.append(problems)
@@ -288,7 +258,7 @@ def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tu
     return good, (error for several in errors for error in several)
 
 
-_name = needed("name", LABEL)
+_name = check.needed("name", check.LABEL)
 
 
 def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_pod: bool) -> Errors:
@@ -303,7 +273,7 @@ def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_po
             if key == "image" and is_pod and not source.get("reference"):
                 yield required(f"{path}.image.reference")
             yield from _SOURCES[key](source, f"{path}.{_CHECKED_AS.get(key, key)}")
-            for problem in dns_subdomain(claim) if key == "ephemeral" and pod_name and name else ():
+            for problem in check.dns_subdomain(claim) if key == "ephemeral" and pod_name and name else ():
                 yield invalid(f"{path}.name", name, f'PVC name "{claim}": {problem}')
         if key == "iscsi" and "initiatorName" in source:
             yield from _iscsi_name_errors(source, name, path)
@@ -315,19 +285,19 @@ def _size_errors(amount: str, path: str) -> Errors:
 
 
 def _host_path(source: Object, path: str) -> Errors:
-    yield from needed("path", no_backsteps)(source, path)
+    yield from check.needed("path", check.no_backsteps)(source, path)
     yield from _host_path_type(source, path) if source.get("path") else ()
 
 
-_host_path_type = field(
+_host_path_type = check.field(
     "type",
-    one_of("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
+    check.one_of("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
 )
-_default_mode = field("defaultMode", file_mode)
+_default_mode = check.field("defaultMode", check.file_mode)
 
 
 def _files(name: str) -> Check:
-    return rules(needed(name), _default_mode, items("items", _key_to_path_errors))
+    return check.rules(check.needed(name), _default_mode, check.items("items", _key_to_path_errors))
 
 
 def _downward_items(files: list[Object], path: str) -> Errors:
@@ -337,45 +307,48 @@ def _downward_items(files: list[Object], path: str) -> Errors:
 
 def _publish_secret_errors(reference: Object, path: str) -> Errors:
     if name := reference.get("name", ""):
-        yield from SUBDOMAIN(name, f"{path.rpartition('.')[0]}.name")
+        yield from check.SUBDOMAIN(name, f"{path.rpartition('.')[0]}.name")
     else:
         yield required(f"{path}.name")
 
 
 #: In upstream's order: of two sources the later one is the error.
 _SOURCES: dict[str, Check] = {
-    "emptyDir": field("sizeLimit", _size_errors),
+    "emptyDir": check.field("sizeLimit", _size_errors),
     "hostPath": _host_path,
     "gitRepo": _git_repo,
     "gcePersistentDisk": _disk("pdName"),
     "awsElasticBlockStore": _disk("volumeID"),
     "secret": _files("secretName"),
-    "nfs": rules(
-        needed("server path"), field("path", must(lambda path: path[:1] == "/", "must be an absolute path"), absent="")
+    "nfs": check.rules(
+        check.needed("server path"),
+        check.field("path", check.must(lambda path: path[:1] == "/", "must be an absolute path"), absent=""),
     ),
     "iscsi": _iscsi,
-    "glusterfs": needed("endpoints path"),
+    "glusterfs": check.needed("endpoints path"),
     "flocker": _flocker,
-    "persistentVolumeClaim": needed("claimName"),
-    "rbd": needed("monitors image"),
-    "cinder": rules(needed("volumeID"), _secret),
-    "cephfs": needed("monitors"),
+    "persistentVolumeClaim": check.needed("claimName"),
+    "rbd": check.needed("monitors image"),
+    "cinder": check.rules(check.needed("volumeID"), _secret),
+    "cephfs": check.needed("monitors"),
     "quobyte": _quobyte,
-    "downwardAPI": rules(_default_mode, field("items", _downward_items)),
+    "downwardAPI": check.rules(_default_mode, check.field("items", _downward_items)),
     "fc": _fibre_channel,
     "flexVolume": _flex,
     "configMap": _files("name"),
-    "azureFile": needed("secretName shareName"),
-    "vsphereVolume": needed("volumePath"),
-    "photonPersistentDisk": needed("pdID"),
-    "portworxVolume": needed("volumeID"),
+    "azureFile": check.needed("secretName shareName"),
+    "vsphereVolume": check.needed("volumePath"),
+    "photonPersistentDisk": check.needed("pdID"),
+    "portworxVolume": check.needed("volumeID"),
     "azureDisk": _azure_disk,
-    "storageos": rules(needed("volumeName", LABEL), filled("volumeNamespace", LABEL), _secret),
+    "storageos": check.rules(
+        check.needed("volumeName", check.LABEL), check.filled("volumeNamespace", check.LABEL), _secret
+    ),
     "projected": _projected_errors,
-    "scaleIO": needed("gateway system volumeName"),
-    "csi": rules(needed("driver", _driver), field("nodePublishSecretRef", _publish_secret_errors)),
-    "ephemeral": present("volumeClaimTemplate", claim_template_errors),
-    "image": enum("pullPolicy", "Always", "IfNotPresent", "Never"),
+    "scaleIO": check.needed("gateway system volumeName"),
+    "csi": check.rules(check.needed("driver", _driver), check.field("nodePublishSecretRef", _publish_secret_errors)),
+    "ephemeral": check.present("volumeClaimTemplate", claim_template_errors),
+    "image": check.enum("pullPolicy", "Always", "IfNotPresent", "Never"),
 }
 _UPSTREAM_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """Sources that upstream misspells in the error about a second source."""
