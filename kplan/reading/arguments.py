@@ -114,12 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def refuse(whose: str, problems: list[Problem], hint: str) -> None:
-    """Raise UsageError for arguments with problems, which are told with the names that they have in Python.
-
-    Parameters
-    ----------
-    whose : the question or method
-    """
+    """Raise UsageError for the arguments of a question or method, told with the names that they have in Python."""
     if problems:
         texts = [str(replace(problem, path=whose, json_path=_in_python(problem.json_path))) for problem in problems]
         raise UsageError("\n".join(texts), hint=hint)
@@ -140,11 +135,8 @@ def _parts(kind: Any) -> tuple[Any, ...]:
 def checked_by(parameters: type[msgspec.Struct], whose: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that reads the arguments of a method by their types, and raises UsageError with all problems.
 
-    Parameters
-    ----------
-    parameters : the types by name; what it lacks is passed on as it is. Where several values belong, one may stand
-        alone
-    whose : the name that users call; that of the method if empty
+    What the parameters lack is passed on as it is; where several values belong, one may stand alone. Users call
+    `whose`, or else the method itself.
     """
     kinds = {field.name: field.type for field in msgspec.structs.fields(parameters)}
     takes_several = {name for name, kind in kinds.items() if any(get_origin(part) is tuple for part in _parts(kind))}

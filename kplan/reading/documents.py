@@ -35,8 +35,8 @@ _BYTE_OFFSET = r"\(byte (\d+)\)"
 _HALF_PAIR = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o json"
 #: An opening brace before an unquoted word is YAML, or a template.
-_JSON_START = re.compile(rb"""\s*(\[|\{\s*(["}]|\Z))""")
-_NOT_BLANK = re.compile(rb"\S")
+_JSON_START = rb"""\s*(\[|\{\s*(["}]|\Z))"""
+_NOT_BLANK = rb"\S"
 
 
 def read_document(
@@ -169,14 +169,22 @@ class _Reader(msgspec.Struct, frozen=True):
         data = self._tried(name, text, notes)
         if data is None:
             return
-        is_json = _JSON_START.match(data)
-        documents = (_json_documents if is_json else _yaml_documents)(data, name, self.problems, self.limits)
-        for document in documents:
+        is_json = re.match(_JSON_START, data)
+        for document in _json_documents(data, name, self.problems) if is_json else self._yaml(data, name):
             if document.number > self.limits.max_documents:
                 message = f"holds more than {self.limits.max_documents:,} documents"
                 self.problems.append(Problem(message, path=name, hint="split the file, or write one list"))
                 return
             yield document
+
+    def _yaml(self, data: bytearray, name: str) -> Iterator[Document]:
+        from kplan.reading.yaml import YamlProblem, read_yaml
+
+        try:
+            yield from read_yaml(bytes(data), name, max_depth=self.limits.max_depth)
+        except YamlProblem as error:
+            problem = Problem(str(error), path=name, document=error.document, hint=error.hint, line=error.line)
+            self.problems.append(problem)
 
     def _tried(self, name: str, read: Callable[[], T], notes: list[Problem] | None = None) -> T | None:
         """Return what is read of a file; None, with a problem or a note, where it cannot be read."""
@@ -197,22 +205,13 @@ class _Reader(msgspec.Struct, frozen=True):
         return None
 
 
-def _yaml_documents(data: bytearray, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
-    from kplan.reading.yaml import YamlProblem, read_yaml
-
-    try:
-        yield from read_yaml(bytes(data), path, max_depth=limits.max_depth)
-    except YamlProblem as error:
-        problems.append(Problem(str(error), path=path, document=error.document, hint=error.hint, line=error.line))
-
-
-def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limits) -> Iterator[Document]:
+def _json_documents(data: bytearray, path: str, problems: list[Problem]) -> Iterator[Document]:
     """Yield one document, or several in sequence, as ``kubectl cluster-info dump`` prints them."""
     number = 0
     start = 0
     line = 1
     view = memoryview(data)
-    while match := _NOT_BLANK.search(data, start):
+    while match := re.compile(_NOT_BLANK).search(data, start):
         number += 1
         line += data.count(b"\n", start, match.start())
         start = match.start()
@@ -248,37 +247,25 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
             message = f"not valid JSON: an incomplete character, {half[0].decode()}, or a text that is cut off"
             hint = r"write the character itself, or both \u of it"
             return Problem(message, path=path, document=number, hint=hint, line=half_line)
-        return Problem(
-            "the JSON ends before it is complete",
-            path=path,
-            document=number,
-            hint="the file was cut off; write it again",
-        )
+        hint = "the file was cut off; write it again"
+        return Problem("the JSON ends before it is complete", path=path, document=number, hint=hint)
     message = text.removeprefix("JSON is malformed: ")
     line: int | None = None
     if offset := re.search(_BYTE_OFFSET, message):
         before = data[: start + int(offset[1])]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
         message = f"{message[: offset.start()].rstrip()} at column {column}"
-    return Problem(f"not valid JSON: {message}", path=path, document=number, hint=_json_hint(message), line=line)
-
-
-def _json_hint(message: str) -> str:
+    hint = "check this place and the text before it; kubectl get -o json writes valid JSON"
     if "trailing comma" in message:
-        return "remove the last comma"
-    return "check this place and the text before it; kubectl get -o json writes valid JSON"
+        hint = "remove the last comma"
+    return Problem(f"not valid JSON: {message}", path=path, document=number, hint=hint, line=line)
 
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 class EntryReader:
-    """Reads one entry, and collects its problems.
-
-    Parameters
-    ----------
-    path : JSON path of the entry
-    """
+    """Reads one entry of a document, at a JSON path, and collects its problems."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -115,41 +115,24 @@ def read_source(
 ) -> bytearray:
     """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
 
-    With `is_objects`, a file without a sign of an object in its first megabyte is read no further.
-
-    Raises
-    ------
-    NotObjects
-        With the reason.
-    OSError
-        If the file cannot be opened or read.
+    With `is_objects`, a file without a sign of an object in its first megabyte is read no further. Raises NotObjects
+    with the reason, and OSError if the file cannot be opened or read.
     """
     if path is None:
         stream = stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
             raise NotObjects("nothing can be read from it", "name a file, or redirect one with < FILE")
         return read_text(stream, "standard input", None, limits, progress, is_objects=is_objects)
-    with path.open("rb", buffering=0 if _is_pipe(path) else -1) as stream:
-        return read_text(stream, str(path), _size(stream, limits), limits, progress, is_objects=is_objects)
-
-
-def _is_pipe(path: Path) -> bool:
-    mode = path.stat().st_mode
+    status = path.stat()
+    mode, size = status.st_mode, status.st_size if stat.S_ISREG(status.st_mode) else None
     if stat.S_ISDIR(mode):
         raise NotObjects("is a directory", "name a file in it")
     if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and path.resolve() != Path(os.devnull)):
         raise NotObjects("is a device", "name a file; standard input is called -")
-    return stat.S_ISFIFO(mode)
-
-
-def _size(stream: IO[bytes], limits: Limits) -> int | None:
-    """Return the size of a regular file; NotObjects where it is too large, None for other files."""
-    status = os.fstat(stream.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    if status.st_size > limits.max_bytes:
+    if size is not None and size > limits.max_bytes:
         raise NotObjects(f"larger than {amount(limits.max_bytes)}")
-    return status.st_size
+    with path.open("rb", buffering=0 if stat.S_ISFIFO(mode) else -1) as stream:
+        return read_text(stream, str(path), size, limits, progress, is_objects=is_objects)
 
 
 def is_archive(path: Path) -> bool:
@@ -243,13 +226,8 @@ _UNPACK = "unpack it into a folder, look inside, and name the folder"
 def files_in_archive(path: Path, limits: Limits) -> Iterator[tuple[str, IO[bytes], int]]:
     """Yield the files that may hold objects: path, content, which is read before the next one, and size.
 
-    Raises
-    ------
-    NotObjects
-        For an archive that is damaged, unpacks to too much, or holds what a dump does not: links, devices, and names
-        that lead out of it.
-    OSError
-        If it cannot be read.
+    Raises NotObjects for an archive that is damaged, unpacks to too much, or holds what a dump does not: links,
+    devices, and names that lead out of it.
     """
     import tarfile
 
@@ -396,30 +374,26 @@ def path_of(steps: tuple[Step, ...]) -> str:
 
 
 class JsonLines(Lines):
-    """The lines of a document in JSON.
-
-    Parameters
-    ----------
-    content : the document's text
-    line : where that text begins in its file
-    """
+    """The lines of a document in JSON, whose text begins at a line of its file."""
 
     def __init__(self, content: msgspec.Raw, line: int) -> None:
-        self._line = line
+        self._content = content
         self._text = memoryview(content)
         self._offsets, self._lines = [0], [line]  # the known positions, in their order
-        self._known: dict[tuple[Step, ...], msgspec.Raw | None] = {(): content}
-        self._below: dict[tuple[Step, ...], Any] = {}
+        self._members: dict[tuple[Step, ...], Any] = {}  #: of objects and lists, by their paths
 
     def of(self, path: str) -> int:
-        steps = steps_of(path)
-        value = self._known[()]
-        assert value is not None  # noqa: S101 - the document itself is known
-        for depth in range(1, len(steps) + 1):
-            inner = self._at(steps[:depth], value)
+        value = self._content
+        around: tuple[Step, ...] = ()
+        for step in steps_of(path):
+            members = self._members_of(around, value)
+            if isinstance(members, dict):
+                inner = members.get(str(step))
+            else:
+                inner = members[step] if isinstance(step, int) and step < len(members) else None
             if inner is None:
                 break
-            value = inner
+            value, around = inner, (*around, step)
         return self._line_at(_address(value) - _address(self._text))
 
     def _line_at(self, offset: int) -> int:
@@ -430,23 +404,12 @@ class JsonLines(Lines):
             self._lines.insert(before + 1, line)
         return line
 
-    def _at(self, steps: tuple[Step, ...], around: msgspec.Raw) -> msgspec.Raw | None:
-        if steps not in self._known:
-            members = self._members(steps[:-1], around)
-            last = steps[-1]
-            if isinstance(members, dict):
-                self._known[steps] = members.get(str(last))
-            else:
-                is_there = isinstance(last, int) and last < len(members)
-                self._known[steps] = members[last] if is_there else None
-        return self._known[steps]
-
-    def _members(self, steps: tuple[Step, ...], around: msgspec.Raw) -> Any:
-        if steps not in self._below:
-            first = bytes(memoryview(around)[:1])
+    def _members_of(self, steps: tuple[Step, ...], value: msgspec.Raw) -> Any:
+        if steps not in self._members:
+            first = bytes(memoryview(value)[:1])
             kind: Any = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(first)
-            self._below[steps] = msgspec.json.decode(around, type=kind) if kind else ()
-        return self._below[steps]
+            self._members[steps] = msgspec.json.decode(value, type=kind) if kind else ()
+        return self._members[steps]
 
 
 def _address(text: msgspec.Raw | memoryview) -> int:
@@ -539,11 +502,7 @@ class Document:
         return by_element
 
     def value(self) -> Any:
-        """Return the content as builtins.
-
-        Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number
-        of a computer holds.
-        """
+        """Return the content as builtins; raises as `as_builtins`."""
         return as_builtins(self.content)
 
     def locate(self, problem: Problem) -> Problem:

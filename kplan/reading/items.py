@@ -186,11 +186,7 @@ class Item(msgspec.Struct, frozen=True):
         return decode.convert(self.content, target)
 
     def value(self) -> dict[str, Any]:
-        """Return the object as builtins.
-
-        Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number
-        of a computer holds.
-        """
+        """Return the object as builtins; raises as `as_builtins`."""
         value: dict[str, Any] = as_builtins(self.content)
         return value
 
@@ -274,14 +270,6 @@ class _OddEnvelope(msgspec.Struct, rename="camel"):
 class _TypeMeta(msgspec.Struct, rename="camel"):
     api_version: Any = ""
     kind: Any = ""
-
-
-class _ElementType(NamedTuple):
-    """API version and kind of an element of a list."""
-
-    prefix: bytes  #: its first bytes, where these hold both; most next elements begin with the same
-    api_version: Any
-    kind: Any
 
 
 #: The beginning of an object of kubectl and the API server: its kind is known without decoding the rest.
@@ -391,8 +379,12 @@ def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> It
     if bytes(memoryview(content)[:1]) == b"[":
         yield from _raw_list(_RAW_LIST.decode(content), place, problems)
         return
+    envelope: _Envelope | _OddEnvelope
     try:
-        envelope = _envelope(content)
+        try:
+            envelope = _ENVELOPE.decode(content)
+        except msgspec.ValidationError:
+            envelope = _ODD_ENVELOPE.decode(content)
     except (msgspec.ValidationError, RecursionError):
         problems.append(place.locate(_mistaken(content, _no_object)))
         return
@@ -413,13 +405,6 @@ def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> It
     yield from _raw_list(items, _with_item_kind(place, envelope.api_version, envelope.kind), problems)
 
 
-def _envelope(content: msgspec.Raw) -> _Envelope | _OddEnvelope:
-    try:
-        return _ENVELOPE.decode(content)
-    except msgspec.ValidationError:
-        return _ODD_ENVELOPE.decode(content)
-
-
 def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
     if _is_too_deep(place, problems):
         return
@@ -430,28 +415,23 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
         path = f"{place.json_path}[{index}]"
         where = Item(place.origin, path, place.api_version, place.kind, element)
         try:
-            type_meta = _type_meta(element)
+            if first := _KIND_FIRST.match(memoryview(element)):
+                api_version, kind = first[1].decode(), first[2].decode()
+            else:
+                type_meta = _TYPE_META.decode(element)
+                api_version, kind = type_meta.api_version, type_meta.kind
         except (msgspec.ValidationError, RecursionError):
             problems.append(where.locate(_mistaken(element, _no_object)))
             continue
-        if type_meta.kind and _is_list(str(type_meta.api_version), str(type_meta.kind)):
+        if kind and _is_list(str(api_version), str(kind)):
             yield from _raw_items(element, where, problems)
-        elif place.kind and not type_meta.kind:
+        elif place.kind and not kind:
             yield where
-        elif _has_kind(type_meta.api_version, type_meta.kind, where, problems):
-            end = _end_of_alike(elements, index, type_meta.prefix)
-            run = elements[index:end]
-            yield Run(place.origin, place.json_path, type_meta.api_version, type_meta.kind, run, index)
-
-
-def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:
-    """Return the index behind the elements from `start` on that begin alike; with no prefix only that one does."""
-    if prefix:
-        for index in range(start + 1, len(elements)):
-            if not bytes(elements[index]).startswith(prefix):
-                return index
-        return len(elements)
-    return start + 1
+        elif _has_kind(api_version, kind, where, problems):
+            end = index + 1
+            while first and end < len(elements) and bytes(elements[end]).startswith(first[0]):
+                end += 1  # it begins alike
+            yield Run(place.origin, place.json_path, api_version, kind, elements[index:end], index)
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
@@ -466,14 +446,6 @@ def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
         return False
     problems.append(place.locate(Problem("lists are nested too deeply", hint="write the objects one after the other")))
     return True
-
-
-def _type_meta(element: msgspec.Raw) -> _ElementType:
-    first = _KIND_FIRST.match(memoryview(element))
-    if first:
-        return _ElementType(first[0], first[1].decode(), first[2].decode())
-    meta = _TYPE_META.decode(element)
-    return _ElementType(b"", meta.api_version, meta.kind)
 
 
 def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -33,12 +33,8 @@ _MAX_LINED = 16 << 20
 class YamlLines:
     """The lines of a document in YAML, parsed as far as somebody asks.
 
-    Parameters
-    ----------
-    text : the document's text
-    line : where that text begins in its file
-    content_line : where its content begins in its file
-    repeats_keys : a mapping has a key twice: the line of the last one counts
+    Its text begins at a line of its file, and its content at `content_line`. Where it `repeats_keys`, the line of the
+    last one counts.
     """
 
     def __init__(self, text: str | bytes, line: int, content_line: int, *, repeats_keys: bool = False) -> None:
@@ -139,12 +135,7 @@ _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 #: Tags that a scalar must match; any other tag than these and ``!!str`` makes it a text, or is passed over.
-_TAGGED: dict[str, Any] = {
-    "int": int,
-    "float": (int, float),
-    "bool": bool,
-    "null": type(None),
-}
+_TAGGED: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+([Zz]|[-+][0-9]{2}:[0-9]{2})?)?")
 #: Go writes a float64 from here on with an exponent.
 _LEAST_WITH_EXPONENT = 1e21
@@ -197,11 +188,7 @@ def scalar_value(event: yaml.ScalarEvent) -> Any:
     else:
         return event.value
     if value.__class__ is float and not math.isfinite(value):
-        raise Refused(
-            f"JSON has no number {event.value}",
-            event,
-            hint="put quotes around it, or write a number",
-        )
+        raise Refused(f"JSON has no number {event.value}", event, hint="put quotes around it, or write a number")
     return value
 
 
@@ -279,42 +266,27 @@ class _Stream:
         self._data = data
 
     @cached_property
-    def _text(self) -> str | bytes:
+    def text(self) -> str | bytes:
+        """Characters, as the marks of the parser count them, and not bytes."""
         return self._data if self._data.isascii() else self._data.decode()
-
-    def piece(self, start: int, end: int) -> str | bytes:
-        """Return the characters between two marks of the parser, which counts characters, not bytes."""
-        return self._text[start:end]
-
-
-_Repeated = list[tuple[tuple[Step, ...], int]]
-
-
-class _Origin(NamedTuple):
-    """The position of a document's text: characters of the stream, and its first line, counted from 1."""
-
-    stream: _Stream
-    start: int
-    end: int
-    line: int
-    repeated: _Repeated
 
 
 class YamlDocument(Document):
     """A document in YAML, with the position of its text."""
 
-    def __init__(self, file: str, number: int, line: int, content: Any, origin: _Origin) -> None:
-        super().__init__(file, number, line, content)
-        self._origin = origin
+    def __init__(
+        self, file: str, number: int, stream: _Stream, marks: tuple[yaml.Mark, yaml.Mark], built: _Builder
+    ) -> None:
+        super().__init__(file, number, built.line, built.result)
+        self._stream, (self._start, self._end), self._repeated = stream, marks, built.repeated
 
     @cached_property
     def lines(self) -> Lines:
-        origin = self._origin
-        text = origin.stream.piece(origin.start, origin.end)
-        return YamlLines(text, origin.line, self.line, repeats_keys=bool(origin.repeated))
+        text = self._stream.text[self._start.index - self._start.column : self._end.index]
+        return YamlLines(text, self._start.line + 1, self.line, repeats_keys=bool(self._repeated))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        return tuple(Duplicate(path_of(steps), line) for steps, line in self._origin.repeated)
+        return tuple(Duplicate(path_of(steps), line) for steps, line in self._repeated)
 
 
 class _Node:
@@ -333,13 +305,7 @@ class _Node:
 
 
 def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator[YamlDocument]:
-    """Yield the non-empty documents of a stream.
-
-    Raises
-    ------
-    YamlProblem
-        At the first syntax error, after the documents before it.
-    """
+    """Yield the non-empty documents of a stream; raises YamlProblem at the first syntax error, after those before."""
     number = 0
     stream = _Stream(data)
     try:
@@ -353,8 +319,7 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
             end = builder.build(next_event)
             if builder.result is not None:
                 number += 1
-                origin = _Origin(stream, start.index - start.column, end.index, start.line + 1, builder.repeated)
-                yield YamlDocument(file, number, builder.line, builder.result, origin)
+                yield YamlDocument(file, number, stream, (start, end), builder)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" at column {mark.column + 1}" if mark else ""
@@ -378,7 +343,7 @@ class _Builder:
     def __init__(self, max_depth: int) -> None:
         self.result: Any = None
         self.line = 1
-        self.repeated: _Repeated = []
+        self.repeated: list[tuple[tuple[Step, ...], int]] = []
         self._max_depth = max_depth
         self._stack: list[_Node] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -450,7 +415,8 @@ class _Builder:
             node.key = value if value.__class__ is str else key_text(value, event)
             node.merges = value == "<<" and _is_merge(event)
             if node.key in node.value and node.key not in node.merged:
-                self._note_repeated(event)
+                steps = tuple(len(one.value) if isinstance(one.value, list) else str(one.key) for one in self._stack)
+                self.repeated.append((steps, start_of(event).line + 1))
         else:
             if node.merges:
                 _merge(node, value, event)
@@ -458,10 +424,6 @@ class _Builder:
                 node.value[node.key] = value
                 node.merged.discard(node.key)
             node.key = None
-
-    def _note_repeated(self, event: yaml.Event) -> None:
-        steps = tuple(len(node.value) if isinstance(node.value, list) else str(node.key) for node in self._stack)
-        self.repeated.append((steps, start_of(event).line + 1))
 
 
 def _merge(node: _Node, value: Any, event: yaml.Event) -> None:
