@@ -34,18 +34,9 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_file(path: str | Path, content: bytes, *, mode: int = PUBLIC) -> None:
-    """Write a file.
+    """Write a file; the mode is for a new one.
 
-    Parameters
-    ----------
-    path : where
-    content : all of it
-    mode : of a new file; one that was there keeps its own
-
-    Raises
-    ------
-    UsageError
-        When it cannot be written; what was there before is as it was.
+    Raises UsageError when it cannot be written: what was there before is as it was.
     """
     target = Path(path)
     try:

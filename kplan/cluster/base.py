@@ -59,10 +59,8 @@ _MAX_NEW = 1000
 def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
     """Return a cluster with all pods that have not ended.
 
-    Parameters
-    ----------
-    origin : a cluster that this function returned and that has not changed since; its columns are reused for the nodes
-        and pods that are the same objects
+    The origin is one that this function returned and that has not changed since: its columns are reused for the nodes
+    and pods that are the same objects.
     """
     if origin is not None:
         rows, infos = _reused(snapshot.pods, origin.pods.infos)
@@ -89,16 +87,9 @@ def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, li
 
 
 def moment_of(now: str | None, snapshot: Snapshot) -> int:
-    """Return microseconds since 1970.
+    """Return microseconds since 1970 for a time in RFC 3339; raises UsageError when it is not a time.
 
-    Parameters
-    ----------
-    now : RFC 3339; None for the time of the snapshot, the last moment of which it tells, or the present
-
-    Raises
-    ------
-    UsageError
-        When it is not a time.
+    None is for the time of the snapshot, the last moment of which it tells, or the present.
     """
     try:
         if text := now or snapshot.taken_at:
@@ -123,18 +114,10 @@ def as_decided(
     """Return the configuration as the chosen release reads it.
 
     That is the release `kubernetes`, else the one that the configuration was loaded for, else that of the snapshot's
-    server, else the newest.
+    server, else the newest. Names of out-of-tree plugins lead to their extension points.
 
-    Parameters
-    ----------
-    out_of_tree : name of an out-of-tree plugin -> its extension points
-
-    Raises
-    ------
-    ConfigError
-        When that release would refuse the configuration.
-    UsageError
-        When there is no such release, or a feature gate cannot be set, or `config` is no configuration.
+    Raises ConfigError when that release would refuse the configuration, and UsageError when there is no such release,
+    a feature gate cannot be set, or `config` is no configuration.
     """
     if not isinstance(config, SchedulerConfiguration | None):
         hint = "load it: kplan.load_scheduler_config(path)"
@@ -175,12 +158,8 @@ def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
     return ties
 
 
-def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(mapping)
-
-
 # Configurations hold mapping proxies, which Python cannot pickle by itself.
-copyreg.pickle(MappingProxyType, lambda view: (_mapping_proxy, (dict(view),)))
+copyreg.pickle(MappingProxyType, lambda view: (MappingProxyType, (dict(view),)))
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
@@ -371,9 +350,7 @@ class Base:
     ) -> Self:
         """Return a planner with the same settings for another cluster.
 
-        Parameters
-        ----------
-        not_before : move the moment of the question to this one if it is earlier; microseconds since 1970
+        The moment of the question becomes `not_before`, in microseconds since 1970, if it is earlier.
         """
         settings = self._settings(additions, warnings)
         if not_before is not None and not_before > self.now:
@@ -422,12 +399,7 @@ class Base:
         return (_rebuilt, (type(self), self.snapshot, self._settings(self._additions, self._question_warnings)))
 
     def with_snapshot(self, snapshot: Snapshot, *, not_before: int | None = None) -> Self:
-        """Return the planner of a changed cluster, which shares the columns of nodes and pods that stay the same.
-
-        Parameters
-        ----------
-        not_before : as in `for_cluster`
-        """
+        """Return as `for_cluster` that of a changed cluster, which shares the columns of what stays the same."""
         other = self.for_cluster(snapshot, self._additions, self._question_warnings, not_before=not_before)
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
@@ -444,12 +416,7 @@ class Base:
     def resolve(self, pods: Iterable[PodLike]) -> QuestionPods:
         """Return the pods of a question as rows.
 
-        Raises
-        ------
-        NotFoundError
-            When the snapshot has no such pod.
-        UsageError
-            When a pod runs already, or has ended.
+        Raises NotFoundError when the snapshot has no such pod, and UsageError when a pod runs already, or has ended.
         """
         rows: list[int] = []
         added: list[PodInfo] = []
@@ -484,12 +451,9 @@ class Base:
         return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
 
     def queue_of(self, pods: Iterable[PodLike] | None, *, with_pending: bool = False) -> QuestionPods:
-        """Return the pods of a scheduling queue, without duplicates.
+        """Return the pods of a scheduling queue, without duplicates; None for every pending pod of the snapshot.
 
-        Parameters
-        ----------
-        pods : None for every pending pod of the snapshot
-        with_pending : add every pending pod of the snapshot; beside other pods the question is not about these
+        These can be added `with_pending`; beside other pods the question is not about them.
         """
         pending = self.pending().rows if pods is None or with_pending else ()
         return self.resolve(pods or ()).distinct(pending)
@@ -531,10 +495,7 @@ class Base:
     ) -> Session:
         """Return a fork of the session, with the new pods of a question.
 
-        Parameters
-        ----------
-        listers : objects beside the nodes and pods, in place of the snapshot's
-        random : source of random draws, in place of the planner's own
+        Other listers have the objects beside nodes and pods, and another source of draws may take the place of its own.
         """
         session = self.session.fork(listers, random=random)
         if question is not None:

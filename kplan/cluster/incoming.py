@@ -49,14 +49,10 @@ _MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}
 
 
 class Admitting:
-    """Admits pods in the given order; each pod counts in the quotas of the following ones.
+    """Admits pods in the given order, as an API server of a minor version; each counts in the quotas of the following.
 
-    The pods of a workload differ in their names only, so only the first one is validated.
-
-    Parameters
-    ----------
-    standing : the objects that exist already and count in quotas; None for the whole snapshot
-    minor : minor version of the API server, such as 36
+    The pods of a workload differ in their names only, so only the first one is validated. What exists already counts in
+    quotas; None for the whole snapshot.
     """
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
@@ -68,8 +64,7 @@ class Admitting:
         self._snapshot = existing or snapshot
         self._existing: dict[str, set[tuple[str, str]]] = {}
         self._templates: dict[int, WholeTemplate] = {}
-        self._refused: dict[int, str] = {}
-        self._makers_refused: dict[int, str] = {}
+        self._refused: dict[tuple[int, Named], str] = {}
 
     def admit(self, pod: ManifestPod) -> Admission:
         refused = self.refusal_of(pod.workload) or self._refusal_of_maker(pod.workload)
@@ -79,26 +74,22 @@ class Admitting:
 
     def refusal_of(self, workload: ManifestWorkload) -> str:
         """Return why the API server refuses the workload itself, so that it has no pods; empty if it accepts it."""
-        key = id(workload)
-        if key not in self._refused:
-            self._refused[key] = "" if workload.kind == "Pod" else self._check_object(workload)
-        return self._refused[key]
-
-    def _check_object(self, workload: ManifestWorkload) -> str:
-        named = Named(workload.group, workload.resource, workload.namespace, workload.name)
-        return self._admitter.refusal_of_object(named, self.warnings)
+        if workload.kind == "Pod":
+            return ""
+        return self._refusal(workload, Named(workload.group, workload.resource, workload.namespace, workload.name))
 
     def _refusal_of_maker(self, workload: ManifestWorkload) -> str:
         """Return why the API server refuses the replica set or job through which a workload creates its pods."""
-        key = id(workload)
-        if key not in self._makers_refused:
-            resource = _MAKERS.get(workload.kind)
-            owner = next(iter(workload.created.metadata.owner_references), None)
-            name = owner.name if owner is not None else workload.name
-            named = Named(*resource, workload.namespace, name) if resource is not None else None
-            words = "" if named is None else self._admitter.refusal_of_object(named, self.warnings)
-            self._makers_refused[key] = words
-        return self._makers_refused[key]
+        if workload.kind not in _MAKERS:
+            return ""
+        owner = next(iter(workload.created.metadata.owner_references), workload)
+        return self._refusal(workload, Named(*_MAKERS[workload.kind], workload.namespace, owner.name))
+
+    def _refusal(self, workload: ManifestWorkload, named: Named) -> str:
+        key = (id(workload), named)
+        if key not in self._refused:
+            self._refused[key] = self._admitter.refusal_of_object(named, self.warnings)
+        return self._refused[key]
 
     def accepts(self, obj: msgspec.Struct) -> bool:
         """Return whether the API server accepts an object other than a workload, and count it; warn if it does not."""
@@ -130,7 +121,9 @@ class Admitting:
         return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
-        whole = self._whole(workload)
+        if id(workload) not in self._templates:
+            self._templates[id(workload)] = WholeTemplate(workload.template)
+        whole = self._templates[id(workload)]
         is_first = whole.errors is None
         admission = self._admitter.admit(pod, whole)
         if is_first and workload.kind == "Pod":
@@ -139,12 +132,6 @@ class Admitting:
             self.uncountable += workload.uncountable()
         self.warnings += [warning for warning in admission.warnings if warning not in self.warnings]
         return admission
-
-    def _whole(self, workload: ManifestWorkload) -> WholeTemplate:
-        key = id(workload)
-        if key not in self._templates:
-            self._templates[key] = WholeTemplate(workload.template)
-        return self._templates[key]
 
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
@@ -174,13 +161,9 @@ def admit_manifests(
 ) -> Incoming:
     """Put the pods of manifests through admission and validation.
 
-    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods. Raises ManifestError
-    with every pod manifest that is invalid, with file, document, line and JSON path.
-
-    Parameters
-    ----------
-    minor : minor version of the API server, such as 36
-    keeps_groups : pods keep the name of their group; the API server drops it while the gate GenericWorkload is off
+    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods. The API server drops
+    the name of a pod's group while the gate GenericWorkload is off, unless it `keeps_groups`. Raises ManifestError with
+    every pod manifest that is invalid, with file, document, line and JSON path.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)
@@ -191,7 +174,7 @@ def admit_manifests(
         admitted = admitting.admit(manifest_pod)
         pod = with_uid(admitted.pod)
         if pod.spec.scheduling_group is not None and not keeps_groups:
-            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=None))
+            pod = replace(pod, spec=replace(pod.spec, scheduling_group=None))
         pod, claims = generated_claims(pod, combined)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         origin = origins[id(manifest_pod.workload)]
@@ -352,7 +335,7 @@ class Services:
         before = msgspec.to_builtins(live.spec)
         remaining = without_dropped(before, last, wanted) if last else _without_ports(before, wanted)
         after, errors = updated_service(before, merged(remaining, wanted))
-        return msgspec.structs.replace(written, spec=msgspec.convert(after, ServiceSpec)), errors
+        return replace(written, spec=msgspec.convert(after, ServiceSpec)), errors
 
     def _taken(self, service: Service) -> Iterator[FieldError]:
         """Yield an error for the first address or node port that is not to be had (`allocIPs`, `initNodePorts`)."""

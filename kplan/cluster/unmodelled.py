@@ -33,13 +33,7 @@ _VERBS = ("filter", "prioritize", "preempt")
 def unmodelled(
     snapshot: Snapshot, config: SchedulerConfiguration, extenders: Sequence[Extender]
 ) -> tuple[InputWarning, ...]:
-    """Return the warnings about a cluster and its configuration.
-
-    Parameters
-    ----------
-    snapshot : the cluster as an API server serves it, with the objects of manifests
-    extenders : the extenders of the configuration that are called
-    """
+    """Return the warnings about a cluster, as an API server serves it, and a configuration with called extenders."""
     warnings = [
         *_extenders(config, extenders),
         *_portworx(snapshot, config),

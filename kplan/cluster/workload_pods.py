@@ -45,12 +45,7 @@ _HOW = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 
 def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> NotFoundError:
-    """Return the error for a pod that does not exist.
-
-    Parameters
-    ----------
-    workloads : workloads of the same name; the hint prefers them to pods with a similar name
-    """
+    """Return the error for a pod that does not exist; its hint prefers workloads of that name to similar pods."""
     same = list(workloads)[:_MOST]
     hint = f"did you mean {', '.join(same)}?" if same else did_you_mean([key], known)
     hint = hint or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
@@ -85,17 +80,15 @@ def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
 
 def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
     """Return the names nearest to an unknown one, as `did_you_mean`."""
-    namespace, _, last = name.rpartition("/")
+    namespace, slash, last = name.rpartition("/")
     elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
-    return elsewhere[:_MOST] or _nearest(namespace, last, candidates)
-
-
-def _nearest(namespace: str, name: str, candidates: Sequence[str]) -> list[str]:
-    prefix = f"{namespace}/" if namespace else ""
+    if elsewhere:
+        return elsewhere[:_MOST]
+    prefix = f"{namespace}{slash}" if namespace else ""
     own = [candidate.removeprefix(prefix) for candidate in candidates if candidate.startswith(prefix)]
     if not own:
-        return list(nearest_texts(f"{prefix}{name}", candidates, _MOST))
-    return [f"{prefix}{text}" for text in nearest_texts(name, own, _MOST)]
+        return nearest_texts(f"{prefix}{last}", candidates, _MOST)
+    return [f"{prefix}{text}" for text in nearest_texts(last, own, _MOST)]
 
 
 _POD = "Pod"
@@ -110,10 +103,7 @@ _Key = tuple[str, str, str]
 def kind_named(text: str) -> str:
     """Return the kind that kubectl understands by ``deploy``, ``deployments``, ``Deployment`` or ``deployment.apps``.
 
-    Returns
-    -------
-    str
-        ``Pod``, a kind of `POD_MAKERS`, or empty.
+    That is ``Pod``, a kind of `POD_MAKERS`, or empty.
     """
     word = text.lower().partition(".")[0]
     if word in _POD_NAMES:
@@ -123,31 +113,10 @@ def kind_named(text: str) -> str:
     return named if named in POD_MAKERS else ""
 
 
-def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
-    """Return the pods of a workload that have not ended, as NAMESPACE/NAME; parameters as for `living_pods`.
-
-    Raises
-    ------
-    NotFoundError
-        When neither the workload nor a pod of it exists.
-    UsageError
-        When it has no pods.
-    """
-    pods = living_pods(snapshot, kind, namespace, name)
-    if not pods:
-        hint = f"kplan place {workload_name(kind, namespace, name)} shows where its next pod would go"
-        raise UsageError(f"{kind} {namespace}/{name} has no pods that run or wait", hint=hint)
-    return [pod.metadata.key for pod in pods]
-
-
 def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[Pod]:
-    """Return the pods of a workload that have not ended, by name, pending pods first.
+    """Return the pods of a workload, of one of the `POD_MAKERS`, that have not ended, by name, pending pods first.
 
     Raises NotFoundError when neither the workload nor a pod of it exists.
-
-    Parameters
-    ----------
-    kind : one of `POD_MAKERS`
     """
     wanted = (kind, namespace, name)
     owners = controllers_of_workloads(snapshot)
@@ -169,11 +138,9 @@ def workload_name(kind: str, namespace: str, name: str) -> str:
 
 
 def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
-    """Return the workloads of a name, or else of names that are near, as kubectl takes them: ``deploy/shop/cart``.
+    """Return the workloads of a NAMESPACE/NAME, or else of names that are near, as kubectl takes them.
 
-    Parameters
-    ----------
-    key : NAMESPACE/NAME; where the namespace has no workload of the name, those of other namespaces count
+    Where the namespace has no workload of the name, those of other namespaces count.
     """
     namespace, _, name = key.partition("/")
     workloads = [
@@ -233,12 +200,8 @@ _SERVICES = ("svc", "service", "services")
 def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
     """Return the pod or the workload that a text names.
 
-    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists. Raises UsageError
-    when the text names neither.
-
-    Parameters
-    ----------
-    namespace : namespace where the text names none; empty for ``default``
+    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists. The namespace is for
+    texts that name none; empty for ``default``. Raises UsageError when the text names neither.
     """
     namespace = namespace or DEFAULT_NAMESPACE
     if text in snapshot.pod_by_key:
@@ -297,19 +260,19 @@ def scalable_workloads(names: Sequence[str], namespace: str, snapshot: Snapshot)
 def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot, *, may_have_none: bool = False) -> list[str]:
     """Return the pods that texts name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`.
 
-    Parameters
-    ----------
-    may_have_none : take a workload without pods, which is an error otherwise
+    Raises UsageError for a workload without pods that run or wait, unless it `may_have_none`.
     """
     keys: list[str] = []
     for text in names:
         named = object_named(text, namespace, snapshot)
         if named.kind == _POD:
             keys.append(named.key)
-        elif may_have_none:
-            keys += [pod.metadata.key for pod in living_pods(snapshot, *named)]
-        else:
-            keys += pods_of(snapshot, *named)
+            continue
+        pods = living_pods(snapshot, *named)
+        if not pods and not may_have_none:
+            hint = f"kplan place {workload_name(*named)} shows where its next pod would go"
+            raise UsageError(f"{named.kind} {named.key} has no pods that run or wait", hint=hint)
+        keys += [pod.metadata.key for pod in pods]
     return list(dict.fromkeys(keys))
 
 
@@ -344,65 +307,58 @@ class QuestionPods(msgspec.Struct, frozen=True):
         )
 
 
-class GroupRun:
-    """A pod group of which some pods are placed by `run_in_order`: all its pods without a node are tried together.
+class _GroupRun(msgspec.Struct, frozen=True):
+    """A pod group of which some pods are placed by `run_in_order`: all its pods without a node are tried together."""
 
-    Parameters
-    ----------
-    members : the members that the question is about; the others are placed without a word
-    settle_preemption : evict the victims at once, and try the group again right after
-    """
-
-    def __init__(self, session: Session, key: Key, members: Sequence[int], *, settle_preemption: bool) -> None:
-        self._session, self._key, self._members = session, key, members
-        self._settles = settle_preemption
+    session: Session
+    key: Key
+    members: Sequence[int]  #: that the question is about; the others are placed without a word
+    settles: bool  #: evicts the victims at once, and tries the group again right after
 
     def run(self, tries: dict[Key, GroupTry]) -> Iterator[CycleResult]:
         """Yield the decisions about the members in question; `tries` gets how the group's cycle has ended."""
-        session, infos, groups = self._session, self._session.cluster.pods.infos, self._session.pod_groups
+        session, infos, groups = self.session, self.session.cluster.pods.infos, self.session.pod_groups
         # Pods that have left their nodes, or were refused, are still in the table of pods.
-        groups.remove([pod for pod in groups.members(self._key) if session.pod_ids.get(infos[pod].key) != pod])
+        groups.remove([pod for pod in groups.members(self.key) if session.pod_ids.get(infos[pod].key) != pod])
         groups.remove(session.refused)
-        tries[self._key] = GroupTry(Status.unschedulable(), frozenset(), waits=False)
+        tries[self.key] = GroupTry(Status.unschedulable(), frozenset(), waits=False)
         pods: list[int] = []
-        for pod in dict.fromkeys([*self._members, *groups.unscheduled(self._key)]):
+        for pod in dict.fromkeys([*self.members, *groups.unscheduled(self.key)]):
             framework = session.framework_for(infos[pod])
             is_apart = framework is None or pod in session.refused or infos[pod].is_terminating
             if framework is not None and not is_apart and framework.run_pre_enqueue(infos[pod]).is_success:
                 pods.append(pod)
-            elif pod in self._members:
+            elif pod in self.members:
                 yield schedule_pod(session, pod)
         pods.sort(key=lambda pod: -infos[pod].priority)
         group = yield from self._try(pods, tries)
-        if group is not None and self._settles and group.victims:
+        if group is not None and self.settles and group.victims:
             for victim in dict.fromkeys(group.victims):
                 session.evict(victim)
             groups.remove(group.victims)
-            waiting = [pod for pod in pods if pod in groups.unscheduled(self._key)]
-            yield from self._try(waiting, tries, tries[self._key])
+            waiting = [pod for pod in pods if pod in groups.unscheduled(self.key)]
+            yield from self._try(waiting, tries, tries[self.key])
 
     def _try(
         self, pods: Sequence[int], tries: dict[Key, GroupTry], before: GroupTry | None = None
     ) -> Generator[CycleResult, None, GroupResult | None]:
         """Try the group, and bind the members that fit; `before` is the try for which pods have left."""
-        session, infos = self._session, self._session.cluster.pods.infos
+        session, infos = self.session, self.session.cluster.pods.infos
         if not pods:
             return None
         text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
-        group = (
-            GroupResult(self._key, [], Status.error(text)) if text else schedule_group(session, self._key, list(pods))
-        )
+        group = GroupResult(self.key, [], Status.error(text)) if text else schedule_group(session, self.key, list(pods))
         last = GroupTry.of(group)
-        tries[self._key] = last if before is None else last.after(before)
+        tries[self.key] = last if before is None else last.after(before)
         for result in live_decisions(session, group, pods):
-            if result.pod in self._members:
+            if result.pod in self.members:
                 yield result
         for member in group.members:
             end = end_of(group, member.pod)
             if end.outcome is Outcome.SCHEDULED and member.row is not None:
                 if reserve_again(member).is_success:
                     session.bind(member.pod, member.row)
-            elif end.nominated is not None and self._settles:
+            elif end.nominated is not None and self.settles:
                 session.nominator.nominate(member.pod, end.nominated)
         return group
 
@@ -426,7 +382,7 @@ def run_in_order(
         if key is not None:
             if key not in done:
                 members = [other for other in pods if group_of(session.cluster.pods.infos[other]) == key]
-                yield from GroupRun(session, key, members, settle_preemption=settle_preemption).run(done)
+                yield from _GroupRun(session, key, members, settle_preemption).run(done)
             continue
         result = schedule_pod(session, pod)
         yield result
@@ -467,13 +423,7 @@ def carry_out(session: Session, result: CycleResult) -> bool:
 
 
 class Replay:
-    """A run whose decisions come back, live, by running again.
-
-    Parameters
-    ----------
-    start : starts the run in a fresh session
-    run : the run, started already; None to start it when it is needed
-    """
+    """A run whose decisions come back, live, by starting it again in a fresh session; `run` is started already."""
 
     def __init__(self, start: Callable[[], Run], run: Run | None = None) -> None:
         self._start = start

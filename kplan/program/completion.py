@@ -148,9 +148,9 @@ def _all(command: CommandWords) -> Iterator[CommandWords]:
 
 
 def _bash(root: CommandWords) -> str:
-    cases = "\n".join(_bash_case(command) for command in _all(root))
+    both = list(_bash_cases(_all(root)))
+    cases, arguments = "\n".join(case for case, _ in both), "\n".join(case for _, case in both if case)
     values = "\n".join(_bash_values(_all(root)))
-    arguments = "\n".join(_bash_arguments(command) for command in _all(root) if command.names or command.words)
     words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
     return f"""# bash completion for kplan
 # Candidates are data: bash never reads what stands in them as words, patterns or commands, as compgen -W does.
@@ -235,17 +235,16 @@ complete -o filenames -F _kplan kplan
 """
 
 
-def _bash_case(command: CommandWords) -> str:
-    names = [child.path[-1] for child in command.children]
-    names += [name for option in command.options for name in option.names]
-    return f'        "{" ".join(("kplan", *command.path))}") words="{" ".join(names)}" ;;'
-
-
-def _bash_arguments(command: CommandWords) -> str:
-    case = f'        "{" ".join(("kplan", *command.path))}")'
-    if command.names:
-        return f"{case} _kplan_names {' '.join(command.names)} ;;"
-    return f"{case} _kplan_words {' '.join(command.words)}; return ;;"
+def _bash_cases(commands: Iterable[CommandWords]) -> Iterator[tuple[str, str]]:
+    """Yield for each command the case of its subcommands and options, and that of its arguments, empty for files."""
+    for command in commands:
+        case = f'        "{" ".join(("kplan", *command.path))}")'
+        words = [child.path[-1] for child in command.children]
+        words += [name for option in command.options for name in option.names]
+        arguments = f"{case} _kplan_words {' '.join(command.words)}; return ;;" if command.words else ""
+        if command.names:
+            arguments = f"{case} _kplan_names {' '.join(command.names)} ;;"
+        yield f'{case} words="{" ".join(words)}" ;;', arguments
 
 
 def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
@@ -318,7 +317,10 @@ def _zsh_function(command: CommandWords) -> str:
     name = "_".join(("_kplan", *command.path))
     options = "\n".join(f"        {line} \\" for option in command.options for line in _zsh_options(option))
     if not command.children:
-        return f"{name}() {{\n    _arguments -s \\\n{options}\n        {_zsh_arguments(command)}\n}}\n"
+        words = f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files"
+        if command.names:
+            words = f"*:name: _kplan_names_or_files {' '.join(command.names)}"
+        return f"{name}() {{\n    _arguments -s \\\n{options}\n        {_zsh_quote(words)}\n}}\n"
     words = "\n".join(f"        {_zsh_quote(f'{child.path[-1]}:{child.text}')}" for child in command.children)
     cases = "\n".join(
         f"            {child.path[-1]}) {'_'.join(('_kplan', *child.path))} ;;" for child in command.children
@@ -342,12 +344,6 @@ def _zsh_function(command: CommandWords) -> str:
     esac
 }}
 """
-
-
-def _zsh_arguments(command: CommandWords) -> str:
-    if command.names:
-        return _zsh_quote(f"*:name: _kplan_names_or_files {' '.join(command.names)}")
-    return _zsh_quote(f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files")
 
 
 def _zsh_options(option: OptionWords) -> Iterator[str]:
@@ -400,7 +396,10 @@ end"""
 def _fish(root: CommandWords) -> str:
     lines = _FISH_NAMES.splitlines()
     for command in _all(root):
-        where = _fish_condition(command)
+        conditions = [f"__fish_seen_subcommand_from {word}" for word in command.path]
+        if below := " ".join(child.path[-1] for child in command.children):
+            conditions.append(f"not __fish_seen_subcommand_from {below}")
+        where = "; and ".join(conditions) or "true"
         for child in command.children:
             text = f"-a {child.path[-1]} -d {_fish_quote(child.text)}"
             lines.append(f"complete -c kplan -f -n {_fish_quote(where)} {text}")
@@ -409,12 +408,6 @@ def _fish(root: CommandWords) -> str:
         if arguments:
             lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(arguments)}")
     return "\n".join(lines) + "\n"
-
-
-def _fish_condition(command: CommandWords) -> str:
-    conditions = [f"__fish_seen_subcommand_from {word}" for word in command.path]
-    below = " ".join(child.path[-1] for child in command.children)
-    return "; and ".join([*conditions, *([f"not __fish_seen_subcommand_from {below}"] if below else [])]) or "true"
 
 
 def _fish_option(option: OptionWords) -> str:
@@ -445,13 +438,7 @@ _NAMESPACE = ("--namespace", "-n")
 
 
 def complete(program: Any, words: Sequence[str]) -> str:
-    """Return the completions as kubectl reads them.
-
-    Parameters
-    ----------
-    program : the group of all commands
-    words : words after the plugin's name; the last one is completed, and may be empty
-    """
+    """Return the completions of the last of the words after the plugin's name, as kubectl reads them."""
     *before, current = words or ("",)
     completions, directive = _completions(program, before, current)
     lines = [f"{word}\t{text}" if text else word for word, text in completions if word.startswith(current)]

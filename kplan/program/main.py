@@ -27,12 +27,9 @@ class Entry(NamedTuple):
 
 
 def command(name: str, home: str, short_help: str = "") -> Entry:
-    """Return the entry of a command; without a short help it is hidden.
+    """Return the entry of the command that ``module:function`` is; without a short help it is hidden.
 
-    Parameters
-    ----------
-    home : ``module:function``; `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and
-        its purpose
+    `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and its purpose.
     """
 
     def load() -> Any:
@@ -48,13 +45,9 @@ def command(name: str, home: str, short_help: str = "") -> Entry:
     return Entry(load, short_help)
 
 
-def group(home: str, short_help: str) -> Entry:
-    return Entry(lambda: typer.main.get_command(_load(home)), short_help)
-
-
-def _load(home: str) -> Any:
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)
+def group(module: str, short_help: str) -> Entry:
+    """Return the entry of the group of commands that is the `app` of a module."""
+    return Entry(lambda: typer.main.get_command(import_module(module).app), short_help)
 
 
 class Program(KplanGroup):
@@ -165,10 +158,8 @@ for _home in HOMES:
         _add(_home.name, f"kplan.commands.{_home.name}:{_home.name}", _home.short_help)
 _add("ask", "kplan.commands.ask:ask", "Answer questions that are written as documents.")
 _add("show", "kplan.commands.show:show", "Print a saved report of any command in any format.")
-_COMMANDS["snapshot"] = group(
-    "kplan.commands.snapshot:app", "Save a cluster to a file, show what is in it, or check it."
-)
-_COMMANDS["config"] = group("kplan.commands.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
+_COMMANDS["snapshot"] = group("kplan.commands.snapshot", "Save a cluster to a file, show what is in it, or check it.")
+_COMMANDS["config"] = group("kplan.commands.config", "Show the effective KubeSchedulerConfiguration, or check one.")
 _add("mcp", "kplan.commands.mcp:mcp", "Serve the questions as tools for agents (MCP).")
 _add("schema", "kplan.commands.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
 _add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.")

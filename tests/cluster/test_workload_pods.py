@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.cluster.workload_pods import kind_named, pods_of
+from kplan.cluster.workload_pods import kind_named, pods_named
 from kplan.errors import NotFoundError, UsageError
 from tests.report.documents import node
 
@@ -55,8 +55,8 @@ def test_pods_are_followed_up_to_the_workload_that_waits_first() -> None:
         ]
     )
 
-    assert pods_of(snapshot, "Deployment", "shop", "web") == ["shop/web-1-c", "shop/web-1-b"]
-    assert pods_of(snapshot, "ReplicaSet", "shop", "web-1") == ["shop/web-1-c", "shop/web-1-b"]
+    assert pods_named(["Deployment/shop/web"], "", snapshot) == ["shop/web-1-c", "shop/web-1-b"]
+    assert pods_named(["ReplicaSet/shop/web-1"], "", snapshot) == ["shop/web-1-c", "shop/web-1-b"]
 
 
 def test_owners_that_own_each_other_end_the_search() -> None:
@@ -70,13 +70,13 @@ def test_owners_that_own_each_other_end_the_search() -> None:
         ]
     )
 
-    assert pods_of(snapshot, "ReplicaSet", "shop", "two") == ["shop/p"]
+    assert pods_named(["ReplicaSet/shop/two"], "", snapshot) == ["shop/p"]
     with pytest.raises(UsageError, match="Deployment shop/web has no pods that run or wait"):
-        pods_of(snapshot, "Deployment", "shop", "web")
+        pods_named(["Deployment/shop/web"], "", snapshot)
 
 
 def test_a_workload_that_is_not_there_is_answered_with_the_nearest() -> None:
     with pytest.raises(NotFoundError) as caught:
-        pods_of(kplan.load_snapshot("demo"), "Deployment", "shop", "crt")
+        pods_named(["Deployment/shop/crt"], "", kplan.load_snapshot("demo"))
 
     assert caught.value.hint.startswith("did you mean deploy/shop/cart")
