@@ -37,7 +37,6 @@ from kplan.config.model import (
     plain,
 )
 from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta, go_value
-from kplan.config.profiles import DEFAULT_SCHEDULER_NAME, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
 from kplan.errors import ConfigError, Problem, UsageError
@@ -45,6 +44,7 @@ from kplan.facts import Document, InputWarning
 from kplan.reading.documents import read_documents
 from kplan.reading.files import SETTINGS
 from kplan.rules.resources import is_extended
+from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 
 def validate_configuration(wire: KubeSchedulerConfiguration, place: Place) -> None:
@@ -171,6 +171,8 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
     problems : those of reading it, and the release that reads it
     others : documents of the file that follow it
     """
+    from kplan.config.profiles import build_profiles
+
     whole = Place(problems)
     if not check_type_meta(value, whole):
         problems.raise_if_any()

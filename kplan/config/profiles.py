@@ -32,8 +32,8 @@ from kplan.config.model import (
 )
 from kplan.config.problems import API_GROUP, API_VERSION, Place, Problems, go_value
 from kplan.config.releases import Release
+from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 MULTI_POINT: Final = "multi_point"
 _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
 _EVERYTHING: Final = "*"

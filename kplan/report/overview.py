@@ -27,7 +27,6 @@ from kplan.report.decision import (
     outcome_text,
 )
 from kplan.report.options import ReportOptions
-from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, State
 from kplan.report.words import grouped, left_out
 
@@ -184,6 +183,8 @@ def _end(member: PodPlacement, n_alike: int) -> str:
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of the workloads, those that need attention first."""
+    from kplan.report.text import natural_width
+
     ordered = sorted(rows, key=lambda row: not row.needs_attention)
     n_first = sum(row.needs_attention for row in rows)
     shows_all = options.is_wide or options.top is None
@@ -276,6 +277,8 @@ def _case(
     explained = decision_blocks(placement, document.snapshot.nodes, options)
     blocks = itertools.chain([decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
+    from kplan.report.text import detail_of
+
     return Case(key, state, rule, message, detail_of(blocks, options))
 
 

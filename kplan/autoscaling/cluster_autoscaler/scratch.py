@@ -26,7 +26,6 @@ from kplan.api.core import Node, Pod
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound, identity
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import default_configuration
-from kplan.config.profiles import DEFAULT_SCHEDULER_NAME
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
@@ -40,6 +39,7 @@ from kplan.framework.session import Session
 from kplan.plugins.registry import plugin_factory
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
+from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 _HONOR: Final = "Honor"
 
