@@ -1,13 +1,14 @@
-"""What all changes share, and the stage on which they are carried out.
+"""What all changes share.
 
-A change is carried out by the verbs of a `Stage`: a cluster on paper, in motion, or in a trial. So a new change is a
-struct made of verbs that stages have. What an answer tells of it (`text`, `commands`, …) is absent until `described`.
+A change is carried out on paper (`kplan.course.what_if`), in a cluster in motion (`kplan.course.carry_out`), or in a
+trial of remedies. One that is made of others says so by its `parts`. What an answer tells of a change (`text`,
+`commands`, …) is absent until `described`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from shlex import quote
 from typing import Annotated, Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.names import PodKey
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing, readable
 from kplan.errors import UsageError
 from kplan.facts import Document
 from kplan.reading.arguments import Option
@@ -101,105 +102,6 @@ class Upgrade(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     keeps_surge: bool = False
 
 
-class Stage:
-    """Where changes are carried out; each kind of stage has the verbs that mean something there."""
-
-    name: ClassVar[str]  #: such as: on paper
-
-    def carry_out(self, change: ChangeBase) -> None:
-        """Carry a change out; raises UsageError where it means nothing here."""
-        try:
-            change.begin(self)
-        except NotImplementedError:
-            raise UsageError(f"{change.words}: cannot be done {self.name}") from None
-
-    def apply(self, manifests: Sequence[Any]) -> None:
-        """Apply manifests, one object after the other."""
-        raise NotImplementedError
-
-    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:
-        """Delete objects by their references."""
-        raise NotImplementedError
-
-    def scale(self, workload: str, replicas: int) -> None:
-        """Scale the workloads of a reference."""
-        raise NotImplementedError
-
-    def cordon(self, nodes: Sequence[str]) -> None:
-        """Have nodes take no more pods."""
-        raise NotImplementedError
-
-    def uncordon(self, nodes: Sequence[str]) -> None:
-        """Have nodes take pods again."""
-        raise NotImplementedError
-
-    def add_nodes(self, number: int, like: str, labels: Sequence[str], room: Sequence[str]) -> None:
-        """Have new nodes join that equal one, but for some labels and some of what is allocatable."""
-        raise NotImplementedError
-
-    def resize(self, source: str) -> None:
-        """Give workloads recommended requests."""
-        raise NotImplementedError
-
-    def settle(self) -> None:
-        """Run controllers and scheduler until nothing moves."""
-        raise NotImplementedError
-
-    def drain(
-        self, nodes: Sequence[str], options: DrainOptions | None, timeout: float | None, upgrade: Upgrade | None
-    ) -> None:
-        """Drain nodes one after the other; with an upgrade, they come back."""
-        raise NotImplementedError
-
-    def fail(self, nodes: Sequence[str], *, is_machine_gone: bool) -> None:
-        """Have kubelets fall silent."""
-        raise NotImplementedError
-
-    def recover(self, nodes: Sequence[str]) -> None:
-        """Have kubelets answer again."""
-        raise NotImplementedError
-
-    def not_ready(self, nodes: Sequence[str], *, handles_pods: bool) -> None:
-        """Have kubelets post that they are not ready."""
-        raise NotImplementedError
-
-    def taint(self, node: str, taints: Sequence[str]) -> None:
-        """Add and remove taints, each KEY=VALUE:EFFECT or KEY:EFFECT-."""
-        raise NotImplementedError
-
-    def post(self, node: str, conditions: Mapping[str, str]) -> None:
-        """Have a kubelet post conditions of its node."""
-        raise NotImplementedError
-
-    def patch(self, target: str, spec: Mapping[str, Any]) -> None:
-        """Change the pods of a workload, or a pod."""
-        raise NotImplementedError
-
-    def bound_replicas(self, workload: str, replicas: int, autoscaler: str, lowest: int) -> None:
-        """Have an autoscaler want so many replicas at most."""
-        raise NotImplementedError
-
-    def move(self, node: str, pods: Sequence[str]) -> None:
-        """Delete pods of a cordoned node one after the other, each when the one before runs elsewhere."""
-        raise NotImplementedError
-
-    def run_cron_job(self, cron_job: str) -> None:
-        """Start a run of a cron job now."""
-        raise NotImplementedError
-
-    def set_budget(self, budget: str, fields: Mapping[str, Any]) -> None:
-        """Change fields of a disruption budget."""
-        raise NotImplementedError
-
-    def set_quota(self, quota: str, hard: Mapping[str, str]) -> None:
-        """Change limits of a ResourceQuota."""
-        raise NotImplementedError
-
-    def set_pool(self, pool: Any) -> None:
-        """Change what an autoscaler may add."""
-        raise NotImplementedError
-
-
 class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="change"):
     """What all changes share, as far as an answer tells it.
 
@@ -244,9 +146,14 @@ class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_fi
         """The nodes that have to be there."""
         return ()
 
-    def begin(self, stage: Stage) -> None:
-        """Carry the change out, or begin with what takes time."""
-        raise NotImplementedError
+    @property
+    def parts(self) -> Sequence[ChangeBase]:
+        """The changes that it is carried out as, one after the other."""
+        return (self,)
+
+    def refused(self, where: str) -> UsageError:
+        """Return the error that it means nothing in a place, such as: on paper."""
+        return UsageError(f"{self.words}: cannot be done {where}")
 
     def described(self, achieves: Sequence[str] = (), disturbs: Sequence[str] = ()) -> Self:
         """Return the change with all that an answer tells of it."""
@@ -263,7 +170,22 @@ class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_fi
 class OfNodes(ChangeBase, frozen=True):
     """A change of nodes, by their names; on paper also globs, or labels after a question mark."""
 
+    verb: ClassVar[str] = ""  #: of kubectl, where one command does it
+    undoing_verb: ClassVar[str] = ""
+
     nodes: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"{self.verb} {self.named}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return self.kubectl(self.verb) if self.verb else super().steps
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        return self.kubectl(self.undoing_verb) if self.undoing_verb else ()
 
     @property
     def needs(self) -> Sequence[str]:
@@ -300,3 +222,13 @@ def of_somebody_else(workload: str, *, within: bool = False) -> str:
     """Return whose a workload is that is none of those who ask, in parentheses or within some; empty for none."""
     text = f"{workload} belongs to somebody else"
     return "" if not workload else f"; {text}" if within else f" ({text})"
+
+
+def addition_words(nodes: int, like: str, devices: object, labels: Sequence[str], room: Sequence[str]) -> str:
+    """Return how many new nodes there are to be, and of what kind; the parameters are fields of `NodeAddition`."""
+    has = [f"{'its' if nodes == 1 else 'their'} devices"] if devices else []
+    has += [label for label in labels if "=" in label]
+    has += [f"{readable(amount)} {resource}" for resource, _, amount in (text.partition("=") for text in room)]
+    brings = f" with {listing(has)}" if has else ""
+    apart = "".join(f" in a further domain of {label}" for label in labels if "=" not in label)
+    return f"add {count(nodes, 'node')} like {like}{brings}{apart}"

@@ -13,7 +13,6 @@ from kplan.api.quantity import listing
 from kplan.changes.base import (
     MOST_NAMED,
     ChangeBase,
-    Stage,
     as_json,
     json_object,
     pod_of,
@@ -76,9 +75,6 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
     def weight(self) -> int:
         return 6
 
-    def begin(self, stage: Stage) -> None:
-        stage.set_budget(self.budget, self.fields)
-
 
 class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
     """Let a ResourceQuota, NAMESPACE/NAME, allow more."""
@@ -101,9 +97,6 @@ class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
     @property
     def weight(self) -> int:
         return 4
-
-    def begin(self, stage: Stage) -> None:
-        stage.set_quota(self.quota, {limit.resource: limit.to for limit in self.limits})
 
 
 class Admitted(Document, frozen=True, omit_defaults=True):
@@ -198,9 +191,6 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
     @property
     def weight(self) -> int:
         return 4
-
-    def begin(self, stage: Stage) -> None:
-        stage.set_pool(self)
 
     def joined(self, then: Pool) -> Pool:
         """Return this change and one of the same part that was made after it as one."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import listing
 from kplan.changes import remedy as r
 from kplan.changes.base import (
     MOST_NAMED,
@@ -17,12 +17,13 @@ from kplan.changes.base import (
     DrainOptions,
     NodeCount,
     OfNodes,
-    Stage,
     Upgrade,
+    addition_words,
     of_somebody_else,
     pod_of,
     target_of,
 )
+from kplan.changes.workloads import Delete
 from kplan.errors import UsageError
 from kplan.facts import Count, Document
 
@@ -33,43 +34,19 @@ _LONGEST_START = "10m"
 class Cordon(OfNodes, frozen=True, tag="cordon"):
     """Nodes that take no more pods."""
 
-    @property
-    def words(self) -> str:
-        return f"cordon {self.named}"
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        return self.kubectl("cordon")
-
-    @property
-    def undoing(self) -> tuple[str, ...]:
-        return self.kubectl("uncordon")
-
-    def begin(self, stage: Stage) -> None:
-        stage.cordon(self.nodes)
+    verb: ClassVar[str] = "cordon"
+    undoing_verb: ClassVar[str] = "uncordon"
 
 
 class Uncordon(OfNodes, frozen=True, tag="uncordon"):
     """Nodes that take pods again."""
 
-    @property
-    def words(self) -> str:
-        return f"uncordon {self.named}"
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        return self.kubectl("uncordon")
-
-    @property
-    def undoing(self) -> tuple[str, ...]:
-        return self.kubectl("cordon")
+    verb: ClassVar[str] = "uncordon"
+    undoing_verb: ClassVar[str] = "cordon"
 
     @property
     def weight(self) -> int:
         return r.WEIGHTS[r.Uncordon] * len(self.nodes)
-
-    def begin(self, stage: Stage) -> None:
-        stage.uncordon(self.nodes)
 
 
 class AwaitNodes(OfNodes, frozen=True, tag="await"):
@@ -95,9 +72,9 @@ class AwaitNodes(OfNodes, frozen=True, tag="await"):
             for node in self.nodes
         )
 
-    def begin(self, stage: Stage) -> None:
-        for node in self.nodes:
-            stage.taint(node, [f"{key}-" for key in self.taints])
+    @property
+    def parts(self) -> Sequence[ChangeBase]:
+        return (Taint({node: tuple(f"{key}-" for key in self.taints) for node in self.nodes}),)
 
 
 class Drain(OfNodes, frozen=True, tag="drain"):
@@ -128,9 +105,6 @@ class Drain(OfNodes, frozen=True, tag="drain"):
     def undoing(self) -> tuple[str, ...]:
         return self.kubectl("uncordon") if self.upgrade is None else ()
 
-    def begin(self, stage: Stage) -> None:
-        stage.drain(self.nodes, self.options, self.timeout, self.upgrade)
-
 
 class Fail(OfNodes, frozen=True, tag="fail"):
     """Nodes whose kubelets fall silent: their last heartbeat is now.
@@ -146,9 +120,6 @@ class Fail(OfNodes, frozen=True, tag="fail"):
     def words(self) -> str:
         return f"{self.named} {'fails' if len(self.nodes) == 1 else 'fail'}"
 
-    def begin(self, stage: Stage) -> None:
-        stage.fail(self.nodes, is_machine_gone=self.machine_gone)
-
 
 class Recover(OfNodes, frozen=True, tag="recover"):
     """Nodes whose kubelets answer again, and are ready."""
@@ -156,9 +127,6 @@ class Recover(OfNodes, frozen=True, tag="recover"):
     @property
     def words(self) -> str:
         return f"{self.named} {'recovers' if len(self.nodes) == 1 else 'recover'}"
-
-    def begin(self, stage: Stage) -> None:
-        stage.recover(self.nodes)
 
 
 class NotReady(OfNodes, frozen=True, tag="notReady"):
@@ -174,9 +142,6 @@ class NotReady(OfNodes, frozen=True, tag="notReady"):
     @property
     def words(self) -> str:
         return f"{self.named} {'is' if len(self.nodes) == 1 else 'are'} not ready"
-
-    def begin(self, stage: Stage) -> None:
-        stage.not_ready(self.nodes, handles_pods=self.pods_handled)
 
 
 class Taint(ChangeBase, frozen=True, tag="taint"):
@@ -204,10 +169,6 @@ class Taint(ChangeBase, frozen=True, tag="taint"):
     def needs(self) -> Sequence[str]:
         return [*self.taints]
 
-    def begin(self, stage: Stage) -> None:
-        for node, taints in self.taints.items():
-            stage.taint(node, taints)
-
 
 class Conditions(ChangeBase, frozen=True, tag="conditions"):
     """Conditions that kubelets post of their nodes: node -> type -> True, False or Unknown."""
@@ -224,10 +185,6 @@ class Conditions(ChangeBase, frozen=True, tag="conditions"):
     @property
     def needs(self) -> Sequence[str]:
         return [*self.conditions]
-
-    def begin(self, stage: Stage) -> None:
-        for node, conditions in self.conditions.items():
-            stage.post(node, conditions)
 
 
 _READY_NODES = "kubectl get nodes --no-headers | grep -cw Ready"
@@ -279,23 +236,19 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
     def weight(self) -> int:
         return r.WEIGHTS[r.AddNodes] * self.nodes
 
-    def begin(self, stage: Stage) -> None:
-        stage.add_nodes(self.nodes, self.like, self.labels, self.room)
-
 
 class RemoveNodes(OfNodes, frozen=True, tag="removeNodes"):
     """Nodes whose objects are deleted; their pods are lost."""
+
+    verb: ClassVar[str] = "delete node"
 
     @property
     def words(self) -> str:
         return f"remove {self.named}"
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        return self.kubectl("delete node")
-
-    def begin(self, stage: Stage) -> None:
-        stage.delete([f"node/{name}" for name in self.nodes], None)
+    def parts(self) -> Sequence[ChangeBase]:
+        return (Delete(tuple(f"node/{name}" for name in self.nodes)),)
 
 
 class Place(Document, frozen=True):
@@ -348,9 +301,6 @@ class Move(ChangeBase, frozen=True, tag="move"):
     def needs(self) -> Sequence[str]:
         return (self.node,)
 
-    def begin(self, stage: Stage) -> None:
-        stage.move(self.node, [place.pod for place in self.pods])
-
 
 def _moved(place: Place) -> Iterator[str]:
     """Yield how a pod is deleted, and how to wait for the next one: `kubectl delete` does not ask budgets."""
@@ -375,13 +325,3 @@ ChangeOfNodes = (
     | RemoveNodes
     | Move
 )
-
-
-def addition_words(nodes: int, like: str, devices: object, labels: Sequence[str], room: Sequence[str]) -> str:
-    """Return how many new nodes there are to be, and of what kind; the parameters are fields of `NodeAddition`."""
-    has = [f"{'its' if nodes == 1 else 'their'} devices"] if devices else []
-    has += [label for label in labels if "=" in label]
-    has += [f"{readable(amount)} {resource}" for resource, _, amount in (text.partition("=") for text in room)]
-    brings = f" with {listing(has)}" if has else ""
-    apart = "".join(f" in a further domain of {label}" for label in labels if "=" not in label)
-    return f"add {count(nodes, 'node')} like {like}{brings}{apart}"

@@ -7,8 +7,7 @@ from typing import assert_never
 
 from kplan.api.quantity import count, listing, readable
 from kplan.changes import remedy as r
-from kplan.changes.base import of_somebody_else
-from kplan.changes.nodes import addition_words
+from kplan.changes.base import addition_words, of_somebody_else
 
 NODE_STATES = {
     "node.kubernetes.io/not-ready": "not ready",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.changes.base import MAX_GRACE, ChangeBase, DrainOptions, OfNodes, Stage, Upgrade
+from kplan.changes.base import MAX_GRACE, ChangeBase, DrainOptions, OfNodes, Upgrade
 from kplan.changes.limits import Admitted, ChangeOfLimits, GroupSize, LoosenBudget, Pool, RaiseQuota
 from kplan.changes.nodes import (
     AddNodes,
@@ -51,7 +51,6 @@ __all__ = [
     "RunCronJob",
     "Scale",
     "Settle",
-    "Stage",
     "Taint",
     "Uncordon",
     "Upgrade",

@@ -16,7 +16,6 @@ from kplan.changes.base import (
     ChangeBase,
     Grace,
     Replicas,
-    Stage,
     as_json,
     json_object,
     of_somebody_else,
@@ -59,9 +58,6 @@ class Apply(ChangeBase, frozen=True, tag="apply"):
             for manifest in self.manifests
         )
 
-    def begin(self, stage: Stage) -> None:
-        stage.apply(self.manifests)
-
 
 class Delete(ChangeBase, frozen=True, tag="delete"):
     """Objects that are deleted with what they own: KIND/[NS/]NAME; on paper also globs, or KIND?label=value.
@@ -87,9 +83,6 @@ class Delete(ChangeBase, frozen=True, tag="delete"):
     def needs(self) -> Sequence[str]:
         parts = (reference.partition("/") for reference in self.objects)
         return [name for kind, _, name in parts if kind.lower() == "node"]
-
-    def begin(self, stage: Stage) -> None:
-        stage.delete(self.objects, self.grace_period)
 
 
 class Scale(ChangeBase, frozen=True, tag="scale"):
@@ -154,12 +147,6 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
         fewer = 0 if self.old is UNSET else self.old - self.replicas
         return WEIGHTS[LowerReplicas] + 2 * self.stops + 6 * max(fewer - self.stops, 0)
 
-    def begin(self, stage: Stage) -> None:
-        if self.autoscaler:
-            stage.bound_replicas(self.workload, self.replicas, self.autoscaler, self.lowest)
-        else:
-            stage.scale(self.workload, self.replicas)
-
 
 class Patch(ChangeBase, frozen=True, tag="patch"):
     """Change what the pods of a workload say; its controller replaces them.
@@ -219,9 +206,6 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
         """As its remedy (`kplan.changes.remedy.WEIGHTS`), and 1 for each pod that is replaced."""
         return weight_of(self.remedy) + self.replaces
 
-    def begin(self, stage: Stage) -> None:
-        stage.patch(self.object, self.spec)
-
     @property
     def _whole(self) -> str:
         spec = f'{{"spec":{self.patch}}}'
@@ -252,9 +236,6 @@ class RunCronJob(ChangeBase, frozen=True, tag="runCronJob"):
         """The name of the job; a name of a job has at most 63 characters."""
         return f"{PodKey.parse(self.cron_job).name[:56]}-manual"
 
-    def begin(self, stage: Stage) -> None:
-        stage.run_cron_job(self.cron_job)
-
 
 class Resize(ChangeBase, frozen=True, tag="resize"):
     """Recommended requests: ``vpa`` for those of the cluster's VerticalPodAutoscalers, or a file that krr wrote."""
@@ -265,9 +246,6 @@ class Resize(ChangeBase, frozen=True, tag="resize"):
     def words(self) -> str:
         return f"give pods the requests that {self.recommendations} recommends"
 
-    def begin(self, stage: Stage) -> None:
-        stage.resize(self.recommendations)
-
 
 class Settle(ChangeBase, frozen=True, tag="settle"):
     """Wait until controllers and scheduler have nothing to do any more."""
@@ -275,9 +253,6 @@ class Settle(ChangeBase, frozen=True, tag="settle"):
     @property
     def words(self) -> str:
         return "wait until nothing moves"
-
-    def begin(self, stage: Stage) -> None:
-        stage.settle()
 
 
 def _manifest_name(manifest: str | Mapping[str, Any]) -> str:

@@ -124,8 +124,10 @@ def ask(
         autoscaler=None if following is None else following.settings_for(snapshot),
     )
     planner.gives_digest = not _OUTLINE_FORMATS.issuperset(formats_of(flags.output))
-    if changes is not None:
-        planner = changes.changed(planner)
+    if changes:
+        from kplan.course.what_if import edited
+
+        planner = edited(planner, changes)
     if following is not None and planner.autoscaler is None:
         planner.autoscaler = following.settings_for(planner.objects)
     from kplan.course.subject import Subject, loaded_subject

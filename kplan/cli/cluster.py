@@ -19,7 +19,7 @@ from kplan.cli.options import SNAPSHOT, flag, option, options, repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.course.what_if import OnPaper
+    from kplan.course.what_if import Edit
     from kplan.live.collect import Progress
     from kplan.live.options import LiveOptions
     from kplan.snapshot.model import Snapshot
@@ -199,33 +199,33 @@ class ChangedClusterFlags(ClusterFlags):
         return replace(self, snapshot=snapshot, settle=False, **nothing)  # type: ignore[arg-type] # none of each
 
 
-def requested_changes(flags: ChangedClusterFlags) -> OnPaper | None:
-    """Return the changes of the options, in their order, with settling last; None for none.
+def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
+    """Return the changes of the options, in their order, with settling last.
 
     Raises KplanError for an invalid change, with its option.
     """
     if not flags.is_changed:
-        return None
+        return []
     options = {name: getattr(flags, name) or () for name in _NAMES}
     from kplan.changes.timed import change_of
     from kplan.changes.workloads import Settle
-    from kplan.course.what_if import OnPaper
+    from kplan.course.what_if import read_edits
 
-    paper = OnPaper()
+    edits: list[Edit] = []
     for name, value in in_order(options):
         option = name.strip("_").replace("_", "-")
         try:
             if name == "apply_recommendations" and value != _VPA:
                 hint = "--recommendations FILE reads those of krr"
                 raise UsageError(f"{value}: recommendations come from {_VPA}", hint=hint)
-            paper.carry_out(change_of(name.removeprefix("apply_"), value))
+            edits += read_edits(change_of(name.removeprefix("apply_"), value))
         except InputError:
             raise
         except KplanError as error:
             raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
     if flags.settle:
-        paper.carry_out(Settle())
-    return paper
+        edits += read_edits(Settle())
+    return edits
 
 
 def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
@@ -240,8 +240,9 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     live = flags.live(stdin_is_free=STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)
     process.finish_loading()
-    if changes is None:
+    if not changes:
         return snapshot
     from kplan.cluster.base import Base
+    from kplan.course.what_if import edited
 
-    return changes.changed(Base(snapshot)).snapshot
+    return edited(Base(snapshot), changes).snapshot

@@ -53,6 +53,8 @@ from kplan.workloads.contents import Autoscalers
 from kplan.workloads.manifests import WrittenWorkload, job_of_run, not_started
 from kplan.workloads.merging import whole_object
 
+_WHERE = "in a cluster in motion"
+
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
 
@@ -171,10 +173,8 @@ class Opening:
         return structs.replace(update, obj=base.as_stored(update.obj))
 
 
-class _Course(c.Stage):
+class _Course:
     """A task that is carried out in a simulation."""
-
-    name = "in a cluster in motion"
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class _Course(c.Stage):
             if step.at > 0:
                 simulation.timers.post(simulation.now + step.at, partial(self._begin, step))
         if clock.runs_for:
-            self._run_cron_jobs(clock.runs_for)
+            self._start_cron_jobs(clock.runs_for)
         if task.removes_nodes and isinstance(simulation.provisioner, Growing):
             simulation.provisioner.remove_too(simulation)
         occupancy = Occupancy(simulation) if self._is_watched and task.queue is not None else None
@@ -275,7 +275,7 @@ class _Course(c.Stage):
         self.simulation.retry_pending()
         return tuple(infos[queued.pod].key for queued in turns)
 
-    def _run_cron_jobs(self, seconds: float) -> None:
+    def _start_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
         simulation, snapshot = self.simulation, self._snapshot
         written = [workload.content for workload in self._task.workloads if workload.type is CronJob]
@@ -294,25 +294,52 @@ class _Course(c.Stage):
         if isinstance(step.change, c.Apply):
             self._apply_all(step.workloads)
             return
-        self.carry_out(step.change)
+        for part in step.change.parts:
+            self._carry_out(part)
         if not (self._is_timed or (self._task.one_by_one and self.simulation.node_lifecycle.is_well)):
             self.simulation.run()  # what has failed already goes on, also where no pod is evicted
 
-    def cordon(self, nodes: Sequence[str]) -> None:
-        self.simulation.life.cordon(nodes)
+    def _carry_out(self, change: c.ChangeBase) -> None:  # noqa: C901, PLR0912 - one case a kind, in one place
+        life, nodes = self.simulation.life, self.simulation.node_lifecycle
+        match change:
+            case c.Cordon():
+                life.cordon(change.nodes)
+            case c.Uncordon():
+                for name in change.nodes:
+                    life.uncordon(name)
+            case c.Drain():
+                self._drain(change)
+            case c.Fail():
+                nodes.fail(change.nodes, is_machine_gone=change.machine_gone)
+            case c.Recover():
+                nodes.recover(change.nodes)
+            case c.NotReady():
+                nodes.not_ready(change.nodes, handles_pods=change.pods_handled)
+            case c.Taint():
+                for name, texts in change.taints.items():
+                    read = [taint_of(text) for text in texts]
+                    added = [taint for taint, goes in read if not goes]
+                    nodes.taint(name, added, [(taint.key, taint.effect) for taint, goes in read if goes])
+            case c.Conditions():
+                for name, conditions in change.conditions.items():
+                    nodes.post(name, conditions)
+            case c.Delete():
+                for reference in change.objects:
+                    self._delete(reference, change.grace_period)
+            case c.Scale(autoscaler=""):
+                self._scale(change)
+            case c.RunCronJob():
+                self._run_cron_job(change)
+            case _:
+                raise change.refused(_WHERE)
 
-    def uncordon(self, nodes: Sequence[str]) -> None:
-        for name in nodes:
-            self.simulation.life.uncordon(name)
-
-    def drain(
-        self, nodes: Sequence[str], options: c.DrainOptions | None, timeout: float | None, upgrade: c.Upgrade | None
-    ) -> None:
-        if upgrade is not None:
-            NodeUpgrade(self.simulation, nodes, upgrade, options, self.drains).begin()
+    def _drain(self, change: c.Drain) -> None:
+        nodes, options = change.nodes, change.options
+        if change.upgrade is not None:
+            NodeUpgrade(self.simulation, nodes, change.upgrade, options, self.drains).begin()
             return
         one_by_one = self._task.one_by_one
-        seconds = math.inf if timeout is None else timeout
+        seconds = math.inf if change.timeout is None else change.timeout
         drain = Drain(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
         self.drains.append(drain)
         if one_by_one:
@@ -321,41 +348,17 @@ class _Course(c.Stage):
         else:
             drain.begin()
 
-    def fail(self, nodes: Sequence[str], *, is_machine_gone: bool) -> None:
-        self.simulation.node_lifecycle.fail(nodes, is_machine_gone=is_machine_gone)
-
-    def recover(self, nodes: Sequence[str]) -> None:
-        self.simulation.node_lifecycle.recover(nodes)
-
-    def not_ready(self, nodes: Sequence[str], *, handles_pods: bool) -> None:
-        self.simulation.node_lifecycle.not_ready(nodes, handles_pods=handles_pods)
-
-    def taint(self, node: str, taints: Sequence[str]) -> None:
-        read = [taint_of(text) for text in taints]
-        added = [taint for taint, goes in read if not goes]
-        self.simulation.node_lifecycle.taint(node, added, [(taint.key, taint.effect) for taint, goes in read if goes])
-
-    def post(self, node: str, conditions: Mapping[str, str]) -> None:
-        self.simulation.node_lifecycle.post(node, conditions)
-
-    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:
-        for reference in objects:
-            kind, _, name = reference.partition("/")
-            match kind.lower():
-                case "node":
-                    self.simulation.node_lifecycle.delete(name, "somebody deletes it")
-                case "pod":
-                    self._delete_pod(name, grace_period)
-                case _:
-                    raise UsageError(f"{reference}: only nodes and pods are deleted {self.name}")
-
-    def _delete_pod(self, name: str, grace_period: int | None) -> None:
-        """Delete a pod by name; without a namespace it is the only one that any namespace has."""
-        simulation = self.simulation
-        key = f"{self._task.namespace}/{name}" if self._task.namespace and "/" not in name else name
-        pods = [
-            pod for pod in simulation.pods.values() if pod.key == key or (not self._task.namespace and pod.name == name)
-        ]
+    def _delete(self, reference: str, grace_period: int | None) -> None:
+        kind, _, name = reference.partition("/")
+        if kind.lower() == "node":
+            self.simulation.node_lifecycle.delete(name, "somebody deletes it")
+            return
+        if kind.lower() != "pod":
+            raise UsageError(f"{reference}: only nodes and pods are deleted {_WHERE}")
+        # Without a namespace it is the only pod of this name that any namespace has.
+        simulation, namespace = self.simulation, self._task.namespace
+        key = f"{namespace}/{name}" if namespace and "/" not in name else name
+        pods = [pod for pod in simulation.pods.values() if pod.key == key or (not namespace and pod.name == name)]
         if len(pods) != 1:
             raise NotFoundError(f"there is no pod {name} at {simulation.elapsed:g} s", hint="write NAMESPACE/NAME")
         if not pods[0].is_terminating:
@@ -364,19 +367,19 @@ class _Course(c.Stage):
         elif grace_period == 0:
             simulation.kubelets.end(pods[0].row)
 
-    def scale(self, workload: str, replicas: int) -> None:
-        if self.simulation.workloads.find(workload) is None or workload.partition("/")[0] not in (*SCALED, "Job"):
+    def _scale(self, change: c.Scale) -> None:
+        workload, ref = change.workload, WorkloadRef.parse(change.workload)
+        if self.simulation.workloads.find(workload) is None or ref.kind not in (*SCALED, "Job"):
             raise NotFoundError(f"there is no workload {workload} that can be scaled", hint="write KIND/NAMESPACE/NAME")
-        ref = WorkloadRef.parse(workload)
         field = "parallelism" if ref.kind == "Job" else "replicas"
-        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {field: replicas}}
+        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {field: change.replicas}}
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
-    def run_cron_job(self, cron_job: str) -> None:
-        cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == cron_job]
+    def _run_cron_job(self, change: c.RunCronJob) -> None:
+        cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == change.cron_job]
         if not cron_jobs:
-            raise NotFoundError(f"there is no CronJob {cron_job}", hint="write NAMESPACE/NAME")
-        job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), c.RunCronJob(cron_job).job_name)
+            raise NotFoundError(f"there is no CronJob {change.cron_job}", hint="write NAMESPACE/NAME")
+        job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), change.job_name)
         self._apply_all([WrittenWorkload(Job, job)])
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:

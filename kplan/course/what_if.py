@@ -6,7 +6,7 @@ Where pods leave because of a change, their controllers create others, as pendin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +19,8 @@ from kplan.api.kinds import by_kind_and_name
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.workloads import Deployment, Job, PodDisruptionBudget, PodDisruptionBudgetStatus, ReplicaSet, StatefulSet
-from kplan.changes.values import Change, Stage
+from kplan.changes import values as c
+from kplan.changes.values import ChangeBase
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.provisioning import Growing
@@ -290,80 +291,69 @@ def _job_of(pod: Pod) -> tuple[str, str] | None:
 B = TypeVar("B", bound=Base)
 
 
-class OnPaper(Stage):
-    """Changes of a cluster that is not known yet: they are read at once, and carried out with `changed`."""
-
-    name = "on paper"
-
-    def __init__(self) -> None:
-        self._edits: list[Callable[[Base], Followed]] = []
-
-    def changed(self, base: B) -> B:
-        """Return a planner of the changed cluster; the first stays as it is.
-
-        Raises
-        ------
-        NotFoundError
-            When a named object does not exist.
-        UsageError
-            For a change that is impossible, such as scaling a kind without replicas.
-        """
-        before, moment = base, 0
-        for edit in self._edits:
-            after, note, at = edit(before)
-            moment = max(moment, at)
-            before = base.with_snapshot(with_change(with_usage(after, before.snapshot), note))
-        if before is base:
-            return base
-        return base.with_snapshot(with_warnings(base.snapshot, before.snapshot), not_before=moment or None)
-
-    def _edit(self, edit: Callable[..., tuple[Snapshot, ClusterChange]], *arguments: Any, **more: Any) -> None:
-        """Have a snapshot changed in which no controller takes part."""
-        self._edits.append(lambda base: Followed(*edit(base.snapshot, *arguments, **more)))
-
-    def apply(self, manifests: Sequence[str | Mapping[str, Any]]) -> None:
-        for source in manifests:
-            self._edits.append(partial(_with_objects, written=read_objects(source)))
-
-    def delete(self, objects: Sequence[str], grace_period: int | None) -> None:  # noqa: ARG002 - all are gone at once
-        self._edits += [partial(without, which=parse_reference(text)) for text in objects]
-
-    def scale(self, workload: str, replicas: int) -> None:
-        self._edits.append(partial(scaled, which=parse_reference(workload), replicas=replicas))
-
-    def cordon(self, nodes: Sequence[str]) -> None:
-        for name in nodes:
-            self._edit(with_cordons, nodes_named(name), name, is_cordoned=True)
-
-    def uncordon(self, nodes: Sequence[str]) -> None:
-        for name in nodes:
-            self._edit(with_cordons, nodes_named(name), name, is_cordoned=False)
-
-    def add_nodes(self, number: int, like: str, labels: Sequence[str], room: Sequence[str]) -> None:
-        self._edit(with_nodes, number, like, labels, room)
-
-    def resize(self, source: str) -> None:
-        self._edits.append(partial(with_requests, recommended=read_recommendations(source)))
-
-    def taint(self, node: str, taints: Sequence[str]) -> None:
-        self._edit(with_taints, node, taints)
-
-    def set_budget(self, budget: str, fields: Mapping[str, Any]) -> None:
-        self._edit(with_budget, budget, fields)
-
-    def set_quota(self, quota: str, hard: Mapping[str, str]) -> None:
-        self._edit(with_quota, quota, hard)
-
-    def settle(self) -> None:
-        self._edits.append(settled)
+Edit = Callable[[Base], Followed]
+"""A change that was read."""
 
 
-def changed(base: B, changes: Iterable[Change]) -> B:
-    """Return a planner of the cluster after changes, one after the other, as `OnPaper.changed`."""
-    paper = OnPaper()
-    for change in changes:
-        paper.carry_out(change)
-    return paper.changed(base)
+def read_edits(change: ChangeBase) -> list[Edit]:
+    """Read a change, which is carried out by `edited`; raises UsageError for one that means nothing on paper."""
+    return [edit for part in change.parts for edit in _edits(part)]
+
+
+def edited(base: B, edits: Iterable[Edit]) -> B:
+    """Return a planner of the changed cluster; the first stays as it is.
+
+    Raises NotFoundError for an object that does not exist, and UsageError for a change that is impossible, such as
+    scaling a kind without replicas.
+    """
+    before, moment = base, 0
+    for edit in edits:
+        after, note, at = edit(before)
+        moment = max(moment, at)
+        before = base.with_snapshot(with_change(with_usage(after, before.snapshot), note))
+    if before is base:
+        return base
+    return base.with_snapshot(with_warnings(base.snapshot, before.snapshot), not_before=moment or None)
+
+
+def changed(base: B, changes: Iterable[ChangeBase]) -> B:
+    """Return a planner of the cluster after changes, one after the other, as `edited`."""
+    return edited(base, [edit for change in changes for edit in read_edits(change)])
+
+
+def _edits(change: ChangeBase) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one case a kind, in one place
+    match change:
+        case c.Apply():
+            for source in change.manifests:
+                yield partial(_with_objects, written=read_objects(source))
+        case c.Delete():
+            for text in change.objects:
+                yield partial(without, which=parse_reference(text))
+        case c.Scale(autoscaler=""):
+            yield partial(scaled, which=parse_reference(change.workload), replicas=change.replicas)
+        case c.Cordon() | c.Uncordon():
+            for name in change.nodes:
+                yield _edit(with_cordons, nodes_named(name), name, is_cordoned=isinstance(change, c.Cordon))
+        case c.AddNodes():
+            yield _edit(with_nodes, change.nodes, change.like, change.labels, change.room)
+        case c.Resize():
+            yield partial(with_requests, recommended=read_recommendations(change.recommendations))
+        case c.Taint():
+            for name, taints in change.taints.items():
+                yield _edit(with_taints, name, taints)
+        case c.LoosenBudget():
+            yield _edit(with_budget, change.budget, change.fields)
+        case c.RaiseQuota():
+            yield _edit(with_quota, change.quota, {limit.resource: limit.to for limit in change.limits})
+        case c.Settle():
+            yield settled
+        case _:
+            raise change.refused("on paper")
+
+
+def _edit(edit: Callable[..., tuple[Snapshot, ClusterChange]], *arguments: Any, **more: Any) -> Edit:
+    """Return a change of a snapshot in which no controller takes part."""
+    return lambda base: Followed(*edit(base.snapshot, *arguments, **more))
 
 
 def _with_objects(base: Base, written: Written) -> Followed:

@@ -8,9 +8,15 @@ import pytest
 from kplan.api.decode import DecodeError, convert
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.timed import Timed
+from kplan.course.carry_out import carry_out
+from kplan.course.task import Task
+from kplan.course.what_if import read_edits
 from kplan.errors import UsageError
 from kplan.facts import LimitChange
-from tests.objects import adding
+from kplan.planner.planner import Planner
+from kplan.snapshot.load import load_snapshot
+from tests.objects import adding, node
 
 WEB = "Deployment/shop/web"
 LOWER = r.LowerRequest(
@@ -176,13 +182,17 @@ def test_every_change_is_tried_here() -> None:
     assert {type(entry[0]) for entry in TOLD} == set(get_args(c.Change))
 
 
-def test_a_stage_refuses_what_it_has_no_verb_for() -> None:
-    class Nowhere(c.Stage):
-        name = "nowhere"
+@pytest.mark.parametrize("change", [entry[0] for entry in TOLD if type(entry[0]) in (c.Drain, c.Fail, c.Move, c.Pool)])
+def test_what_means_nothing_on_paper_is_refused(change: c.Change) -> None:
+    with pytest.raises(UsageError, match="cannot be done on paper"):
+        read_edits(change)
 
-    for change in (entry[0] for entry in TOLD):
-        with pytest.raises(UsageError, match="cannot be done nowhere"):
-            Nowhere().carry_out(change)
+
+@pytest.mark.parametrize("change", [entry[0] for entry in TOLD if type(entry[0]) in (c.AddNodes, c.Move, c.Resize)])
+def test_what_means_nothing_in_a_cluster_in_motion_is_refused(change: c.Change) -> None:
+    planner = Planner(load_snapshot([node("a")]))
+    with pytest.raises(UsageError, match="cannot be done in a cluster in motion"):
+        carry_out(planner, Task((Timed(0.0, change),)))
 
 
 def test_changes_of_the_same_part_of_a_pool_become_one() -> None:

@@ -18,7 +18,19 @@ from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import remedy as r
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, in_order, with_joined_moves
-from kplan.changes.values import AddNodes, AwaitNodes, Change, Cordon, LoosenBudget, Patch, Pool, RaiseQuota, Stage
+from kplan.changes.values import (
+    AddNodes,
+    AwaitNodes,
+    Change,
+    Cordon,
+    LoosenBudget,
+    Move,
+    Patch,
+    Pool,
+    RaiseQuota,
+    Scale,
+    Uncordon,
+)
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, prices_of
@@ -195,7 +207,7 @@ class Playing:
             if isinstance(act, AddNodes):  # they are there from the start, and cordoned until it is their turn
                 trial.uncordon(self._names_of(act, ordered))
             else:
-                act.begin(trial)
+                trial.carry_out(act)
             if trial.refused:
                 break
         return Played(
@@ -235,10 +247,8 @@ def _is_of_cluster(act: Change) -> bool:
     )
 
 
-class _Trial(Stage):
+class _Trial:
     """A cluster in which changes are tried one after the other; between two of them it comes to rest."""
-
-    name = "in a trial"
 
     def __init__(self, base: Base, simulation: Simulation) -> None:
         self._base, self._simulation = base, simulation
@@ -246,39 +256,43 @@ class _Trial(Stage):
         self.moved_to: dict[str, str] = {}  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
         self.refused = ""  #: why a change cannot be carried out; empty where all were
 
+    def carry_out(self, change: Change) -> None:
+        match change:
+            case Patch():
+                self._patch(change)
+            case Scale():
+                self._scale(change)
+            case Move():
+                pods = [place.pod for place in change.pods]
+                self.refused = _move(self._simulation, change.node, pods, self.moved_to)
+            case Uncordon():
+                self.uncordon(change.nodes)
+            case _:
+                raise change.refused("in a trial")
+
     def uncordon(self, nodes: Sequence[str]) -> None:
-        """See `Stage`."""
         for node in nodes:
             self._simulation.life.uncordon(node)
         self._simulation.run()
 
-    def patch(self, target: str, spec: Mapping[str, Any]) -> None:
-        """See `Stage`."""
-        changed, deleted = without_deletions(spec)
-        update = _update(self._base, target, {"template": {"spec": changed}})
+    def _patch(self, change: Patch) -> None:
+        changed, deleted = without_deletions(change.spec)
+        update = _update(self._base, change.object, {"template": {"spec": changed}})
         self._apply(_without_spreads(update, deleted) if deleted else update)
         self._simulation.run()
-        for pod in waiting_of_set(self._simulation, target):
+        for pod in waiting_of_set(self._simulation, change.object):
             self._simulation.life.remove(pod, StepEvent.DELETED, "is created again from the changed template")
         self._simulation.run()
 
-    def scale(self, workload: str, replicas: int) -> None:
-        """See `Stage`."""
-        self.bound_replicas(workload, replicas, "", 0)
-
-    def bound_replicas(self, workload: str, replicas: int, autoscaler: str, lowest: int) -> None:
-        """See `Stage`."""
-        before = _broken(self._simulation)
-        self._apply(_update(self._base, workload, {"replicas": replicas}))
-        if autoscaler:
-            self._simulation.bounds[workload] = Bounds(autoscaler, min(lowest, replicas), replicas)
+    def _scale(self, change: Scale) -> None:
+        before, replicas = _broken(self._simulation), change.replicas
+        self._apply(_update(self._base, change.workload, {"replicas": replicas}))
+        if change.autoscaler:
+            bounds = Bounds(change.autoscaler, min(change.lowest, replicas), replicas)
+            self._simulation.bounds[change.workload] = bounds
         self._simulation.run()
         broken = _broken(self._simulation) - before
         self.refused = self.refused or (f"breaks budget {min(broken)}" if broken else "")
-
-    def move(self, node: str, pods: Sequence[str]) -> None:
-        """See `Stage`."""
-        self.refused = _move(self._simulation, node, pods, self.moved_to)
 
     def _apply(self, update: Update) -> None:
         self.refused = self._applying.apply(update).update.refused
