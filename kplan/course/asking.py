@@ -39,10 +39,7 @@ def answers(
 ) -> list[T]:
     """Return the answers to questions, in order.
 
-    Parameters
-    ----------
-    ask_all : answers them in parallel; None for one after the other
-    progress : called while they are answered
+    `ask_all`: answers them in parallel; None for one after the other. `progress`: called while they are answered.
     """
     if ask_all is not None:
         return list(ask_all(base, questions, progress=progress))

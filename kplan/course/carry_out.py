@@ -111,13 +111,11 @@ class Opening:
     ) -> CarriedOut:
         """Carry the task out once.
 
-        Parameters
-        ----------
-        decisions : collects the decisions about pods
-        draws : source of random draws, in place of the planner's own
-        draws_turns : equal pods are scheduled, and controllers act, in random order
-        replaced : objects in place of applied ones, by KIND/NAMESPACE/NAME
-        any_node : chooses the nodes of pods instead of the scheduler
+        - `decisions`: collects the decisions about pods
+        - `draws`: source of random draws, in place of the planner's own
+        - `draws_turns`: equal pods are scheduled, and controllers act, in random order
+        - `replaced`: objects in place of applied ones, by KIND/NAMESPACE/NAME
+        - `any_node`: chooses the nodes of pods instead of the scheduler
         """
         simulation = self.begin(draws, draws_turns=draws_turns)
         simulation.scheduler.any_node = any_node

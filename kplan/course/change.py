@@ -40,10 +40,8 @@ class ChangePlan(Reported, CarriedOut):
     def report(self, *, fail_on: Sequence[Condition] | None = None, with_map: bool = False) -> PlanReport:
         """Return the report that the command prints; without a clock all is carried out once more, for its decisions.
 
-        Parameters
-        ----------
-        fail_on : what makes the verdict a failure; None for the defaults of the command
-        with_map : list every node before and after
+        `fail_on`: what makes the verdict a failure; None for the defaults of the command. `with_map`: list every node
+        before and after.
         """
         shown = Shown()
         decisions = Decisions(nodes=shown, others=shown, covers_all=True)

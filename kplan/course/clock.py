@@ -72,9 +72,7 @@ def durations_for(
 ) -> Durations:
     """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
 
-    Parameters
-    ----------
-    node_start : pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named
+    `node_start`: pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named.
 
     Raises UsageError for a number that is no duration.
     """

@@ -69,9 +69,7 @@ class Growth(msgspec.Struct):
     def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
         """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
 
-        Parameters
-        ----------
-        now : microseconds since 1970, at the start of the question
+        `now`: microseconds since 1970, at the start of the question.
         """
         self.n_looks += 1
         waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
@@ -124,9 +122,7 @@ def _price(nodes: Iterable[NewNode]) -> float:
 def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
     """Return the document about the nodes that an autoscaler has added.
 
-    Parameters
-    ----------
-    node_of : NAMESPACE/NAME of a pod at the end -> its node; empty for none
+    `node_of`: NAMESPACE/NAME of a pod at the end -> its node; empty for none.
     """
     advice = growth.advice
     elsewhere = {
@@ -172,9 +168,7 @@ def growth_of(base: Base) -> Growth | None:
 def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
     """Return a cluster as an autoscaler finds it once the scheduler is done.
 
-    Parameters
-    ----------
-    nodes : the nodes as they are by now
+    `nodes`: the nodes as they are by now.
     """
     now = {node.metadata.name: node for node in nodes}
     there = {node.metadata.name for node in snapshot.nodes}
@@ -213,9 +207,8 @@ def decide_in_order(
     A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
     the cluster that are pending do not take part, as they do not without an autoscaler.
 
-    Parameters
-    ----------
-    shown : the nodes for which all decisions will be explained, so that this is done at once; None if that is not known
+    `shown`: the nodes for which all decisions will be explained, so that this is done at once; None if that is not
+    known.
     """
     growth = growth_of(base)
     course = _Course(base, question, growth, settle_preemption=settle_preemption)
@@ -415,8 +408,6 @@ def place_in_order(
 ) -> Plan:
     """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`.
 
-    Parameters
-    ----------
-    shown : as for `decide_in_order`
+    `shown`: as for `decide_in_order`.
     """
     return decide_in_order(base, base.resolve(pods), settle_preemption=settle_preemption, shown=shown)

@@ -42,9 +42,7 @@ _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "D
 def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
     """Return what workloads of the cluster are at present, in the order of their kinds.
 
-    Parameters
-    ----------
-    only : KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls
+    `only`: KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls.
     """
     snapshot = base.objects
     nodes = _wanted_nodes(snapshot)
@@ -87,9 +85,7 @@ def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
 def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
     """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason.
 
-    Parameters
-    ----------
-    missing : how many pods workloads lack
+    `missing`: how many pods workloads lack.
     """
     owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
     lacking = [key for key in missing if key.partition("/")[0] in _WITH_PODS]
@@ -168,9 +164,7 @@ def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[Q
 def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
     """Return a warning for each workload of the cluster that has too few pods, and whose controller makes no more.
 
-    Parameters
-    ----------
-    only : keys of workloads, KIND/NAMESPACE/NAME; None for all
+    `only`: keys of workloads, KIND/NAMESPACE/NAME; None for all.
     """
     if only is not None and not only:
         return ()
@@ -210,9 +204,7 @@ def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
 def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterator[InputWarning]:
     """Yield a warning for each cron job of which a run waits for a node while others are active.
 
-    Parameters
-    ----------
-    only : NAMESPACE/NAME of pods of which one has to wait; None for all
+    `only`: NAMESPACE/NAME of pods of which one has to wait; None for all.
     """
     allowing = {cron_job.metadata.key for cron_job in snapshot.cron_jobs if cron_job.spec.concurrency_policy in _ALLOW}
     if not allowing:

@@ -162,10 +162,7 @@ _IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *
 def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> Timeline:
     """Return when a simulation with a clock ended, and how many pods of each workload were ready meanwhile.
 
-    Parameters
-    ----------
-    is_over : nothing more was to happen
-    is_stuck : something is wanting at the end
+    `is_over`: nothing more was to happen. `is_stuck`: something is wanting at the end.
     """
     end = round(max(simulation.log.last_change - simulation.starts_at, 0.0), 2)
     return Timeline(

@@ -45,9 +45,7 @@ def pending_in_groups(simulation: Simulation) -> dict[str, str]:
 def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> Placement:
     """Return the decision about a pod that stays pending, in the cluster at the end and in its group's cycle.
 
-    Parameters
-    ----------
-    replicas : pods like it that wait with it
+    `replicas`: pods like it that wait with it.
     """
     session, key = simulation.session, simulation.groups.key_of(row)
     if key is None:

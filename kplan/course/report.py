@@ -48,9 +48,7 @@ from kplan.remedies.replicas import pending_replicas
 def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
     """Return what becomes of pods, with the number of running pods of their DaemonSets that are not among them.
 
-    Parameters
-    ----------
-    after : the cluster at the end
+    `after`: the cluster at the end.
     """
     placed: Counter[WorkloadRef] = Counter()
     for change in changes:
@@ -86,10 +84,8 @@ _End = tuple[str, str, str]
 def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decisions | None = None) -> PlanReport:
     """Return the PlanReport.
 
-    Parameters
-    ----------
-    showing : how much of it the report holds; without nodes none are explained for pods that stay pending
-    decisions : the decisions about the pods of new workloads
+    `showing`: how much of it the report holds; without nodes none are explained for pods that stay pending.
+    `decisions`: the decisions about the pods of new workloads.
     """
     from kplan.course.odds.luck import luck_of_change
 

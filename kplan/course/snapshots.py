@@ -28,11 +28,9 @@ def snapshot_of(
 ) -> Snapshot:
     """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
-    Parameters
-    ----------
-    leaving : pods of `snapshot` that are being deleted, which stay unless a new pod has their name
-    at : seconds since 1970 at which new pods are said to have started; None for the end of the simulation. After a long
-        look ahead at rest that is too late: heartbeats of nodes would be old then
+    `leaving`: pods of `snapshot` that are being deleted, which stay unless a new pod has their name. `at`: seconds
+    since 1970 at which new pods are said to have started; None for the end of the simulation. After a long look ahead
+    at rest that is too late: heartbeats of nodes would be old then.
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
@@ -76,9 +74,7 @@ def snapshot_of(
 def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> Snapshot:
     """Return the snapshot with the status of disruption budgets as the disruption controller writes it.
 
-    Parameters
-    ----------
-    statuses : as of `kplan.course.simulation.disruption.Disruptions.statuses`
+    `statuses`: as of `kplan.course.simulation.disruption.Disruptions.statuses`.
     """
     if not statuses:
         return snapshot

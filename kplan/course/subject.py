@@ -81,11 +81,8 @@ def subject_of(
 ) -> Subject:
     """Read manifests, and return the subject of a question; raises ManifestError with all problems of the manifests.
 
-    Parameters
-    ----------
-    pods : pending pods; they follow those of the manifests
-    namespace : for objects that name none
-    replicas : the number of pods of each workload, in place of its own
+    `pods`: pending pods; they follow those of the manifests. `namespace`: for objects that name none. `replicas`: the
+    number of pods of each workload, in place of its own.
     """
     if not manifests:
         return Subject(base, pods, names_pods=bool(pods))
@@ -117,10 +114,7 @@ def requested_update(
 ) -> tuple[Base, list[WrittenWorkload]]:
     """Return a cluster that holds the other objects of manifests, and the workloads to apply.
 
-    Parameters
-    ----------
-    replicas : the number of pods of each workload, in place of its own
-    run_cronjobs : cron jobs start a run now
+    `replicas`: the number of pods of each workload, in place of its own. `run_cronjobs`: cron jobs start a run now.
     """
     others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
     admitting, objects = accepted_objects(others, base.snapshot, base.release.number)

@@ -23,9 +23,7 @@ from kplan.workloads.contents import Autoscalers
 def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:
     """Return the simulation, with its steps reported to the planner's progress callback, and its autoscaler's nodes.
 
-    Parameters
-    ----------
-    snapshot : the cluster of the simulation; None for the planner's
+    `snapshot`: the cluster of the simulation; None for the planner's.
     """
     growth = growth_of(base)
     if growth is not None:
@@ -71,9 +69,7 @@ def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:
 def begin(base: Base, random: Random | None = None) -> Simulation:
     """Return a fresh simulation of the planner's cluster.
 
-    Parameters
-    ----------
-    random : source of random draws, in place of the planner's own
+    `random`: source of random draws, in place of the planner's own.
     """
     return watched(at_rest(base).fork(base.objects, random), base)
 

@@ -79,12 +79,7 @@ def scaled(base: Base, which: Reference, replicas: int) -> Followed:
 
     New pods are pending; a later question schedules them.
 
-    Raises
-    ------
-    NotFoundError
-        When no workload has this name.
-    UsageError
-        For a kind that has no replicas.
+    Raises NotFoundError when no workload has this name, and UsageError for a kind that has no replicas.
     """
     kind = which.kind
     field = _SCALED.get(kind.type)
@@ -117,9 +112,7 @@ def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
 def settled(base: Base, *, retries: bool = False) -> Followed:
     """Return the cluster after all controllers and the scheduler worked until nothing moved.
 
-    Parameters
-    ----------
-    retries : the scheduler tries every pending pod, also those that nothing has helped since it tried them
+    `retries`: the scheduler tries every pending pod, also those that nothing has helped since it tried them.
     """
     simulation = begin(base)
     for owner in simulation.workloads.all():

@@ -78,16 +78,13 @@ class Planner(Base):
     ) -> A:
         """Return the document that answers a question, such as ``kplan.questions.Drain(nodes=("n1",))``.
 
+        Raises KplanError when the question does not fit the cluster, or its manifests are invalid.
+
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the default of the question
         ask_all : answers what can be answered in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; None
             for one after the other
-
-        Raises
-        ------
-        KplanError
-            When the question does not fit the cluster, or its manifests are invalid.
         """
         from kplan.questions.base import Showing
         from kplan.questions.reading import checked as checked_question
@@ -99,15 +96,12 @@ class Planner(Base):
     def explain(self, names: Sequence[str], *, namespace: str = "") -> PlacementReport:
         """Return why pods are where they are, or pending, and what would help.
 
+        Raises NotFoundError or UsageError when the snapshot has no such pod or workload, or a workload has no pod.
+
         Parameters
         ----------
         names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
         namespace : for those that name none
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            When the snapshot has no such pod or workload, or a workload has no pod.
         """
         from kplan.questions.explain import Explain
 
@@ -119,15 +113,12 @@ class Planner(Base):
     ) -> RemedyReport:
         """Return the least set of actions after which pending pods run.
 
+        Raises NotFoundError or UsageError when the snapshot has no such pending pod, or there is no such kind of action.
+
         Parameters
         ----------
         pods : NAMESPACE/NAME of pending pods; all of them if empty
         only, without : kinds of actions that may, or may not, be taken
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            When the snapshot has no such pending pod, or there is no such kind of action.
         """
         from kplan.questions.remedy import Remedy
 
@@ -138,15 +129,12 @@ class Planner(Base):
     def check(self, checks: str | Path | Sequence[Check] = (), *, ask_all: BoundAskAll | None = None) -> ChecksReport:
         """Return which promises hold.
 
+        Raises InputError or UsageError with all problems of the file, or of the promises.
+
         Parameters
         ----------
         checks : the file of the promises, or the promises; the standard ones if empty
         ask_all : as for `ask`
-
-        Raises
-        ------
-        InputError, UsageError
-            With all problems of the file, or of the promises.
         """
         from kplan.questions.check import Checks, read_checks
 
@@ -156,16 +144,11 @@ class Planner(Base):
     def place(self, pod: PodLike) -> Placement:
         """Return the placement of one pod, without any change to the planner.
 
+        Raises NotFoundError when the snapshot has no such pod, and UsageError when the pod runs already.
+
         Parameters
         ----------
         pod : NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or a pod of manifests
-
-        Raises
-        ------
-        NotFoundError
-            When the snapshot has no such pod.
-        UsageError
-            When the pod runs already.
         """
         return place_in_order(self, [pod]).placements[0]
 
@@ -174,6 +157,8 @@ class Planner(Base):
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
     ) -> list[StoredPod]:
         """Return the pods of manifests as the API server would store them, or why it refuses them.
+
+        Raises ManifestError with every object that the API server would refuse, except pods that are forbidden.
 
         Parameters
         ----------
@@ -184,11 +169,6 @@ class Planner(Base):
         Returns
         -------
         pods : in reading order; pods of one object that differ in their names only are one entry
-
-        Raises
-        ------
-        ManifestError
-            With every object that the API server would refuse, except pods that are forbidden.
         """
         from kplan.questions.pods.created import stored_pods
         from kplan.workloads.manifests import load_manifests
@@ -245,15 +225,12 @@ class Planner(Base):
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveReport:
         """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.
 
+        Raises NotFoundError or UsageError when a pod or group is not in the snapshot, or a pod runs already.
+
         Parameters
         ----------
         waves : pods (NAMESPACE/NAME) and groups (``PodGroup:NAMESPACE/NAME``) that arrive together, each wave worked
             off before the next; None: all pending pods at once. What is in no wave is there from the start.
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            When a pod or group is not in the snapshot, or a pod runs already.
         """
         from kplan.course.queue_course import run_waves
 
@@ -270,6 +247,8 @@ class Planner(Base):
     ) -> ChangePlan:
         """Return what happens when manifests are applied: one object after the other, each until nothing moves.
 
+        Raises ManifestError with all problems of the manifests.
+
         Parameters
         ----------
         manifests : paths, or objects as dicts
@@ -277,11 +256,6 @@ class Planner(Base):
         rollout : ``auto`` rolls out workloads whose template changes; ``always`` unchanged ones too; ``never`` only
             creates missing replicas
         run_cron_jobs : each cron job starts a run now; else it creates no pods
-
-        Raises
-        ------
-        ManifestError
-            With all problems of the manifests.
         """
         from kplan.course.change import plan_of, read_manifests
         from kplan.course.task import applying
@@ -307,6 +281,9 @@ class Planner(Base):
         Durations are in seconds, by KIND/NAMESPACE/NAME of a workload; ``*`` stands for all that are not named. What is
         not given is learned from the cluster's own pods and jobs, else assumed.
 
+        Raises ManifestError with all problems of the manifests, and NotFoundError when the snapshot has no such node,
+        and UsageError for times, durations and fields that make no sense.
+
         Parameters
         ----------
         changes : each ``{"at": 0, "apply": [manifest, …]}`` or ``{"at": 5, "drain": [node, …], "options":
@@ -317,15 +294,6 @@ class Planner(Base):
         run : how long a job's pods take from being bound until they have succeeded
         until : seconds after which the look ahead ends; None for when nothing moves
         namespace : for objects that name none
-
-        Raises
-        ------
-        ManifestError
-            With all problems of the manifests.
-        NotFoundError
-            When the snapshot has no such node.
-        UsageError
-            For times, durations and fields that make no sense.
         """
         from kplan.course.change import plan_of, read_steps
         from kplan.course.clock import Clock
@@ -350,6 +318,8 @@ class Planner(Base):
     ) -> ChangePlan:
         """Return what happens when nodes are drained, until nothing moves.
 
+        Raises NotFoundError when the snapshot has no such node, and UsageError for two ways to empty nodes.
+
         Parameters
         ----------
         lost : the nodes fail at once, whatever disruption budgets say
@@ -357,13 +327,6 @@ class Planner(Base):
         rolling : drain one node at a time, and uncordon it when it is empty
         replace : drain one node at a time, and replace it when it is empty by a new node like it, of the same name
         options : pods that are deleted in any case; None for none
-
-        Raises
-        ------
-        NotFoundError
-            When the snapshot has no such node.
-        UsageError
-            For two ways to empty nodes.
         """
         from kplan.course.change import plan_of
         from kplan.questions.drain import Drain, how_of
@@ -385,16 +348,13 @@ class Planner(Base):
     ) -> DrainsReport:
         """Return for each node whether it can be drained, each on its own and from the same start.
 
+        Raises NotFoundError when the snapshot has no such node, or no node has the label.
+
         Parameters
         ----------
         nodes : None for all
         by : a label, ``zone`` or ``pool``: the nodes that share its value are drained together
         lost, one_by_one, options : as for `drain`
-
-        Raises
-        ------
-        NotFoundError
-            When the snapshot has no such node, or no node has the label.
         """
         from kplan.questions.drain import Drain, how_of
         from kplan.questions.in_turn import InTurn
@@ -425,6 +385,9 @@ class Planner(Base):
         This planner stays as it is; the new one shares the parts that do not change. For another order of changes, call
         `changed` on the result.
 
+        Raises NotFoundError when a named object does not exist, UsageError when a
+        change cannot be read, and SnapshotError when a file cannot be used.
+
         Parameters
         ----------
         with_ : files, directories, or objects to add, or to put in place of the objects of the same name; a node
@@ -437,15 +400,6 @@ class Planner(Base):
         recommendations : ``vpa`` for the requests that VerticalPodAutoscalers recommend, or a report of krr, as JSON
         settle : then run the controllers and the scheduler until nothing moves
         changes : further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
-
-        Raises
-        ------
-        NotFoundError
-            When a named object does not exist; the hint names the nearest.
-        UsageError
-            When a change cannot be read.
-        SnapshotError
-            When a file cannot be used.
         """
         from kplan.changes.timed import changes_of, read_change
         from kplan.course.what_if import changed as changed_on_paper
@@ -478,6 +432,8 @@ class Planner(Base):
         configured, the node at which the first search starts is drawn, too, and so are the order of pods that are equal
         in the queue, and which controller creates its pods first. One run is the plain answer with that seed.
 
+        Raises NotFoundError or UsageError as for `place`, and when the number of runs is less than 1 or too large.
+
         Parameters
         ----------
         pods : pods, or a question that can be drawn: `Place`, `Plan` or `Drain` of `kplan.questions`
@@ -486,11 +442,6 @@ class Planner(Base):
         settle_preemption : of pods, as for `plan`
         ask_all : runs what takes long in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; the answer is
             the same
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            As for `place`, and when the number of runs is less than 1 or too large.
         """
         from kplan.course.subject import Subject
         from kplan.questions.base import Question, Showing
@@ -520,6 +471,9 @@ class Planner(Base):
     ) -> Capacity:
         """Count how many replicas of pods fit, placing replicas of the templates in turn.
 
+        Raises ManifestError or InputError with all problems of the manifests, or of the list of shapes, and UsageError
+        when there is nothing to count.
+
         Parameters
         ----------
         templates : pod templates; or manifests with workloads: files, directories, ``-``, or objects
@@ -530,13 +484,6 @@ class Planner(Base):
         shapes : a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
         namespace : for objects that name none
         progress : called now and then with the number of replicas so far
-
-        Raises
-        ------
-        ManifestError, InputError
-            With all problems of the manifests, or of the list of shapes.
-        UsageError
-            When there is nothing to count.
         """
         from kplan.capacity.counting import Template
         from kplan.capacity.measure import measure, single_replicas, with_templates
@@ -562,6 +509,8 @@ class Planner(Base):
     ) -> HeadroomReport:
         """Count how many more replicas of each workload fit, each on its own and from the same start.
 
+        Raises ManifestError with all problems of the manifests, and UsageError when there is no workload.
+
         Parameters
         ----------
         manifests : files, directories, ``-``, or objects; None for every workload of the snapshot
@@ -569,13 +518,6 @@ class Planner(Base):
         wanted : how many more of each should fit; the verdict fails if fewer do
         limit : each count stops here; None for `wanted`, else for 1,000
         ask_all : answers the questions, in order; None answers one after the other
-
-        Raises
-        ------
-        ManifestError
-            With all problems of the manifests.
-        UsageError
-            When there is no workload.
         """
         from kplan.questions.capacity import Headroom
 
@@ -601,18 +543,14 @@ class Planner(Base):
     def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
         """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
 
+        Raises UsageError when the planner follows no autoscaler, or its settings cannot be used, and InputError with
+        all problems of the file that the settings name.
+
         Parameters
         ----------
         full : include the whole decision in the autoscaler's own terms
         loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order; None for
             as long as it waits before it removes a node
-
-        Raises
-        ------
-        UsageError
-            When the planner follows no autoscaler, or its settings cannot be used.
-        InputError
-            With all problems of the file that the settings name.
         """
         from kplan.questions.nodes import Nodes
 

@@ -226,9 +226,7 @@ def with_nodes(
 ) -> tuple[Snapshot, ClusterChange]:
     """Return the snapshot with further nodes; raises NotFoundError where there is no node to be like.
 
-    Parameters
-    ----------
-    labels, room : as of `kplan.changes.nodes.AddNodes`
+    `labels`, `room`: as of `kplan.changes.nodes.AddNodes`.
     """
     model = snapshot.node_by_name.get(like)
     if model is None:

@@ -76,13 +76,11 @@ def autoscaler_warnings(
 ) -> tuple[InputWarning, ...]:
     """Return a warning about what an autoscaler does with the number of replicas in a manifest, if anything.
 
-    Parameters
-    ----------
-    scalers : the autoscalers of the workload
-    target : kind, namespace and name of the workload
-    replicas : the number in the manifest; None if it has none
-    live : `spec.replicas` of the workload in the cluster; None for a new workload
-    last_applied : the number in the manifest that kubectl applied last
+    - `scalers`: the autoscalers of the workload
+    - `target`: kind, namespace and name of the workload
+    - `replicas`: the number in the manifest; None if it has none
+    - `live`: `spec.replicas` of the workload in the cluster; None for a new workload
+    - `last_applied`: the number in the manifest that kubectl applied last
     """
     if not scalers:
         return ()
@@ -195,9 +193,7 @@ def unknown_kind(api_version: str, kind: str) -> Problem:
 def no_workloads(sources: Sequence[Source], passed_over: Sequence[PassedOver], foreign: Sequence[str] = ()) -> Problem:
     """Return the problem of manifests without a pod and without a workload.
 
-    Parameters
-    ----------
-    foreign : kinds that are not known and have pod templates
+    `foreign`: kinds that are not known and have pod templates.
     """
     names = [
         source.name if isinstance(source, Text) else str(source)

@@ -51,9 +51,7 @@ def stateful_claims(
 
     Of several claim templates with one name the last one counts. Upstream: getPersistentVolumeClaims, updateStorage.
 
-    Parameters
-    ----------
-    known : (namespace, name) of the claims that the cluster has; None for those of the snapshot
+    `known`: (namespace, name) of the claims that the cluster has; None for those of the snapshot.
     """
     if not obj.spec.volume_claim_templates:
         return pod, []
@@ -324,11 +322,8 @@ def sets_names(obj: Any, replicas: int | None) -> bool:
 def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) -> Expansion:
     """Return the pods of a workload; those of one run of a cron job.
 
-    Parameters
-    ----------
-    obj : a Pod or one of the workload kinds
-    replicas : the number of pods, in place of the object's own; None for the object's own
-    names : of the pods before
+    `obj`: a Pod or one of the workload kinds. `replicas`: the number of pods, in place of the object's own; None for
+    the object's own. `names`: of the pods before.
     """
     kind, metadata = type(obj).__name__, obj.metadata
     if isinstance(obj, CronJob):

@@ -78,18 +78,16 @@ def load_manifests(
 ) -> Manifests:
     """Read manifests and expand their workloads into pods.
 
-    Parameters
-    ----------
-    sources : files, directories, ``-``, or objects
-    namespace : for objects that name none
-    takes_others : accept objects that name another namespace; else they are refused as by kubectl
-    replicas : the number of pods of each workload, in place of its own
-    validate : whether unknown fields are errors, warnings, or ignored
-    minor : minor version of the API server, such as 36
-    keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
-    as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
-    may_be_idle : objects without a pod and without a workload among them are no error
-    skips_others : files that hold no manifests are passed over also where they are named, as those of a directory
+    - `sources`: files, directories, ``-``, or objects
+    - `namespace`: for objects that name none
+    - `takes_others`: accept objects that name another namespace; else they are refused as by kubectl
+    - `replicas`: the number of pods of each workload, in place of its own
+    - `validate`: whether unknown fields are errors, warnings, or ignored
+    - `minor`: minor version of the API server, such as 36
+    - `keeps_groups`: `replicas` is not for pods that belong to pod groups: these have their own number
+    - `as_deployments`: kinds that kplan does not know, whose pod templates are taken for those of Deployments
+    - `may_be_idle`: objects without a pod and without a workload among them are no error
+    - `skips_others`: files that hold no manifests are passed over also where they are named, as those of a directory
 
     Raises ManifestError with everything that is wrong, each with file, document, line and JSON path, and UsageError for
     a number of replicas that no API server stores.
@@ -462,9 +460,7 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
 
     If the manifests hold nothing but such objects, the question is about their pods, and these stay.
 
-    Parameters
-    ----------
-    run_cronjobs : the pods of one run of each cron job stay in any case
+    `run_cronjobs`: the pods of one run of each cron job stay in any case.
     """
     later = [workload for workload in manifests.workloads if workload.kind in MAKES_PODS_LATER]
     if len(later) == len(manifests.workloads):

@@ -230,10 +230,8 @@ def last_placement(
 ) -> Placement:
     """Return the placement of a decision after which its session never changes.
 
-    Parameters
-    ----------
-    origin : the manifest of the pod
-    replicas : pods like it that wait with it; None for those of its controller, where it has no manifest
+    `origin`: the manifest of the pod. `replicas`: pods like it that wait with it; None for those of its controller,
+    where it has no manifest.
     """
     origins = {} if origin is None else {result.pod: origin}
     names = session.cluster.nodes.names
@@ -253,9 +251,7 @@ def placement_of(
 ) -> Placement:
     """Return the placement of a decision.
 
-    Parameters
-    ----------
-    explain_nodes, diagnose_pod : called when somebody reads the explanation, or the diagnosis
+    `explain_nodes`, `diagnose_pod`: called when somebody reads the explanation, or the diagnosis.
     """
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names

@@ -39,9 +39,7 @@ class Listed(NamedTuple):
 def listed(changes: Sequence[PodChange], placements: Sequence[PodPlacement], most: int | None) -> Listed:
     """Return the first pods with their placements, and the counts of the others; pods that are gone are all listed.
 
-    Parameters
-    ----------
-    most : the number of pods to list, apart from pods that are gone; None for all
+    `most`: the number of pods to list, apart from pods that are gone; None for all.
     """
     if most is None or len(changes) <= most:
         return Listed(tuple(changes), tuple(placements))
@@ -74,10 +72,8 @@ def renumbered(changes: Iterable[PodChange], attempts: Sequence[int]) -> tuple[P
 def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> tuple[Unlisted, ...]:
     """Count pods that a report does not list, by workload, outcome and message: placements and further replicas.
 
-    Parameters
-    ----------
-    more : NAMESPACE/NAME -> number of further replicas of the workload of this pod, which were not tried
-    listed : the number of placements in the report; None for all
+    `more`: NAMESPACE/NAME -> number of further replicas of the workload of this pod, which were not tried. `listed`:
+    the number of placements in the report; None for all.
     """
     last = {placement.pod.key: placement for placement in placements}
     keys = set(last) if listed is None else {placement.pod.key for placement in placements[:listed]}
@@ -93,9 +89,7 @@ def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: i
 def _counted(ends: Iterable[tuple[_Group, str | None, int]]) -> tuple[Unlisted, ...]:
     """Count pods by group, and by node within each group.
 
-    Parameters
-    ----------
-    ends : group, node or None, and number of pods
+    `ends`: group, node or None, and number of pods.
     """
     pods: Counter[_Group] = Counter()
     nodes: dict[_Group, Counter[str]] = {}
@@ -112,9 +106,7 @@ def _counted(ends: Iterable[tuple[_Group, str | None, int]]) -> tuple[Unlisted, 
 def with_untried(groups: Sequence[Unlisted], untried: Mapping[tuple[str, str], int]) -> tuple[Unlisted, ...]:
     """Return groups with replicas that fit nowhere, like one of their workload, and were not tried.
 
-    Parameters
-    ----------
-    untried : workload and message -> number of replicas
+    `untried`: workload and message -> number of replicas.
     """
     counted = (
         ((group.workload, group.outcome, group.message), node, n)
@@ -230,14 +222,12 @@ def placement_report(
 ) -> PlacementReport:
     """Return the report about placements.
 
-    Parameters
-    ----------
-    fail_on : what makes the verdict a failure; None for the defaults of `place`
-    nodes_of : None explains all nodes of all placements
-    more : NAMESPACE/NAME -> number of further replicas with the outcome of this pod
-    max_listed : the number of placements in the report; the others are counted; None for all
-    nodes : the nodes that an autoscaler adds; None where none is followed
-    groups : what becomes of the groups of these pods
+    - `fail_on`: what makes the verdict a failure; None for the defaults of `place`
+    - `nodes_of`: None explains all nodes of all placements
+    - `more`: NAMESPACE/NAME -> number of further replicas with the outcome of this pod
+    - `max_listed`: the number of placements in the report; the others are counted; None for all
+    - `nodes`: the nodes that an autoscaler adds; None where none is followed
+    - `groups`: what becomes of the groups of these pods
     """
     others = unlisted(placements, more or {}, max_listed)
     warnings = (*context.warnings, *not_tried(others))

@@ -33,9 +33,7 @@ class Reported(ABC):
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> Report:
         """Return the report, complete for all nodes.
 
-        Parameters
-        ----------
-        fail_on : what makes the verdict a failure; None for the defaults of the command
+        `fail_on`: what makes the verdict a failure; None for the defaults of the command.
         """
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
@@ -158,9 +156,7 @@ class Plan(Answer):
     ) -> PlacementReport:
         """Return the PlacementReport; parameters as for `placement_report`.
 
-        Parameters
-        ----------
-        with_map : list every node before and after
+        `with_map`: list every node before and after.
         """
         report = placement_report(
             self.context,
@@ -190,10 +186,7 @@ def is_roomy(fewest_nodes: int, infos: Sequence[PodInfo]) -> bool:
     Each of the other pods can take one node away from a pod, so it gets one if at least as many nodes fit it as there
     are pods. That does not hold for pods of which one decides about many nodes, such as a zone.
 
-    Parameters
-    ----------
-    fewest_nodes : the least number of nodes that fitted one of the pods when it was tried
-    infos : the pods
+    `fewest_nodes`: the least number of nodes that fitted one of the pods when it was tried. `infos`: the pods.
     """
     return len(infos) < 2 or (fewest_nodes >= len(infos) and not any(map(_looks_beyond_a_node, infos)))
 

@@ -49,15 +49,13 @@ def group_plan(
 ) -> GroupPlan:
     """Return what becomes of a group.
 
-    Parameters
-    ----------
-    members : its pods -> whether they have a node at the end
-    last : how its last cycle has ended; None where it had none
-    messages : kube-scheduler's messages about pending pods
-    is_gated : all pending members are kept out of the queue
-    victims : the pods that leave for it
-    violating, n_violating : those that it evicts as a whole against a budget, and how many units they are
-    most_tried : how many decisions about its members may be made to find remedies
+    - `members`: its pods -> whether they have a node at the end
+    - `last`: how its last cycle has ended; None where it had none
+    - `messages`: kube-scheduler's messages about pending pods
+    - `is_gated`: all pending members are kept out of the queue
+    - `victims`: the pods that leave for it
+    - `violating`, `n_violating`: those that it evicts as a whole against a budget, and how many units they are
+    - `most_tried`: how many decisions about its members may be made to find remedies
     """
     group, min_count = session.pod_groups.groups.get(key), session.pod_groups.min_count(key)
     infos = session.cluster.pods.infos
@@ -104,11 +102,8 @@ def member_placement(
 ) -> Placement:
     """Return the placement of a pod that waits, in its group's cycle, after which its session never changes.
 
-    Parameters
-    ----------
-    pending : the members of its group without a node
-    replicas : pods like it that wait with it
-    origin : the manifest of the pod
+    `pending`: the members of its group without a node. `replicas`: pods like it that wait with it. `origin`: the
+    manifest of the pod.
     """
     from kplan.remedies.trials import Trials
 
@@ -139,10 +134,7 @@ def plans_in_order(
 ) -> tuple[GroupPlan, ...]:
     """Return what becomes of groups of which some pods were placed in order, after which nothing has changed.
 
-    Parameters
-    ----------
-    tries : how the groups' cycles have ended
-    placements : the decisions about the pods in question
+    `tries`: how the groups' cycles have ended. `placements`: the decisions about the pods in question.
     """
     last = {placement.pod.key: placement for placement in placements}
     infos, node_of = session.cluster.pods.infos, session.cluster.node_of

@@ -26,10 +26,8 @@ MOST_RESOURCES = 5
 def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
     """Return every node before and after an answer.
 
-    Parameters
-    ----------
-    before, after : clusters with the same nodes, of which some may be absent before; pods keep their rows, and new
-        pods come last
+    `before`, `after`: clusters with the same nodes, of which some may be absent before; pods keep their rows, and new
+    pods come last.
     """
     nodes = after.nodes
     resources = _drawn(nodes)

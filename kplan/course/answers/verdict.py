@@ -98,13 +98,11 @@ def judge(
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
 
-    Parameters
-    ----------
-    accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
-    pending_before : pods that were pending before, NAMESPACE/NAME, and what comes in their place
-    groups : NAMESPACE/NAME of pending pods -> the group that counts once for all of them
-    group_plans : what becomes of groups
-    new_nodes : the nodes that an autoscaler adds
+    - `accepts_preemption`: a pod that can be placed by preemption does not count as unschedulable
+    - `pending_before`: pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    - `groups`: NAMESPACE/NAME of pending pods -> the group that counts once for all of them
+    - `group_plans`: what becomes of groups
+    - `new_nodes`: the nodes that an autoscaler adds
     """
     waiting = (group for group in group_plans if group.state == "Preempts")
     admitted = {pod for group in waiting for pod in group.members} if accepts_preemption else set()
@@ -179,9 +177,7 @@ def _outcomes(
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:
     """Return what happens to pods with that of pending pods of groups counted once for each group.
 
-    Parameters
-    ----------
-    groups : NAMESPACE/NAME of such a pod -> its group
+    `groups`: NAMESPACE/NAME of such a pod -> its group.
     """
     if not groups:
         return list(happened)

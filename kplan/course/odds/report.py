@@ -90,10 +90,8 @@ class Odds(Answer):
     def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
         """Return the OddsReport.
 
-        Parameters
-        ----------
-        fail_on : what makes the verdict a failure when it happens in any run; None for the defaults of the command
-        command : the command that the report names; None for `self.command`
+        `fail_on`: what makes the verdict a failure when it happens in any run; None for the defaults of the command.
+        `command`: the command that the report names; None for `self.command`.
         """
         chosen_command = command or self.command
         pods = tuple(_pod(self, pod) for pod in self.pods)
@@ -125,9 +123,7 @@ def odds_of(
 ) -> Odds:
     """Answer a question many times, and count the outcomes.
 
-    Parameters
-    ----------
-    ask_all, progress : as for `kplan.course.odds.runs.draw`
+    `ask_all`, `progress`: as for `kplan.course.odds.runs.draw`.
     """
     tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(

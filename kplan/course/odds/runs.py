@@ -42,10 +42,7 @@ class GroupEnding(msgspec.Struct, frozen=True):
 def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnding]:
     """Return NAMESPACE/NAME of the groups of some pods -> how they end in a session.
 
-    Parameters
-    ----------
-    pods : rows
-    there : rows of all pods that are left at the end; None for all that the groups know
+    `pods`: rows. `there`: rows of all pods that are left at the end; None for all that the groups know.
     """
     if not session.config.release.is_on(WORKLOAD_GATE):
         return {}
@@ -207,10 +204,7 @@ class Tally(msgspec.Struct):
     def add(self, ending: Ending, runs: int, first: int) -> None:
         """Add a branch to the counts.
 
-        Parameters
-        ----------
-        runs : the number of its runs
-        first : the number of its first run
+        `runs`: the number of its runs. `first`: the number of its first run.
         """
         self.branches += 1
         self.violations += runs if ending.violates else 0
@@ -273,11 +267,7 @@ class Tally(msgspec.Struct):
     def complete(self, runs: int, pods: Sequence[DrawnPod], workloads: Sequence[str] = ()) -> None:
         """Count each pod in the runs that did not move it, on its present node, and put all pods in order.
 
-        Parameters
-        ----------
-        runs : the number of all runs
-        pods : pods that come first
-        workloads : workloads whose pods come next
+        `runs`: the number of all runs. `pods`: pods that come first. `workloads`: workloads whose pods come next.
         """
         rank = {workload: index for index, workload in enumerate(workloads)}
         first = {pod.key: pod for pod in pods}
@@ -460,9 +450,7 @@ class Drawn(Protocol):
     def __call__(self, base: Base, /, *, is_single: bool) -> Prepared:
         """Do the work that is the same for all runs.
 
-        Parameters
-        ----------
-        is_single : there is only one run, the plain answer with its seed
+        `is_single`: there is only one run, the plain answer with its seed.
         """
 
 
@@ -489,10 +477,8 @@ def draw(
 
     Raises UsageError when the number of runs is less than 1 or too large.
 
-    Parameters
-    ----------
-    ask_all : runs what takes long in parallel; None carries out all runs here. The answer is the same
-    progress : called with the number of runs that are done, and the number of all
+    `ask_all`: runs what takes long in parallel; None carries out all runs here. The answer is the same. `progress`:
+    called with the number of runs that are done, and the number of all.
     """
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MOST_RUNS:,} runs")
