@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -64,10 +64,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Capacity(Answer):
-    """How many replicas fit, where, what stops the next one, and what to add for more.
-
-    Its pickle is its question: the copy counts anew, with the same result.
-    """
+    """How many replicas fit, where, what stops the next one, and what to add for more."""
 
     templates: tuple[Template, ...]
     fit: Fit = field(repr=False)
@@ -81,11 +78,6 @@ class Capacity(Answer):
     growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
     offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
     stopped_group: GroupPlan | None = None  #: what becomes of the first group that is not whole
-
-    question: Callable[[], Capacity] = field(repr=False, compare=False, kw_only=True)  #: counts the same anew
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.question, ()
 
     @property
     def is_enough(self) -> bool:

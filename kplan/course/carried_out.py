@@ -32,7 +32,6 @@ from kplan.course.watching import at_rest
 from kplan.diagnosis.explanation import explain
 from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin, PodPlacement
-from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
@@ -122,11 +121,6 @@ class CarriedOut:
     subject_pods: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods of the queue that the question is about
     pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
     occupancy: Occupancy | None = field(default=None, repr=False)  #: with a clock, the queue and the nodes over time
-
-    @property
-    def started_from(self) -> Cluster:
-        """The cluster before the change; not to be changed."""
-        return self.origin.session.cluster
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:

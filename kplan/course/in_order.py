@@ -199,8 +199,8 @@ _EAGER_CELLS = 2_000
 up to a decision when somebody reads its explanation."""
 
 
-def decide_in_order(
-    base: Base, question: QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
+def place_in_order(
+    base: Base, pods: Iterable[PodLike] | QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
 ) -> Plan:
     """Place pods in their order in a fork; with an autoscaler, those that fit nowhere once more when it has made nodes.
 
@@ -210,9 +210,9 @@ def decide_in_order(
     `shown`: the nodes for which all decisions will be explained, so that this is done at once; None if that is not
     known.
     """
-    growth = growth_of(base)
-    course = _Course(base, question, growth, settle_preemption=settle_preemption)
-    session = base.fork(question)
+    question = pods if isinstance(pods, QuestionPods) else base.resolve(pods)
+    course = OrderedCourse(base, question, settle_preemption=settle_preemption)
+    growth, session = course.growth, base.fork(question)
     replay = Replay(lambda: course.run(base.fork(question)), course.run(session))
     is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
     # An extender may answer differently when it is called again, so remedies are not tried.
@@ -246,7 +246,7 @@ def decide_in_order(
         nodes,
         partial(plans_in_order, session, course.tries, placements),
         fewest_nodes=min(fewest, default=0),
-        question=partial(decide_in_order, base, question, settle_preemption=settle_preemption),
+        question=partial(place_in_order, base, question, settle_preemption=settle_preemption),
         make_context=partial(in_whole_groups, context),
     )
 
@@ -273,25 +273,14 @@ def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[Input
     return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
 
 
-def run_of(base: Base, question: QuestionPods, session: Session, *, settle_preemption: bool) -> Run:
-    """Return the run that places pods in their order in a session, with the nodes that an autoscaler makes for them."""
-    return _Course(base, question, growth_of(base), settle_preemption=settle_preemption).run(session)
-
-
-class _Round(msgspec.Struct, frozen=True):
-    """What an autoscaler adds, and the pods that are tried again then."""
-
-    adds: Sequence[NewNode]
-    rows: Sequence[int]
-
-
-class _Course:
+class OrderedCourse:
     """The tries of all pods; the first run asks the autoscaler, and runs after it repeat what it said."""
 
-    def __init__(self, base: Base, question: QuestionPods, growth: Growth | None, *, settle_preemption: bool) -> None:
-        self._base, self._question, self._growth = base, question, growth
+    def __init__(self, base: Base, question: QuestionPods, *, settle_preemption: bool) -> None:
+        self._base, self._question = base, question
+        self.growth = growth_of(base)
         self._settles = settle_preemption
-        self._rounds: list[_Round] = []
+        self._rounds: list[tuple[Sequence[NewNode], Sequence[int]]] = []  # new nodes, and the pods tried again then
         self._tries: list[tuple[int, int]] = []  # round and pod of each decision
         self._is_known = False
         self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of each group has ended
@@ -306,17 +295,17 @@ class _Course:
             for result in run_in_order(session, rows, settle_preemption=self._settles, tries=tries):
                 if is_first:
                     self._tries.append((number, result.pod))
-                if self._growth is not None:  # results hold their columns, which is much for many nodes
+                if self.growth is not None:  # results hold their columns, which is much for many nodes
                     results[result.pod] = result
                 yield result
             if is_first:
                 self.tries |= tries
-            if is_first and self._growth is not None and not self._growth.is_stopped:
-                self._look(session, self._growth, results, preempts=any(tried.waits for tried in tries.values()))
+            if is_first and self.growth is not None and not self.growth.is_stopped:
+                self._look(session, self.growth, results, preempts=any(tried.waits for tried in tries.values()))
             if number >= len(self._rounds):
                 return
-            join_nodes(session, self._rounds[number].adds)
-            rows = self._rounds[number].rows
+            adds, rows = self._rounds[number]
+            join_nodes(session, adds)
 
     def _look(self, session: Session, growth: Growth, results: dict[int, CycleResult], *, preempts: bool) -> None:
         """Have the autoscaler look, once the scheduler has evicted what it can for these pods, or for their groups."""
@@ -327,24 +316,21 @@ class _Course:
             return
         growth.note_groups(session, rows)
         snapshot = _snapshot_after(self._base.objects, session, self._question, results)
-        there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
+        there = [obj for past, _ in self._rounds for new in past for obj in (*new.daemons, *new.objects)]
         snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
         adds = growth.look(snapshot, session, self._base.now)
         if adds:
-            self._rounds.append(_Round(adds, rows))
+            self._rounds.append((adds, rows))
 
     def _settled(self) -> tuple[Session, dict[int, CycleResult]]:
         """Return a session in which preemption was carried out so far, and the last results of its last round."""
         session = self._base.fork(self._question)
-        results = {result.pod: result for result in self._settle(session, self._question.rows)}
-        for past in self._rounds:
-            join_nodes(session, past.adds)
-            waiting = [row for row in past.rows if session.cluster.node_of[row] == NOWHERE]
-            results = {result.pod: result for result in self._settle(session, waiting)}
+        results: dict[int, CycleResult] = {}
+        for adds, rows in [((), self._question.rows), *self._rounds]:
+            join_nodes(session, adds)
+            waiting = [row for row in rows if session.cluster.node_of[row] == NOWHERE]
+            results = {result.pod: result for result in run_in_order(session, waiting, settle_preemption=True)}
         return session, results
-
-    def _settle(self, session: Session, rows: Sequence[int]) -> Run:
-        return run_in_order(session, rows, settle_preemption=True)
 
     def last_tries(self, placements: Sequence[Placement]) -> list[Placement]:
         """Return the decisions of each pod's last round, at the place of its first."""
@@ -359,6 +345,8 @@ class _Course:
 
 def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
     """Add nodes with the daemon pods that they start with."""
+    if not adds:
+        return
     session.listers = session.listers.fork()
     session.grow([new.node for new in adds], [obj for new in adds for obj in new.objects])
     for new in adds:
@@ -401,13 +389,3 @@ def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | Non
     condition = PodCondition("PodScheduled", "False", "Unschedulable", result.message)
     others = tuple(other for other in pod.status.conditions if other.type != "PodScheduled")
     return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, condition)))
-
-
-def place_in_order(
-    base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False, shown: NodesShown = None
-) -> Plan:
-    """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`.
-
-    `shown`: as for `decide_in_order`.
-    """
-    return decide_in_order(base, base.resolve(pods), settle_preemption=settle_preemption, shown=shown)

@@ -1,20 +1,23 @@
-"""The PlanReport about a change."""
+"""The PlanReport about a change, and what the planner returns of one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
+from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.placement_report import abridged, listed, with_untried
-from kplan.course.answers.plan import before_growth, with_new_nodes
+from kplan.course.answers.plan import Reported, before_growth, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
 from kplan.course.asking import PLAIN, Showing
@@ -35,8 +38,10 @@ from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.course.simulation.queue import in_turn
+from kplan.course.task import Task
 from kplan.course.unblocking import rollout_remedies, with_remedies
-from kplan.documents.base import Counted, Verdict
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -67,6 +72,29 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
         else change
         for change in changes
     ]
+
+
+@dataclass(frozen=True)
+class ChangePlan(Reported, CarriedOut):
+    """A task that was carried out. Its pickle is the task, which the copy carries out again, with the same end."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return plan_of, (self.origin, self.task)
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None, with_map: bool = False) -> PlanReport:
+        """Return the report that the command prints; without a clock all is carried out once more, for its decisions.
+
+        `fail_on`: what makes the verdict a failure; None for the defaults of the command. `with_map`: list every node
+        before and after.
+        """
+        decisions = Decisions(nodes=Shown(), others=Shown(), covers_all=True)
+        change = self if self.task.clock is not None else carry_out(self.origin, self.task, decisions)
+        return change_report(change, Showing(fail_on=fail_on, nodes=Shown(), with_map=with_map), decisions)
+
+
+def plan_of(base: Base, task: Task) -> ChangePlan:
+    change = carry_out(base, task)
+    return ChangePlan(**{field.name: getattr(change, field.name) for field in fields(change)})
 
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
@@ -109,7 +137,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     question = change.pods or base.pending()
     session = base.fork(question)
     after = change.simulation.session.cluster
-    before = before_growth(change.started_from, after)
+    before = before_growth(base.session.cluster, after)
     counted = pods.replacements.counted(chosen)
     if present is not None and STUCK in chosen:
         counted += counted_at_present(present)

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.changes import values as c
-from kplan.changes.timed import Timed, applied
+from kplan.changes.timed import Timed, applied, read_changes
 from kplan.cluster.base import Base, PodLike
+from kplan.cluster.incoming import accepted_objects
 from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.clock import Clock
 from kplan.course.simulation.applying import Rollout
 from kplan.facts import InputWarning
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
-from kplan.workloads.manifests import WrittenWorkload
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.workloads.manifests import Manifest, WrittenWorkload
+from kplan.workloads.manifests import read_changes as read_objects
 
 Command = Literal["place", "plan", "drain"]
 
 
 class WorkedOff(msgspec.Struct, frozen=True):
-    """The scheduling queue worked off until nothing moves.
+    """The scheduling queue worked off until nothing moves."""
 
-    Attributes
-    ----------
-    pods : the pods in the queue; None for every pending pod
-    with_pending : add every pending pod; beside other pods the question is not about these
-    recreate : controllers create new pods for preempted ones
-    max_rounds : it ends after so many rounds; a new one begins when a pod is tried again
-    """
-
-    pods: tuple[PodLike, ...] | None = None
-    with_pending: bool = False
-    recreate: bool = True
-    max_rounds: int = DEFAULT_MAX_ROUNDS
+    pods: tuple[PodLike, ...] | None = None  #: the pods in the queue; None for every pending pod
+    with_pending: bool = False  #: add every pending pod; beside other pods the question is not about these
+    recreate: bool = True  #: controllers create new pods for preempted ones
+    max_rounds: int = DEFAULT_MAX_ROUNDS  #: it ends after so many; a new one begins when a pod is tried again
 
     @property
     def has_all_pending(self) -> bool:
@@ -48,35 +43,22 @@ class WorkedOff(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """Changes, and how they are carried out.
+    """Changes, and how they are carried out."""
 
-    Attributes
-    ----------
-    steps : the changes; without a clock they follow one another, each when nothing moves any more
-    clock : how long everything takes; None where nothing takes time
-    queue : the scheduling queue, which is worked off first; with a clock its pods are tried at the start. None where
-        the scheduler has tried all pending pods before
-    rollout : when workloads of the cluster roll out
-    one_by_one : without a clock, pods are evicted one after the other, each when nothing moves any more
-    waits : then in the end jobs that back off get time to recreate their pods
-    removes_nodes : with a clock, the autoscaler that is followed removes nodes, too
-    namespace : of pods that are named without one
-    command : the command that asks for it
-    tells_luck : documents tell what depends on draws among equals
-    warnings : about manifests that are left out
-    """
-
+    #: the changes; without a clock they follow one another, each when nothing moves any more
     steps: tuple[Timed, ...] = ()
-    clock: Clock | None = None
+    clock: Clock | None = None  #: how long everything takes; None where nothing takes time
+    #: the scheduling queue, which is worked off first; with a clock its pods are tried at the start. None where the
+    #: scheduler has tried all pending pods before
     queue: WorkedOff | None = None
-    rollout: Rollout = "auto"
-    one_by_one: bool = False
-    waits: bool = True
-    removes_nodes: bool = False
-    namespace: str = ""
-    command: Command = "plan"
-    tells_luck: bool = False
-    warnings: tuple[InputWarning, ...] = ()
+    rollout: Rollout = "auto"  #: when workloads of the cluster roll out
+    one_by_one: bool = False  #: without a clock, pods are evicted one after the other, each when nothing moves any more
+    waits: bool = True  #: then in the end jobs that back off get time to recreate their pods
+    removes_nodes: bool = False  #: with a clock, the autoscaler that is followed removes nodes, too
+    namespace: str = ""  #: of pods that are named without one
+    command: Command = "plan"  #: the command that asks for it
+    tells_luck: bool = False  #: documents tell what depends on draws among equals
+    warnings: tuple[InputWarning, ...] = ()  #: about manifests that are left out
 
     @property
     def workloads(self) -> list[WrittenWorkload]:
@@ -105,3 +87,26 @@ def applying(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.S
     """Return the task to apply what manifests say, with further fields of the task."""
     steps = (applied(workloads, additions),) if workloads or additions else ()
     return replace(Task(steps), **more)
+
+
+def read_manifests(
+    base: Base, manifests: Iterable[Manifest], namespace: str | None
+) -> tuple[list[WrittenWorkload], list[msgspec.Struct], list[InputWarning]]:
+    """Return the workloads of manifests, other objects that the API server accepts, and which it refuses, and why."""
+    workloads, objects, warnings = read_objects(manifests, namespace or DEFAULT_NAMESPACE)
+    admitting, additions = accepted_objects(objects, base.objects, base.release.number)
+    return workloads, additions, [*warnings, *admitting.warnings]
+
+
+def read_steps(
+    base: Base, changes: Iterable[Mapping[str, Any]], namespace: str | None
+) -> tuple[tuple[Timed, ...], tuple[InputWarning, ...]]:
+    """Return the changes of a timeline with their manifests read, and warnings about objects that are refused."""
+    steps = [step for change in changes for step in read_changes(change)]
+    warnings: list[InputWarning] = []
+    for number, step in enumerate(steps):
+        if isinstance(step.change, c.Apply):
+            workloads, additions, refused = read_manifests(base, step.change.manifests, namespace)
+            steps[number] = replace(step, workloads=workloads, additions=additions)
+            warnings += refused
+    return tuple(steps), tuple(warnings)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
     from kplan.course.asking import AskAll, Asks
-    from kplan.course.change import ChangePlan
     from kplan.course.odds.report import Odds
+    from kplan.course.report import ChangePlan
     from kplan.course.simulation.applying import Rollout
     from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
@@ -113,7 +113,7 @@ class Planner(Base):
     ) -> RemedyReport:
         """Return the least set of actions after which pending pods run.
 
-        Raises NotFoundError or UsageError when the snapshot has no such pending pod, or there is no such kind of action.
+        Raises NotFoundError or UsageError for an unknown pending pod, or an unknown kind of action.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Planner(Base):
         recreate : controllers create evicted pods again, which are then queued
         max_rounds : the run ends after this many rounds over the remaining pods
         """
-        from kplan.course.change import plan_of
+        from kplan.course.report import plan_of
         from kplan.course.task import Task, WorkedOff
 
         # The answer is asked again with these pods, whatever becomes of the objects.
@@ -257,13 +257,13 @@ class Planner(Base):
             creates missing replicas
         run_cron_jobs : each cron job starts a run now; else it creates no pods
         """
-        from kplan.course.change import plan_of, read_manifests
-        from kplan.course.task import applying
+        from kplan.course.report import plan_of
+        from kplan.course.task import applying, read_manifests
         from kplan.workloads.manifests import with_runs
 
-        written = read_manifests(self, manifests, namespace)
-        workloads = with_runs(written.workloads) if run_cron_jobs else written.workloads
-        return plan_of(self, applying(workloads, written.additions, rollout=rollout, warnings=written.warnings))
+        workloads, additions, warnings = read_manifests(self, manifests, namespace)
+        workloads = with_runs(workloads) if run_cron_jobs else workloads
+        return plan_of(self, applying(workloads, additions, rollout=rollout, warnings=tuple(warnings)))
 
     @checked
     def timeline(
@@ -295,9 +295,9 @@ class Planner(Base):
         until : seconds after which the look ahead ends; None for when nothing moves
         namespace : for objects that name none
         """
-        from kplan.course.change import plan_of, read_steps
         from kplan.course.clock import Clock
-        from kplan.course.task import Task, WorkedOff
+        from kplan.course.report import plan_of
+        from kplan.course.task import Task, WorkedOff, read_steps
 
         steps, warnings = read_steps(self, changes, namespace)
         queue = None if steps else WorkedOff()  # where no step does anything, what goes on in any case is the answer
@@ -328,7 +328,7 @@ class Planner(Base):
         replace : drain one node at a time, and replace it when it is empty by a new node like it, of the same name
         options : pods that are deleted in any case; None for none
         """
-        from kplan.course.change import plan_of
+        from kplan.course.report import plan_of
         from kplan.questions.drain import Drain, how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)

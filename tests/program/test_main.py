@@ -37,7 +37,7 @@ UNASKED = {
     "kplan.cel.expression",
     "kplan.commands.plan",
     "kplan.commands.drain",
-    "kplan.course.change",
+    "kplan.course.carry_out",
     "kplan.course.queue_course",
     "kplan.course.odds.of_changes",
     "kplan.documents.diff",

@@ -53,9 +53,16 @@ class Reported(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Reported):
-    """An answer whose report states the cluster, the scheduler and the warnings besides."""
+    """An answer whose report states the cluster, the scheduler and the warnings besides.
+
+    Its pickle is its question: the copy answers it anew, with the same result.
+    """
 
     make_context: Callable[[], Context] = field(repr=False, compare=False)  #: called once, for the first report
+    question: Callable[[], Answer] = field(repr=False, compare=False)  #: answers the same anew
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.question, ()
 
     @cached_property
     def context(self) -> Context:
@@ -103,7 +110,7 @@ def before_growth(before: Cluster, after: Cluster) -> Cluster:
 
 @dataclass(frozen=True)
 class Plan(Answer):
-    """Decisions in order. Its pickle is its question: the copy decides anew, with the same result.
+    """Decisions in order.
 
     Attributes
     ----------
@@ -127,12 +134,6 @@ class Plan(Answer):
     fewest_nodes: int = field(default=0, repr=False)
     #: tells what differs between draws of the same decisions; None if nobody asks
     luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
-
-    #: decides the same anew
-    question: Callable[[], Plan] = field(repr=False, compare=False, kw_only=True)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.question, ()
 
     @property
     def is_roomy(self) -> bool:

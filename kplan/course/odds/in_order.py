@@ -10,7 +10,7 @@ from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.workload_pods import QuestionPods, Run, nominates
 from kplan.course.answers.verdict import Happened
-from kplan.course.in_order import run_of
+from kplan.course.in_order import OrderedCourse
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
@@ -44,7 +44,7 @@ def in_order(
                 ]
         if base.options.sample and not is_single and len(session.cluster):
             session.sampling.start_index = generator.draw(len(session.cluster))
-        run = run_of(base, question, session, settle_preemption=settle_preemption)
+        run = OrderedCourse(base, question, settle_preemption=settle_preemption).run(session)
         return Begun(session, run, lambda: question.rows)
 
     return prepared(base, question, begun, settles=settle_preemption)

@@ -139,6 +139,7 @@ def odds_of(
         tally=tally,
         zones=zones_of(base),
         make_context=partial(in_whole_groups, partial(base.context, pods)),
+        question=partial(odds_of, base, question, command=command, runs=runs, seed=seed),
     )
 
 

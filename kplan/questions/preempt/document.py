@@ -138,7 +138,7 @@ def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> t
     """
     decisions = Decisions(nodes=(), others=(), covers_all=True)
     change = carry_out(base, Task(queue=queue), decisions)
-    simulation, before = change.simulation, change.started_from
+    simulation, before = change.simulation, base.session.cluster
     after = simulation.session.cluster
     infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.life.unreplaced}
     aftermath = []

@@ -10,14 +10,13 @@ from kplan.changes.timed import Timed
 from kplan.changes.values import Apply, Fail
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
-from kplan.course.change import read_manifests
 from kplan.course.clock import Clock, durations_for
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import (
     Departure,
     depart,
 )
-from kplan.course.task import Task
+from kplan.course.task import Task, read_manifests
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, daemon_set, deployment, node, running
 
@@ -125,8 +124,8 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     pending = deployment("new", 3)
     planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE)]))
     clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
-    written = read_manifests(planner, [pending], None)
-    steps = Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), written.workloads)
+    workloads, *_ = read_manifests(planner, [pending], None)
+    steps = Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), workloads)
     plan = carry_out(planner, Task(steps, clock))
 
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
