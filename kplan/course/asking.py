@@ -31,16 +31,9 @@ class AskAll(Protocol):
 
 
 def answers(
-    base: Base,
-    questions: Sequence[Callable[[Base], T]],
-    ask_all: AskAll | None,
-    *,
-    progress: Count | None = None,
+    base: Base, questions: Sequence[Callable[[Base], T]], ask_all: AskAll | None, *, progress: Count | None = None
 ) -> list[T]:
-    """Return the answers to questions, in order.
-
-    `ask_all`: answers them in parallel; None for one after the other. `progress`: called while they are answered.
-    """
+    """Return the answers to questions, in order; without `ask_all` one is answered after the other."""
     if ask_all is not None:
         return list(ask_all(base, questions, progress=progress))
     ready: list[T] = []
@@ -65,36 +58,23 @@ class Asks(Protocol[A_co]):
 
 
 class Showing(msgspec.Struct, frozen=True):
-    """How an answer is computed, and how much of it its document holds; the defaults are those of Python.
+    """How an answer is computed, and how much of it its document holds; the defaults are those of Python."""
 
-    Attributes
-    ----------
-    fail_on : what makes the verdict a failure; None for the default of the question
-    nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
-    others : the nodes that other decisions explain
-    is_outlined : other decisions are left out, because no format shows them
-    only_outcomes : nothing of where pods are placed is explained, because only the outcomes count
-    explain : everything that is known about each decision
-    is_whole : a format holds the whole document, with the decision about each pod
-    with_map : every node before and after
-    max_listed : the number of pods in the document; the others are counted; None for all
-    ask_all : answers what can be answered in parallel; None for one after the other
-    progress : called while the answer is computed
-    on_no_effect : called with a parameter that has no effect, and the reason
-    """
-
-    fail_on: Sequence[Condition] | None = None
+    fail_on: Sequence[Condition] | None = (
+        None  #: what makes the verdict a failure; None for the default of the question
+    )
+    #: the nodes that a decision explains where tables show it in full; absent for the default of the question
     nodes: NodesShown | UnsetType = UNSET
-    others: NodesShown = None
-    is_outlined: bool = False
-    only_outcomes: bool = False
-    explain: bool = False
-    is_whole: bool = False
-    with_map: bool = False
-    max_listed: int | None = None
-    ask_all: AskAll | None = None
-    progress: Progress | None = None
-    on_no_effect: Callable[[str, str], None] | None = None
+    others: NodesShown = None  #: the nodes that other decisions explain
+    is_outlined: bool = False  #: other decisions are left out, because no format shows them
+    only_outcomes: bool = False  #: nothing of where pods are placed is explained, because only the outcomes count
+    explain: bool = False  #: everything that is known about each decision
+    is_whole: bool = False  #: a format holds the whole document, with the decision about each pod
+    with_map: bool = False  #: every node before and after
+    max_listed: int | None = None  #: the number of pods in the document; the others are counted; None for all
+    ask_all: AskAll | None = None  #: answers what can be answered in parallel; None for one after the other
+    progress: Progress | None = None  #: called while the answer is computed
+    on_no_effect: Callable[[str, str], None] | None = None  #: called with a parameter without effect, and the reason
 
     @property
     def explained(self) -> NodesShown:

@@ -17,10 +17,10 @@ from kplan.api.quantity import listing
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods, did_you_mean
 from kplan.course.answers.placement import NodesShown, Placement, placement_of
+from kplan.course.answers.pod_groups import pending_placement
 from kplan.course.asking import Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
-from kplan.course.pod_groups import pending_placement
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -50,7 +49,23 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
 
     def durations(self, base: Base) -> Durations:
-        return durations_for(base, self.start, self.stop, self.run, self.node_start)
+        """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
+
+        Raises UsageError for a number that is no duration.
+        """
+        from kplan.changes.timed import is_seconds
+        from kplan.course.simulation.durations import EACH, Durations, Times, learn
+
+        for name, durations in (("start", self.start), ("stop", self.stop), ("run", self.run)):
+            for workload, seconds in durations.items():
+                if not is_seconds(seconds):
+                    raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
+                if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
+                    raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
+        learned = learn(base.objects)
+        return Durations(
+            Times(self.start, learned.start), Times(self.stop), Times(self.run, learned.run), self.node_start
+        )
 
     def tell_unused(self, durations: Durations, showing: Showing) -> None:
         """Tell which parameters about single workloads had no effect, by the durations that were used."""
@@ -61,29 +76,3 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             for which in seconds:
                 if which != EACH and which not in used:
                     showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
-
-
-def durations_for(
-    base: Base,
-    start: Mapping[str, float],
-    stop: Mapping[str, float],
-    run: Mapping[str, float],
-    node_start: Mapping[str, float] | None = None,
-) -> Durations:
-    """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
-
-    `node_start`: pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named.
-
-    Raises UsageError for a number that is no duration.
-    """
-    from kplan.changes.timed import is_seconds
-    from kplan.course.simulation.durations import EACH, Durations, Times, learn
-
-    for name, durations in (("start", start), ("stop", stop), ("run", run)):
-        for workload, seconds in durations.items():
-            if not is_seconds(seconds):
-                raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
-            if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
-                raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
-    learned = learn(base.objects)
-    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)

@@ -44,8 +44,15 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
 
     `only`: KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls.
     """
+    if only is not None and not only:
+        return ()
     snapshot = base.objects
-    nodes = _wanted_nodes(snapshot)
+    nodes = {
+        f"DaemonSet/{daemons.metadata.key}": [
+            name for name, answer in eligible_nodes(daemons.spec.template, snapshot.nodes).items() if answer.should_run
+        ]
+        for daemons in snapshot.daemon_sets
+    }
     pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
     lacking = {
@@ -71,15 +78,6 @@ def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPre
         pods=tuple(pod for _, pod in sorted(pods_health(snapshot, own).items()) if not pod.is_well),
     )
     return present if present.nodes or present.workloads or present.pods else None
-
-
-def _wanted_nodes(snapshot: Snapshot) -> dict[str, list[str]]:
-    return {
-        f"DaemonSet/{daemons.metadata.key}": [
-            name for name, answer in eligible_nodes(daemons.spec.template, snapshot.nodes).items() if answer.should_run
-        ]
-        for daemons in snapshot.daemon_sets
-    }
 
 
 def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
@@ -110,8 +108,7 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
         if owner is None or not owner.refusal or key not in specs:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
-        because = simulation.maker.why_refused(pod)
-        because = because or RefusedPods(message=owner.refusal)
+        because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
         if not because.by:
             because = structs.replace(because, lacks=_lacking(base.objects, pod, because.message))
         facts[key] = because
@@ -159,16 +156,6 @@ def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[Q
         namespace = PodKey.parse(raised.quota).namespace
         raises[namespace] = (*raises.get(namespace, ()), raised)
     return raises
-
-
-def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
-    """Return a warning for each workload of the cluster that has too few pods, and whose controller makes no more.
-
-    `only`: keys of workloads, KIND/NAMESPACE/NAME; None for all.
-    """
-    if only is not None and not only:
-        return ()
-    return short_workloads(workloads_at_present(base, only))
 
 
 def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, ...]:

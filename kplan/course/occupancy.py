@@ -71,22 +71,14 @@ class Occupancy:
         pods = (pod for pod in simulation.pods.values() if not pod.node and not pod.is_terminating)
         #: NAMESPACE/NAME of each waiting pod -> since when it waits, and its workload
         self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
-        self._note_shares(0.0)
-        self._queue.append((0.0, len(self._since)))
+        self._note(0.0)
         simulation.controllers.on_pause = self._look
 
     def _look(self) -> None:
         """Note how things stand, before time goes on."""
-        simulation = self._simulation
-        if len(simulation.log.steps) == self._n_read:
-            return
-        self._read_steps()
-        at = round(simulation.elapsed, 2)
-        _note(self._queue, at, len(self._since))
-        self._note_shares(at)
-
-    def _read_steps(self) -> None:
         steps = self._simulation.log.steps
+        if len(steps) == self._n_read:
+            return
         for step in steps[self._n_read :]:
             if not step.pod or isinstance(step.at, UnsetType):
                 continue
@@ -96,8 +88,10 @@ class Occupancy:
                 since, workload = self._since.pop(step.pod)
                 self._waits[workload].note(step.pod, step.at - since)
         self._n_read = len(steps)
+        self._note(round(self._simulation.elapsed, 2))
 
-    def _note_shares(self, at: float) -> None:
+    def _note(self, at: float) -> None:
+        _note(self._queue, at, len(self._since))
         cluster = self._simulation.session.cluster
         for resource in resources_of(cluster.nodes):
             offered = int(allocatable(cluster.nodes, resource).sum())

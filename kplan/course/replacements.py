@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import structs
 
 from kplan.cluster.base import Base
+from kplan.course.answers.pod_groups import pending_in_groups
 from kplan.course.answers.verdict import (
     GATED,
     PDB_VIOLATION,
@@ -25,7 +25,6 @@ from kplan.course.answers.verdict import (
     once_a_group,
 )
 from kplan.course.carried_out import CarriedOut
-from kplan.course.pod_groups import pending_in_groups
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import TIMED_OUT
 from kplan.course.simulation.nodes import comes_with_node
@@ -38,9 +37,6 @@ from kplan.framework.results import Outcome
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 
 _LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
-_WITHOUT_CHANGE: WeakKeyDictionary[Base, Mapping[str, Action]] = WeakKeyDictionary()
-"""For many changes of one cluster, such as drains in turn."""
-
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
@@ -169,7 +165,7 @@ class Replacements:
         removed = replacement.removed
         if removed is None or removed.by is None or removed.by not in waiting:
             return False
-        return removed.by in self._waiters or _without_change(self._base).get(removed.pod) is replacement.action
+        return removed.by in self._waiters or self._base.derived(_without_change).get(removed.pod) is replacement.action
 
     def _paired_all(self) -> Iterator[Replacement]:
         """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
@@ -313,14 +309,12 @@ class Replacements:
 
 def _without_change(base: Base) -> Mapping[str, Action]:
     """Return what becomes of the pods that make way for others where the pending pods alone are scheduled, by name."""
-    if base not in _WITHOUT_CHANGE:
-        simulation = begin(base)
-        simulation.node_lifecycle.go_on()
-        simulation.retry_pending()
-        simulation.run()
-        replacements = Replacements(CarriedOut(simulation, base)).all
-        _WITHOUT_CHANGE[base] = {one.pod: one.action for one in replacements if one.removed and one.removed.by}
-    return _WITHOUT_CHANGE[base]
+    simulation = begin(base)
+    simulation.node_lifecycle.go_on()
+    simulation.retry_pending()
+    simulation.run()
+    replacements = Replacements(CarriedOut(simulation, base)).all
+    return {one.pod: one.action for one in replacements if one.removed and one.removed.by}
 
 
 def _paired(workload: str, removed: Sequence[Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:

@@ -16,10 +16,18 @@ from kplan.api.names import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers.placement import NodesShown
-from kplan.course.answers.placement_report import abridged, listed, with_untried
+from kplan.course.answers.placement_report import abridged, listed
 from kplan.course.answers.plan import Reported, before_growth, with_new_nodes
+from kplan.course.answers.pod_groups import group_plans, held_back, pending_placement
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, STUCK, counted_warnings
+from kplan.course.answers.verdict import (
+    DEFAULT_FAIL_ON,
+    NEW_NODES,
+    PENDING,
+    STUCK,
+    UNSCHEDULABLE,
+    counted_warnings,
+)
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
@@ -27,12 +35,10 @@ from kplan.course.in_order import node_changes
 from kplan.course.missing import (
     at_present,
     counted_at_present,
-    missing_replicas,
     piled_up,
     short_workloads,
     workloads_at_present,
 )
-from kplan.course.pod_groups import group_plans, held_back, pending_placement
 from kplan.course.queue_course import queue_entries
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -122,7 +128,6 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
     context = base.context(change.pods)
     growth = change.growth
-    node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
     unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
@@ -130,7 +135,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     warnings = (
         *with_whole_groups(context.warnings),
         *change.all_warnings,
-        *(missing_replicas(base, unchanged) if present is None else short_workloads(present)),
+        *short_workloads(workloads_at_present(base, unchanged) if present is None else present),
         *(() if present is None else piled_up(base.objects)),
         *grown,
     )
@@ -143,26 +148,26 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         counted += counted_at_present(present)
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
-    shown = listed(pods.changes, pods.placements, max_listed)
     untried = change.untried
-    verdict = abridged(verdict, (), {}, max_listed)
-    if {"unschedulable", "pending"} & set(chosen):
-        verdict = replace(verdict, more=verdict.more + sum(untried.values()))
+    n_untried = sum(untried.values())
+    changes, placements, unlisted = listed(
+        pods.changes,
+        pods.placements,
+        max_listed,
+        {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
+    )
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=verdict,
-        summary=pods.replacements.summary(sum(untried.values())),
+        verdict=abridged(verdict, max_listed, n_untried if {UNSCHEDULABLE, PENDING} & set(chosen) else 0),
+        summary=pods.replacements.summary(n_untried),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[:max_listed],
-        changes=shown.changes,
-        placements=with_new_nodes(shown.placements, adds),
+        changes=changes,
+        placements=with_new_nodes(placements, adds),
         max_listed=UNSET if max_listed is None else max_listed,
-        unlisted=with_untried(
-            shown.unlisted,
-            {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
-        ),
+        unlisted=unlisted,
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),
         cluster=cluster_map(before, after) if showing.with_map else UNSET,
@@ -175,7 +180,9 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         forced=_forced(change),
         luck=luck_of_change(change, pods.changes, chosen) if change.task.tells_luck else UNSET,
         timeline=UNSET if change.task.clock is None else change.timeline,
-        nodes=UNSET if growth is None else node_changes(growth, node_of),
+        nodes=UNSET
+        if growth is None
+        else node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
     )

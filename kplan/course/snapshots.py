@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, PodCondition, WorkloadCondition
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
-from kplan.api.workloads import Job, PodDisruptionBudget
+from kplan.api.workloads import Job
 from kplan.cluster.incoming import with_objects
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -76,19 +76,14 @@ def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], 
 
     `statuses`: as of `kplan.course.simulation.disruption.Disruptions.statuses`.
     """
-    if not statuses:
-        return snapshot
-    return dataclasses.replace(
-        snapshot, pod_disruption_budgets=tuple(_with_status(obj, statuses) for obj in snapshot.pod_disruption_budgets)
-    )
-
-
-def _with_status(obj: PodDisruptionBudget, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> PodDisruptionBudget:
-    known = statuses.get((obj.metadata.namespace, obj.metadata.name))
-    if known is None or known == (obj.status.disruptions_allowed, obj.status.expected_pods):
-        return obj
-    allowed, expected = known
-    return replace(obj, status=replace(obj.status, disruptions_allowed=allowed, expected_pods=expected))
+    budgets = list(snapshot.pod_disruption_budgets)
+    for index, obj in enumerate(budgets):
+        before = obj.status.disruptions_allowed, obj.status.expected_pods
+        now = statuses.get((obj.metadata.namespace, obj.metadata.name), before)
+        if now != before:
+            status = replace(obj.status, disruptions_allowed=now[0], expected_pods=now[1])
+            budgets[index] = replace(obj, status=status)
+    return dataclasses.replace(snapshot, pod_disruption_budgets=tuple(budgets)) if statuses else snapshot
 
 
 def has_its_pod(obj: Any, uids: Collection[str]) -> bool:

@@ -102,32 +102,31 @@ class Placement:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
-        is_placed = self.outcome is Outcome.SCHEDULED
         return {
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "explain": _ToldInFull(self.explanation),
-            "diagnose": Diagnosis if is_placed else partial(copy, self._diagnosis),
+            "diagnose": partial(copy, self._diagnosis),
             "findings": None if self.findings is None else _ToldPreemption(self.victims, self.preemption),
         }
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:
-        return self.diagnose()
+        return Diagnosis() if self.outcome is Outcome.SCHEDULED else self.diagnose()
 
     @property
     def diagnosis(self) -> str:
         """Why the pod has no node, in one sentence; empty when it is scheduled."""
-        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.text
+        return self._diagnosis.text
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """The least changes that would let the pod run, the smallest first; none when it is scheduled."""
-        return () if self.outcome is Outcome.SCHEDULED else self._diagnosis.remedies
+        return self._diagnosis.remedies
 
     @property
     def at_fault(self) -> str:
         """JSON path of the field of the pod that is at fault; empty when it is scheduled, or it is not one field."""
-        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.at_fault
+        return self._diagnosis.at_fault
 
     @cached_property
     def victims(self) -> tuple[Victim, ...]:
@@ -193,14 +192,10 @@ class Placement:
     def to_document(self, nodes: NodesShown = None) -> PodPlacement:
         """Return the decision as a document, for all nodes or only some of them."""
         explanation = self.explanation if nodes is None else self.explain(nodes)
-        return PodPlacement(
-            pod=self.pod,
-            outcome=self.outcome,
-            node=self.node,
+        return replace(
+            self.to_outline(),
             ties=explanation.ties,
             nodes_count=UNSET if self.n_nodes is None else self.n_nodes,
-            message=self.message,
-            stored_message=self.stored_message or UNSET,
             feasible_count=explanation.feasible_count,
             feasible_nodes=explanation.feasible_nodes,
             not_evaluated_count=explanation.not_evaluated_count,
@@ -215,8 +210,6 @@ class Placement:
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
             at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
-            held_back_by=self.held_back_by or UNSET,
-            undecided=self.undecided or UNSET,
             among=UNSET if self.among is None else TopologyDomain(key=self.among[0], value=self.among[1]),
         )
 

@@ -27,14 +27,15 @@ class Explain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         from kplan.cluster.workload_pods import pods_named, workloads_named
-        from kplan.course.missing import missing_replicas, piled_up, with_missing, workloads_at_present
+        from kplan.course.missing import piled_up, short_workloads, with_missing, workloads_at_present
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
 
         base = subject.base
         if not self.names:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
         named = workloads_named(self.names, self.namespace, base.objects)
-        missing = missing_replicas(base, named)
+        present = workloads_at_present(base, named)
+        missing = short_workloads(present)
         keys = pods_named(self.names, self.namespace, base.objects, may_have_none=True)
         refuse_many(keys, base.objects.nodes)
         explained = []
@@ -45,7 +46,7 @@ class Explain(Question, frozen=True):
         report = whereabouts_report(
             base,
             explained,
-            workloads=workloads_at_present(base, named) if named else (),
+            workloads=present,
             fail_on=showing.fail_on,
             nodes=showing.explained,
             max_listed=showing.max_listed,

@@ -12,12 +12,11 @@ from kplan.cluster.base import Base
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.course.answers.plan import Plan, before_growth
-from kplan.course.answers.pod_groups import groups_of_members
+from kplan.course.answers.pod_groups import groups_of_members, pending_placement
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
-from kplan.course.pod_groups import pending_placement
 from kplan.course.simulation.queue import in_turn
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Condition

@@ -17,7 +17,7 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.course.asking import Showing
 from kplan.course.in_order import node_changes
-from kplan.course.missing import missing_replicas, workloads_at_present
+from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents import remedies as d
@@ -81,7 +81,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
     existing = base.objects.pod_by_key
-    missing = missing_replicas(base, list(goal.wanted) if pods else None)
+    missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation.session, left)
     if goal.of and not left and not best.acts:

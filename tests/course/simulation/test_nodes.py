@@ -10,7 +10,7 @@ from kplan.changes.timed import Timed
 from kplan.changes.values import Apply, Fail
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
-from kplan.course.clock import Clock, durations_for
+from kplan.course.clock import Clock
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import (
     Departure,
@@ -25,7 +25,7 @@ NODES = ["n0", "n1"]
 
 def _simulation(*objects: Any, start_seconds: float = 6.0) -> Simulation:
     planner = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
-    durations = durations_for(planner, {"*": start_seconds}, {"*": 2.0}, {})
+    durations = Clock(start={"*": start_seconds}, stop={"*": 2.0}).durations(planner)
     return start(planner.session_for(planner.objects), planner.objects, durations)
 
 
