@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from msgspec import to_builtins
 
 from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
 from kplan.api.pod import ResourceRequirements
@@ -38,11 +38,11 @@ def patch_of(  # noqa: C901 - one case a field, in one place
     if after.tolerations != before.tolerations:
         patch["tolerations"] = _tolerations(before, after, template.spec)
     if after.affinity != before.affinity:
-        patch["affinity"] = _with_nulls(_plain(template.spec.affinity), _plain(after.affinity))
+        patch["affinity"] = _with_nulls(to_builtins(template.spec.affinity), to_builtins(after.affinity))
     if after.topology_spread_constraints != before.topology_spread_constraints:
         patch[_SPREADS] = [
             *_removed(before, after),
-            *(_plain(constraint) for constraint in after.topology_spread_constraints),
+            *(to_builtins(constraint) for constraint in after.topology_spread_constraints),
         ]
     if after.scheduler_name != before.scheduler_name:
         patch["schedulerName"] = after.scheduler_name
@@ -75,14 +75,14 @@ def _resources(before: ResourceRequirements | None, after: ResourceRequirements 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a merge patch says to turn one map into another: null for what is removed."""
     changed: dict[str, Any] = {key: None for key in before if key not in after}
-    return changed | {key: _plain(value) for key, value in after.items() if before.get(key) != value}
+    return changed | {key: to_builtins(value) for key, value in after.items() if before.get(key) != value}
 
 
 def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any]:
     gone = [toleration for toleration in before.tolerations if toleration not in after.tolerations]
     added = [toleration for toleration in after.tolerations if toleration not in before.tolerations]
     remaining = [toleration for toleration in template.tolerations if toleration not in gone]
-    return [_plain(toleration) for toleration in (*remaining, *added)]
+    return [to_builtins(toleration) for toleration in (*remaining, *added)]
 
 
 def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
@@ -102,10 +102,6 @@ def _with_nulls(before: Any, after: Any) -> Any:
         return after
     gone: dict[str, Any] = {key: None for key in before if key not in after}
     return gone | {key: _with_nulls(before.get(key), value) for key, value in after.items()}
-
-
-def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value)
 
 
 def without_deletions(patch: Mapping[str, Any]) -> tuple[dict[str, Any], Deleted]:

@@ -21,13 +21,8 @@ Count = Callable[[int, int], None]
 """Called with the number of answered questions (or runs), and the number of all."""
 
 
-class AskAll(Protocol):
-    """Answers questions in parallel, such as `kplan.sweeps.ask_all`."""
-
-    def __call__(
-        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None
-    ) -> Iterable[T]:
-        """Return the answers in the order of the questions, which must be picklable."""
+AskAll = Callable[..., Iterable[Any]]
+"""Answers picklable questions about a cluster in parallel, in their order, such as `kplan.sweeps.ask_all`."""
 
 
 def answers(

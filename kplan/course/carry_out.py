@@ -77,23 +77,17 @@ def carry_out(
 
 
 class Opening:
-    """What is the same whenever a task is carried out in a cluster.
-
-    Attributes
-    ----------
-    snapshot : the cluster, with all applied objects other than workloads
-    pods : without a clock, the pods of its queue; None without one
-    """
+    """What is the same whenever a task is carried out in a cluster."""
 
     def __init__(self, base: Base, task: Task, pods: QuestionPods | None = None) -> None:
         self.base, self.task = base, task
         for step in task.steps:
             check_nodes(base, step.change.needs)
         self.additions = [obj for step in task.steps for obj in step.additions]
-        self.snapshot = with_objects(base.objects, self.additions)
+        self.snapshot = with_objects(base.objects, self.additions)  #: with all applied objects other than workloads
         if pods is None and task.queue is not None and task.clock is None:
             pods = task.queue.pods_of(base)
-        self.pods = pods
+        self.pods = pods  #: without a clock, the pods of its queue; None without one
         self._compared: dict[int, Update | InputWarning] = {}
 
     @cached_property
@@ -442,9 +436,7 @@ _WHEREVER = frozenset({*_TO_PODS, StepEvent.UNREACHABLE, StepEvent.REMOVED, Step
 def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
     """Drain or lose nodes as `carry_out` does, with pods on other nodes than the scheduler's, and the same end.
 
-    Returns
-    -------
-    change : None where it may matter on which nodes pods are
+    None where it may matter on which nodes pods are.
     """
     opening, still, (step,) = Opening(base, task), at_rest(base), task.steps
     nodes = step.change.needs

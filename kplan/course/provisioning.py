@@ -50,13 +50,10 @@ class Growing:
     Without a clock it looks when all is at rest, and they are there at once. With a clock nodes are asked for, come,
     are found unneeded, are emptied and leave. The autoscaler looks some time after a pod was found to fit nowhere.
     Where it removes nodes, too, it looks again and again, as long as something happens or one of its own waits may be
-    over.
+    over. `growth` receives what is added and removed.
 
-    Parameters
-    ----------
-    growth : receives what is added and removed
-    snapshot : the cluster of the simulation at the start, with all applied objects other than workloads
-    now : its moment, in microseconds since 1970
+    `snapshot`: the cluster of the simulation at the start, with all applied objects other than workloads. `now`: its
+    moment, in microseconds since 1970.
     """
 
     def __init__(self, growth: Growth, snapshot: Snapshot, now: int) -> None:

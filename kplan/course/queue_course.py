@@ -53,13 +53,7 @@ def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
 
 
 class QueueCourse:
-    """One course of the queue; iteration carries it out and yields live decisions (see `kplan.cluster.workload_pods`).
-
-    Attributes
-    ----------
-    queue : the queue at the start
-    attempts : row of the pod of each decision
-    """
+    """One course of the queue; iteration carries it out, and yields live decisions (see `run_in_order`)."""
 
     def __init__(self, simulation: Simulation, queue: WorkedOff, question: QuestionPods) -> None:
         simulation.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
@@ -67,8 +61,8 @@ class QueueCourse:
             simulation.node_lifecycle.go_on()
         self.simulation = simulation
         self.subject_pods = subject_pods_of(simulation.session, question)  #: the pods that the question is about
-        self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)
-        self.attempts: list[int] = []
+        self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)  #: at the start
+        self.attempts: list[int] = []  #: row of the pod of each decision
         self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
         self._question = question
 

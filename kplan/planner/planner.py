@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast
 
+import msgspec
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
@@ -18,10 +19,22 @@ from kplan.cluster.base import Base, PodLike
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.plan import Plan
 from kplan.course.asking import Count, answers
+from kplan.course.clock import Seconds, SecondsOf
 from kplan.course.in_order import place_in_order
+from kplan.documents.base import Condition
 from kplan.errors import UsageError
-from kplan.planner.parameters import checked
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED, listed
+from kplan.questions.base import RolloutMode
+from kplan.reading.arguments import (
+    DEFAULT_MAX_ROUNDS,
+    DEFAULT_RUNS,
+    DEFAULT_SEED,
+    Number,
+    Positive,
+    Runs,
+    Seed,
+    checked_by,
+    listed,
+)
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
@@ -30,7 +43,6 @@ if TYPE_CHECKING:
     from kplan.course.odds.report import Odds
     from kplan.course.report import ChangePlan
     from kplan.course.simulation.applying import Rollout
-    from kplan.documents.base import Condition
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
     from kplan.documents.drains import DrainsReport
@@ -48,6 +60,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 A = TypeVar("A")
+P = ParamSpec("P")
+R = TypeVar("R")
 BoundAskAll = Callable[..., Any]
 """Answers questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
 
@@ -66,6 +80,63 @@ def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     return ask
 
 
+class Parameters(msgspec.Struct, omit_defaults=True):
+    """The types of the planner's parameters, by name: each name means the same for every method.
+
+    None stands for their default where it is no value of its own. What is not here has a reader of its own: pods,
+    manifests and templates.
+    """
+
+    add_nodes: tuple[str, ...] = ()
+    ask_all: Callable[..., Any] | None = None
+    by: str = ""
+    changes: tuple[dict[str, Any], ...] = ()
+    cordon: tuple[str, ...] = ()
+    fail_on: tuple[Condition, ...] = ()
+    full: bool = False
+    limit: Positive = 1
+    loops: tuple[Seconds, ...] | None = None
+    lost: bool = False
+    max_rounds: Positive = 1
+    mix: tuple[Positive, ...] = ()
+    names: tuple[str, ...] = ()
+    namespace: str = ""
+    nodes: tuple[str, ...] = ()
+    one_by_one: bool = False
+    only: tuple[str, ...] = ()
+    options: DrainOptions = DrainOptions()
+    preempt: bool = False
+    progress: Callable[..., Any] | None = None
+    recommendations: tuple[str, ...] = ()
+    recreate: bool = False
+    replace: bool = False
+    rolling: bool = False
+    rollout: RolloutMode = "auto"
+    run: SecondsOf = {}
+    run_cron_jobs: bool = False
+    runs: Runs = 1
+    scale: tuple[str, ...] = ()
+    seed: Seed = 0
+    settle: bool = False
+    settle_preemption: bool = False
+    shapes: str = ""
+    start: SecondsOf = {}
+    stop: SecondsOf = {}
+    uncordon: tuple[str, ...] = ()
+    until: Seconds = 0.0
+    validate: Literal["strict", "warn", "ignore"] = "strict"
+    wanted: Number = 0
+    waves: tuple[tuple[str, ...], ...] = ()
+    with_: tuple[str | dict[str, Any], ...] = ()
+    with_pending: bool = False
+    without: tuple[str, ...] = ()
+
+
+def checked(method: Callable[P, R]) -> Callable[P, R]:
+    """Return a method that reads its arguments by their types, and raises UsageError with all problems."""
+    return checked_by(Parameters)(method)
+
+
 class Planner(Base):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
@@ -80,11 +151,8 @@ class Planner(Base):
 
         Raises KplanError when the question does not fit the cluster, or its manifests are invalid.
 
-        Parameters
-        ----------
-        fail_on : what makes the verdict a failure; None for the default of the question
-        ask_all : answers what can be answered in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; None
-            for one after the other
+        `fail_on`: what makes the verdict a failure; None for the default of the question. `ask_all`: answers what can
+        be answered in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; None for one after the other.
         """
         from kplan.questions.base import Showing
         from kplan.questions.reading import checked as checked_question
@@ -98,10 +166,8 @@ class Planner(Base):
 
         Raises NotFoundError or UsageError when the snapshot has no such pod or workload, or a workload has no pod.
 
-        Parameters
-        ----------
-        names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
-        namespace : for those that name none
+        `names`: NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME. `namespace`: for those that name
+        none.
         """
         from kplan.questions.explain import Explain
 
@@ -115,10 +181,8 @@ class Planner(Base):
 
         Raises NotFoundError or UsageError for an unknown pending pod, or an unknown kind of action.
 
-        Parameters
-        ----------
-        pods : NAMESPACE/NAME of pending pods; all of them if empty
-        only, without : kinds of actions that may, or may not, be taken
+        `pods`: NAMESPACE/NAME of pending pods; all of them if empty. `only`, `without`: kinds of actions that may, or
+        may not, be taken.
         """
         from kplan.questions.remedy import Remedy
 
@@ -131,10 +195,7 @@ class Planner(Base):
 
         Raises InputError or UsageError with all problems of the file, or of the promises.
 
-        Parameters
-        ----------
-        checks : the file of the promises, or the promises; the standard ones if empty
-        ask_all : as for `ask`
+        `checks`: the file of the promises, or the promises; the standard ones if empty. `ask_all`: as for `ask`.
         """
         from kplan.questions.check import Checks, read_checks
 
@@ -146,9 +207,7 @@ class Planner(Base):
 
         Raises NotFoundError when the snapshot has no such pod, and UsageError when the pod runs already.
 
-        Parameters
-        ----------
-        pod : NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or a pod of manifests
+        `pod`: NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or a pod of manifests.
         """
         return place_in_order(self, [pod]).placements[0]
 
@@ -183,9 +242,7 @@ class Planner(Base):
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the given order on a private copy of the cluster; errors as for `place`.
 
-        Parameters
-        ----------
-        settle_preemption : evict the victims of preemption at once, and try the pod again right after
+        `settle_preemption`: evict the victims of preemption at once, and try the pod again right after.
         """
         several = tuple(listed(pods))
         plan = place_in_order(self, several, settle_preemption=settle_preemption)
@@ -206,12 +263,10 @@ class Planner(Base):
     ) -> ChangePlan:
         """Work off the scheduling queue to the end, with preemption, on a private copy; errors as for `place`.
 
-        Parameters
-        ----------
-        pods : None for every pending pod of the snapshot
-        with_pending : add every pending pod of the snapshot
-        recreate : controllers create evicted pods again, which are then queued
-        max_rounds : the run ends after this many rounds over the remaining pods
+        - `pods`: None for every pending pod of the snapshot
+        - `with_pending`: add every pending pod of the snapshot
+        - `recreate`: controllers create evicted pods again, which are then queued
+        - `max_rounds`: the run ends after this many rounds over the remaining pods
         """
         from kplan.course.report import plan_of
         from kplan.course.task import Task, WorkedOff
@@ -227,10 +282,8 @@ class Planner(Base):
 
         Raises NotFoundError or UsageError when a pod or group is not in the snapshot, or a pod runs already.
 
-        Parameters
-        ----------
-        waves : pods (NAMESPACE/NAME) and groups (``PodGroup:NAMESPACE/NAME``) that arrive together, each wave worked
-            off before the next; None: all pending pods at once. What is in no wave is there from the start.
+        `waves`: pods (NAMESPACE/NAME) and groups (``PodGroup:NAMESPACE/NAME``) that arrive together, each wave worked
+        off before the next; None: all pending pods at once. What is in no wave is there from the start.
         """
         from kplan.course.queue_course import run_waves
 
@@ -249,13 +302,11 @@ class Planner(Base):
 
         Raises ManifestError with all problems of the manifests.
 
-        Parameters
-        ----------
-        manifests : paths, or objects as dicts
-        namespace : for objects that name none
-        rollout : ``auto`` rolls out workloads whose template changes; ``always`` unchanged ones too; ``never`` only
-            creates missing replicas
-        run_cron_jobs : each cron job starts a run now; else it creates no pods
+        - `manifests`: paths, or objects as dicts
+        - `namespace`: for objects that name none
+        - `rollout`: ``auto`` rolls out workloads whose template changes; ``always`` unchanged ones too; ``never`` only
+          creates missing replicas
+        - `run_cron_jobs`: each cron job starts a run now; else it creates no pods
         """
         from kplan.course.report import plan_of
         from kplan.course.task import applying, read_manifests
@@ -284,16 +335,14 @@ class Planner(Base):
         Raises ManifestError with all problems of the manifests, and NotFoundError when the snapshot has no such node,
         and UsageError for times, durations and fields that make no sense.
 
-        Parameters
-        ----------
-        changes : each ``{"at": 0, "apply": [manifest, …]}`` or ``{"at": 5, "drain": [node, …], "options":
-            {"timeout": 60}}``, with its time in seconds; or the
-            document of a change with its time, ``{"at": 9, "change": "scale", "workload": …, "replicas": 4}``
-        start : how long pods take from being bound to being ready
-        stop : how long they take to be gone when they are told to go; at most their grace period
-        run : how long a job's pods take from being bound until they have succeeded
-        until : seconds after which the look ahead ends; None for when nothing moves
-        namespace : for objects that name none
+        - `changes`: each ``{"at": 0, "apply": [manifest, …]}`` or ``{"at": 5, "drain": [node, …], "options":
+          {"timeout": 60}}``, with its time in seconds; or the document of a change with its time, ``{"at": 9, "change":
+          "scale", "workload": …, "replicas": 4}``
+        - `start`: how long pods take from being bound to being ready
+        - `stop`: how long they take to be gone when they are told to go; at most their grace period
+        - `run`: how long a job's pods take from being bound until they have succeeded
+        - `until`: seconds after which the look ahead ends; None for when nothing moves
+        - `namespace`: for objects that name none
         """
         from kplan.course.clock import Clock
         from kplan.course.report import plan_of
@@ -320,13 +369,11 @@ class Planner(Base):
 
         Raises NotFoundError when the snapshot has no such node, and UsageError for two ways to empty nodes.
 
-        Parameters
-        ----------
-        lost : the nodes fail at once, whatever disruption budgets say
-        one_by_one : evict one pod at a time, each when nothing moves any more: in the order of `nodes`, then by name
-        rolling : drain one node at a time, and uncordon it when it is empty
-        replace : drain one node at a time, and replace it when it is empty by a new node like it, of the same name
-        options : pods that are deleted in any case; None for none
+        - `lost`: the nodes fail at once, whatever disruption budgets say
+        - `one_by_one`: evict one pod at a time, each when nothing moves any more: in the order of `nodes`, then by name
+        - `rolling`: drain one node at a time, and uncordon it when it is empty
+        - `replace`: drain one node at a time, and replace it when it is empty by a new node like it, of the same name
+        - `options`: pods that are deleted in any case; None for none
         """
         from kplan.course.report import plan_of
         from kplan.questions.drain import Drain, how_of
@@ -350,11 +397,8 @@ class Planner(Base):
 
         Raises NotFoundError when the snapshot has no such node, or no node has the label.
 
-        Parameters
-        ----------
-        nodes : None for all
-        by : a label, ``zone`` or ``pool``: the nodes that share its value are drained together
-        lost, one_by_one, options : as for `drain`
+        `nodes`: None for all. `by`: a label, ``zone`` or ``pool``: the nodes that share its value are drained together.
+        `lost`, `one_by_one`, `options`: as for `drain`.
         """
         from kplan.questions.drain import Drain, how_of
         from kplan.questions.in_turn import InTurn
@@ -388,18 +432,16 @@ class Planner(Base):
         Raises NotFoundError when a named object does not exist, UsageError when a
         change cannot be read, and SnapshotError when a file cannot be used.
 
-        Parameters
-        ----------
-        with_ : files, directories, or objects to add, or to put in place of the objects of the same name; a node
-            without status has the capacity of the node that its annotation ``kplan/like`` names
-        without : objects to remove together with what they own: ``KIND/[NS/]NAME``, which may hold globs, or
-            ``KIND?label=value``; the pods of a removed node are pending again if a controller recreates them
-        add_nodes : ``N=NODE``: add N nodes like this one, with daemon pods only
-        cordon, uncordon : names of nodes, or globs
-        scale : ``KIND/[NS/]NAME=N``
-        recommendations : ``vpa`` for the requests that VerticalPodAutoscalers recommend, or a report of krr, as JSON
-        settle : then run the controllers and the scheduler until nothing moves
-        changes : further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
+        - `with_`: files, directories, or objects to add, or to put in place of the objects of the same name; a node
+          without status has the capacity of the node that its annotation ``kplan/like`` names
+        - `without`: objects to remove together with what they own: ``KIND/[NS/]NAME``, which may hold globs, or
+          ``KIND?label=value``; the pods of a removed node are pending again if a controller recreates them
+        - `add_nodes`: ``N=NODE``: add N nodes like this one, with daemon pods only
+        - `cordon`, `uncordon`: names of nodes, or globs
+        - `scale`: ``KIND/[NS/]NAME=N``
+        - `recommendations`: ``vpa`` for the requests that VerticalPodAutoscalers recommend, or a report of krr, as JSON
+        - `settle`: then run the controllers and the scheduler until nothing moves
+        - `changes`: further changes, such as ``{"change": "taint", "taints": {"node-1": ["dedicated=ml:NoSchedule"]}}``
         """
         from kplan.changes.timed import changes_of, read_change
         from kplan.course.what_if import changed as changed_on_paper
@@ -434,14 +476,12 @@ class Planner(Base):
 
         Raises NotFoundError or UsageError as for `place`, and when the number of runs is less than 1 or too large.
 
-        Parameters
-        ----------
-        pods : pods, or a question that can be drawn: `Place`, `Plan` or `Drain` of `kplan.questions`
-        runs : number of runs
-        seed : the same seed gives the same answer
-        settle_preemption : of pods, as for `plan`
-        ask_all : runs what takes long in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; the answer is
-            the same
+        - `pods`: pods, or a question that can be drawn: `Place`, `Plan` or `Drain` of `kplan.questions`
+        - `runs`: number of runs
+        - `seed`: the same seed gives the same answer
+        - `settle_preemption`: of pods, as for `plan`
+        - `ask_all`: runs what takes long in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; the answer
+          is the same
         """
         from kplan.course.subject import Subject
         from kplan.questions.base import Question, Showing
@@ -474,16 +514,14 @@ class Planner(Base):
         Raises ManifestError or InputError with all problems of the manifests, or of the list of shapes, and UsageError
         when there is nothing to count.
 
-        Parameters
-        ----------
-        templates : pod templates; or manifests with workloads: files, directories, ``-``, or objects
-        mix : the number of replicas in a row of each workload of the manifests; one of each if empty
-        wanted : how many should fit, in total; if fewer do, the answer names nodes to add
-        limit : stop counting at this number
-        preempt : also count room that pods of lower priority use
-        shapes : a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
-        namespace : for objects that name none
-        progress : called now and then with the number of replicas so far
+        - `templates`: pod templates; or manifests with workloads: files, directories, ``-``, or objects
+        - `mix`: the number of replicas in a row of each workload of the manifests; one of each if empty
+        - `wanted`: how many should fit, in total; if fewer do, the answer names nodes to add
+        - `limit`: stop counting at this number
+        - `preempt`: also count room that pods of lower priority use
+        - `shapes`: a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
+        - `namespace`: for objects that name none
+        - `progress`: called now and then with the number of replicas so far
         """
         from kplan.capacity.counting import Template
         from kplan.capacity.measure import measure, single_replicas, with_templates
@@ -511,13 +549,11 @@ class Planner(Base):
 
         Raises ManifestError with all problems of the manifests, and UsageError when there is no workload.
 
-        Parameters
-        ----------
-        manifests : files, directories, ``-``, or objects; None for every workload of the snapshot
-        namespace : for objects that name none
-        wanted : how many more of each should fit; the verdict fails if fewer do
-        limit : each count stops here; None for `wanted`, else for 1,000
-        ask_all : answers the questions, in order; None answers one after the other
+        - `manifests`: files, directories, ``-``, or objects; None for every workload of the snapshot
+        - `namespace`: for objects that name none
+        - `wanted`: how many more of each should fit; the verdict fails if fewer do
+        - `limit`: each count stops here; None for `wanted`, else for 1,000
+        - `ask_all`: answers the questions, in order; None answers one after the other
         """
         from kplan.questions.capacity import Headroom
 
@@ -531,9 +567,7 @@ class Planner(Base):
 
         The search is greedy, the emptiest node first; another order might free more.
 
-        Parameters
-        ----------
-        options : pods that are deleted in any case; None for none
+        `options`: pods that are deleted in any case; None for none.
         """
         from kplan.questions.capacity import Shrink
 
@@ -546,11 +580,8 @@ class Planner(Base):
         Raises UsageError when the planner follows no autoscaler, or its settings cannot be used, and InputError with
         all problems of the file that the settings name.
 
-        Parameters
-        ----------
-        full : include the whole decision in the autoscaler's own terms
-        loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order; None for
-            as long as it waits before it removes a node
+        `full`: include the whole decision in the autoscaler's own terms. `loops`: seconds after the planner's `now` at
+        which the cluster-autoscaler looks, in ascending order; None for as long as it waits before it removes a node.
         """
         from kplan.questions.nodes import Nodes
 

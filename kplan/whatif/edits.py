@@ -267,11 +267,12 @@ def with_cordons(
     snapshot: Snapshot, which: Reference, what: str, *, is_cordoned: bool
 ) -> tuple[Snapshot, ClusterChange]:
     """Return the snapshot with nodes cordoned or uncordoned; raises NotFoundError where there are none."""
-    changed = [
-        _node_cordoned(node, is_cordoned=is_cordoned)
-        for node in find(which, snapshot)
-        if bool(node.spec.unschedulable) != is_cordoned
-    ]
+    changed = []
+    for node in find(which, snapshot):
+        if bool(node.spec.unschedulable) != is_cordoned:
+            # The taint of a cordoned node is only removed, never added: the scheduler reads the field like the taint.
+            taints = tuple(taint for taint in node.spec.taints if is_cordoned or taint.key != UNSCHEDULABLE)
+            changed.append(replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints)))
     word: ChangeWord = "cordon" if is_cordoned else "uncordon"
     return with_updated(snapshot, "nodes", changed), change_of(
         word, what, [f"Node/{node.metadata.name}" for node in changed]
@@ -312,17 +313,6 @@ def with_quota(snapshot: Snapshot, key: str, hard: Mapping[str, str]) -> tuple[S
 
 def _of_object(word: ChangeWord, obj: Any) -> ClusterChange:
     return change_of(word, obj.metadata.key, [name_of(type_of(obj), obj)])
-
-
-def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
-    """Return the node cordoned or not.
-
-    The taint of a cordoned node is only removed, never added: the scheduler reads the field like the taint.
-    """
-    taints = node.spec.taints
-    if not is_cordoned:
-        taints = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
-    return replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints))
 
 
 _VERSION = "v3"

@@ -10,7 +10,7 @@ import pytest
 
 import kplan
 from kplan.diagnosis.explanation import Shown
-from kplan.planner.parameters import Parameters
+from kplan.planner.planner import Parameters
 from kplan.questions import Drain
 from tests.objects import deployment, head, node
 

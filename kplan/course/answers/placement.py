@@ -71,31 +71,23 @@ class Placement:
 
     In a large cluster, `explain(nodes)` explains the decision for a few nodes; the properties cover all nodes and are
     computed on first use.
-
-    Attributes
-    ----------
-    node : the chosen node; None if the pod is not scheduled
-    message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled,
-        and the text of the PreEnqueue plugin for a gated pod
-    stored_message : what that condition says instead for a pod with scheduling gates; empty for others
-    nominated_node : the node that preemption nominates, or None
-    post_filter_message : the status message of the PostFilter plugins; None if they did not run
-    findings : candidates and victims of preemption; None if it was not tried
-    diagnose : returns why the pod has no node, and what would help
-    n_nodes : how many nodes there were, if an autoscaler had added some by then; None for those of the cluster
     """
 
     pod: PodRef
     outcome: Outcome
-    node: str | None
+    node: str | None  #: the chosen node; None if the pod is not scheduled
+    #: byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled, and
+    #: the text of the PreEnqueue plugin for a gated pod
     message: str
     explain: Explain = field(repr=False, compare=False)
-    stored_message: str = ""
-    nominated_node: str | None = None
-    post_filter_message: str | None = None
+    stored_message: str = ""  #: what that condition says instead for a pod with scheduling gates; empty for others
+    nominated_node: str | None = None  #: the node that preemption nominates, or None
+    post_filter_message: str | None = None  #: the status message of the PostFilter plugins; None if they did not run
+    #: candidates and victims of preemption; None if it was not tried
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
+    #: returns why the pod has no node, and what would help
     diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
-    n_nodes: int | None = None
+    n_nodes: int | None = None  #: how many there were, if an autoscaler had added some; None for those of the cluster
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
     undecided: Undecided | None = None  #: why kube-scheduler never sees it; None where it decides

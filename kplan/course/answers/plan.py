@@ -85,18 +85,14 @@ def added_node(new: NewNode) -> AddedNode:
 
 
 def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
-    by_name = {new.node.metadata.name: new for new in adds}
-    if not by_name:
-        return tuple(placements)
-    return tuple(_with_new_node(placement, by_name.get(placement.node or "")) for placement in placements)
-
-
-def _with_new_node(placement: PodPlacement, new: NewNode | None) -> PodPlacement:
-    if new is None:
-        return placement
-    added = added_node(new)
-    ref = NewNodeRef(**{name: getattr(added, name) for name in NewNodeRef.__struct_fields__})
-    return replace(placement, new_node=ref)
+    refs = {
+        added.name: NewNodeRef(**{name: getattr(added, name) for name in NewNodeRef.__struct_fields__})
+        for added in map(added_node, adds)
+    }
+    return tuple(
+        replace(placement, new_node=refs[placement.node]) if placement.node in refs else placement
+        for placement in placements
+    )
 
 
 def before_growth(before: Cluster, after: Cluster) -> Cluster:
@@ -110,25 +106,16 @@ def before_growth(before: Cluster, after: Cluster) -> Cluster:
 
 @dataclass(frozen=True)
 class Plan(Answer):
-    """Decisions in order.
+    """Decisions in order."""
 
-    Attributes
-    ----------
-    placements : the decisions; a pod that is tried again after its preemption has two in a row
-    before : the cluster before the plan; not to be changed
-    session : the cluster after the plan; not to be changed
-    more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
-    adds : the nodes that an autoscaler adds for them
-    nodes : the document about these; None where no autoscaler is followed
-    make_groups : called when somebody reads `groups`
-    """
-
-    placements: tuple[Placement, ...]
-    before: Cluster = field(repr=False)
-    session: Session = field(repr=False)
+    placements: tuple[Placement, ...]  #: a pod that is tried again after its preemption has two in a row
+    before: Cluster = field(repr=False)  #: the cluster before the plan; not to be changed
+    session: Session = field(repr=False)  #: the cluster after the plan; not to be changed
+    #: NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
     more: Mapping[str, int] = field(default_factory=dict)
-    adds: Sequence[NewNode] = field(default=(), repr=False)
-    nodes: NodeChanges | None = field(default=None, repr=False)
+    adds: Sequence[NewNode] = field(default=(), repr=False)  #: the nodes that an autoscaler adds for them
+    nodes: NodeChanges | None = field(default=None, repr=False)  #: about these; None where no autoscaler is followed
+    #: called when somebody reads `groups`
     make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
     #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
     fewest_nodes: int = field(default=0, repr=False)

@@ -13,7 +13,7 @@ from kplan.course.answers.verdict import STUCK, Happened
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
 from kplan.course.missing import counted_at_present, short_workloads, workloads_at_present
-from kplan.course.odds.in_order import Begun, prepared
+from kplan.course.odds.of_pods import Begun, prepared
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
 from kplan.course.replacements import Replacement, Replacements
@@ -32,7 +32,7 @@ from kplan.health.workloads import WorkloadHealth
 _OF_WORKLOADS = ("Refused", "JobFailed", "NotReplaced", "Stuck")
 
 
-def drawn(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
+def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     """Prepare to carry a task out; see `Drawn`."""
     if task.queue is not None and task.is_queue and task.clock is None:
         return _in_queue(base, task, task.queue, is_single=is_single)
@@ -68,12 +68,8 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
 
     def begun(generator: BranchRandom) -> Begun:
         course = QueueCourse(opening.begin(generator, draws_turns=not is_single), queue, question)
-        return Begun(
-            course.simulation.session,
-            iter(course),
-            lambda: map(course.latest, question.rows),
-            partial(happened, course),
-        )
+        latest = partial(map, course.latest, question.rows)
+        return Begun(course.simulation.session, iter(course), latest, partial(happened, course))
 
     return prepared(base, question, begun, settles=True)
 

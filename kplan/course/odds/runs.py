@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,6 +25,9 @@ from kplan.facts import InputWarning
 from kplan.framework.listers import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.reading.arguments import MOST_RUNS
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
 
 
 class GroupEnding(msgspec.Struct, frozen=True):
@@ -283,7 +286,7 @@ class Tally(msgspec.Struct):
                 ends[End(Rest.PLACED, pod.node) if pod.node else End(Rest.PENDING)] += left
 
 
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 
 Runs = NDArray[np.uint64]
 """Numbers of runs, in ascending order."""
@@ -292,13 +295,6 @@ _STEP = 0x9E3779B97F4A7C15
 _BITS = 2**64
 _MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 _LAST = np.uint64(31)
-
-
-class _Indexed(Protocol[T_co]):
-    """A sequence of elements, as `random.Random.choice` takes it."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> T_co: ...
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -342,16 +338,7 @@ class BranchRandom(random.Random):
     earlier draws: a run ends the same whichever worker carries it out, alone or in a branch. At a new draw, a branch
     continues with the first option that any of its runs draws. The runs with other options form new branches, which are
     carried out later, from the start and with the same draws up to this one. There are never more branches than runs.
-
-    Parameters
-    ----------
-    branch : the runs
-    seed : the same seed gives the same draws
-    is_single : draw as Python's own generator with this seed, for a single run
-
-    Attributes
-    ----------
-    runs : the runs of the present branch
+    The same seed gives the same draws; a single run draws as Python's own generator with this seed.
     """
 
     def __init__(self, branch: Branch, seed: int, *, is_single: bool = False) -> None:
@@ -364,7 +351,7 @@ class BranchRandom(random.Random):
         self.rewind()
 
     def rewind(self) -> None:
-        self.runs = self._start.runs
+        self.runs = self._start.runs  #: of the present branch
         self._depth = 0
 
     def advance(self) -> bool:
@@ -399,7 +386,7 @@ class BranchRandom(random.Random):
         self.runs = fork.runs
         return fork.option
 
-    def choice(self, seq: _Indexed[T_co]) -> T_co:
+    def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
         return seq[self.draw(len(seq))]
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
@@ -444,14 +431,10 @@ class Prepared(msgspec.Struct, frozen=True):
     question: QuestionPods | None = None  #: the same pods as rows; None for a change
 
 
-class Drawn(Protocol):
-    """A question that is drawn many times; can be sent to another process, such as a partial of `of_pods.in_order`."""
-
-    def __call__(self, base: Base, /, *, is_single: bool) -> Prepared:
-        """Do the work that is the same for all runs.
-
-        `is_single`: there is only one run, the plain answer with its seed.
-        """
+Drawn = Callable[..., Prepared]
+"""A question that is drawn many times: it does the work that is the same for all runs, in a cluster. It can be sent to
+another process, such as a partial of `of_pods.of_pods`. `is_single`: there is only one run, the plain answer with its
+seed."""
 
 
 class Branches(msgspec.Struct, frozen=True):

@@ -249,11 +249,11 @@ class Drain(Question, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_changes import drawn
+        from kplan.course.odds.of_changes import of_change
 
         self.check()
         base, task = self.task(subject.base)
-        return base, partial(drawn, task=task)
+        return base, partial(of_change, task=task)
 
 
 def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = False, replace: bool = False) -> How:

@@ -103,13 +103,13 @@ class Place(AboutPods, frozen=True):
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
-            from kplan.course.odds.of_changes import drawn
+            from kplan.course.odds.of_changes import of_change
 
             base, task = subject.task(self._task())
-            return base, partial(drawn, task=task)
-        from kplan.course.odds.in_order import in_order
+            return base, partial(of_change, task=task)
+        from kplan.course.odds.of_pods import of_pods
 
-        return subject.base, partial(in_order, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)
+        return subject.base, partial(of_pods, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)
 
 
 def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf | None:

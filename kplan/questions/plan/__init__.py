@@ -60,11 +60,11 @@ class Plan(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.course.odds.of_changes import drawn
+        from kplan.course.odds.of_changes import of_change
 
         self.check()
         base, task = subject.task(self._task(subject))
-        return base, partial(drawn, task=task)
+        return base, partial(of_change, task=task)
 
     def _task(self, subject: Subject) -> Task:
         """Return how the queue is worked off, and then manifests are applied."""

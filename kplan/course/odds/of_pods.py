@@ -28,7 +28,7 @@ class Begun(msgspec.Struct, frozen=True):
     happened: Callable[[], tuple[Happened, ...]] = tuple  #: returns, after the run, what else counts
 
 
-def in_order(
+def of_pods(
     base: Base, *, pods: Sequence[PodLike], settle_preemption: bool = False, is_single: bool = False
 ) -> Prepared:
     """Prepare to place pods in order; see `Drawn`, and `kplan.Planner.odds` for the parameters."""
