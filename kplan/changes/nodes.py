@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
+from kplan.api import affinity
 from kplan.api.quantity import listing
 from kplan.changes import remedy as r
 from kplan.changes.base import (
@@ -26,6 +27,8 @@ from kplan.changes.base import (
 from kplan.changes.workloads import Delete
 from kplan.errors import UsageError
 from kplan.facts import Count, Document
+
+_EFFECTS = (affinity.NO_SCHEDULE, affinity.PREFER_NO_SCHEDULE, affinity.NO_EXECUTE)
 
 _LONGEST_START = "10m"
 """How long a command waits until a pod is ready that takes the place of another."""
@@ -144,10 +147,28 @@ class NotReady(OfNodes, frozen=True, tag="notReady"):
         return f"{self.named} {'is' if len(self.nodes) == 1 else 'are'} not ready"
 
 
+TAINTS_HINT = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
+
+
+def taint_of(text: str) -> tuple[affinity.Taint, bool]:
+    """Read a taint as for ``kubectl taint``, and whether it is one that goes; raises UsageError."""
+    head, _, effect = text.removesuffix("-").partition(":")
+    key, _, value = head.partition("=")
+    goes = text.endswith("-")
+    if not key or not (effect in _EFFECTS or (goes and not effect)):
+        raise UsageError(f"taint: {text!r} is no taint", hint=TAINTS_HINT)
+    return affinity.Taint(key=key, value=value, effect=effect), goes
+
+
 class Taint(ChangeBase, frozen=True, tag="taint"):
     """Nodes that get taints, or lose them, by hand: node -> KEY=VALUE:EFFECT, or KEY:EFFECT- for one that goes."""
 
     taints: dict[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for texts in self.taints.values():
+            for text in texts:
+                taint_of(text)
 
     @property
     def words(self) -> str:

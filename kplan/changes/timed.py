@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from kplan.api.decode import DecodeError, convert
 from kplan.changes import values as c
 from kplan.errors import UsageError
 from kplan.reading.arguments import listed
 from kplan.workloads.manifests import WrittenWorkload
 
-_EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _POD, _NODE = "Pod", "Node"
 
 
@@ -107,25 +105,12 @@ def read_change(document: Mapping[str, Any]) -> c.Change:
     """Return the change that a document says, such as ``{"change": "cordon", "nodes": ["n1"]}``; raises UsageError."""
     hint = "kplan schema WhatIfQuestion has its fields"
     change: c.Change = _read(f"change {document.get('change', '')}", document, c.Change, hint)
-    if isinstance(change, c.Taint):
-        _check_taints(change)
     return change
 
 
 def is_seconds(value: object) -> bool:
     """Tell whether a value is a number of seconds."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def taint_of(text: str) -> tuple[Taint, bool]:
-    """Read a taint as for ``kubectl taint``, and whether it is one that goes; raises UsageError."""
-    head, _, effect = text.removesuffix("-").partition(":")
-    key, _, value = head.partition("=")
-    goes = text.endswith("-")
-    if not key or not (effect in _EFFECTS or (goes and not effect)):
-        hint = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
-        raise UsageError(f"taint: {text!r} is no taint", hint=hint)
-    return Taint(key=key, value=value, effect=effect), goes
 
 
 def _read(key: str, value: object, kind: Any, hint: str) -> Any:
@@ -184,19 +169,6 @@ def _delete(step: Mapping[str, Any]) -> c.Delete:
     return c.Delete(tuple(f"{kind}/{name}" for kind, name in objects), _grace_of(_options(step)))
 
 
-def _taint(step: Mapping[str, Any]) -> c.Taint:
-    hint = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
-    change = c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], hint))
-    _check_taints(change)
-    return change
-
-
-def _check_taints(change: c.Taint) -> None:
-    for texts in change.taints.values():
-        for text in texts:
-            taint_of(text)
-
-
 def _conditions(step: Mapping[str, Any]) -> c.Conditions:
     hint = "write {NODE: {CONDITION: STATUS}}, where STATUS is True, False or Unknown"
     conditions: dict[str, dict[str, Any]] = _read("conditions", step["conditions"], dict[str, dict[str, str]], hint)
@@ -214,6 +186,6 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], c.Change]] = {
     "recover": lambda step: c.Recover(_nodes("recover", step)),
     "notReady": lambda step: c.NotReady(_nodes("notReady", step), bool(step.get("podsHandled"))),
     "delete": _delete,
-    "taint": _taint,
+    "taint": lambda step: c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], c.TAINTS_HINT)),
     "conditions": _conditions,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kplan.changes.base import MAX_GRACE, ChangeBase, DrainOptions, OfNodes, Upgrade
 from kplan.changes.limits import Admitted, ChangeOfLimits, GroupSize, LoosenBudget, Pool, RaiseQuota
 from kplan.changes.nodes import (
+    TAINTS_HINT,
     AddNodes,
     AwaitNodes,
     ChangeOfNodes,
@@ -19,11 +20,13 @@ from kplan.changes.nodes import (
     RemoveNodes,
     Taint,
     Uncordon,
+    taint_of,
 )
 from kplan.changes.workloads import Apply, ChangeOfObjects, Delete, Patch, Resize, RunCronJob, Scale, Settle
 
 __all__ = [
     "MAX_GRACE",
+    "TAINTS_HINT",
     "AddNodes",
     "Admitted",
     "Apply",
@@ -54,6 +57,7 @@ __all__ = [
     "Taint",
     "Uncordon",
     "Upgrade",
+    "taint_of",
 ]
 
 Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
@@ -18,7 +17,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods, did_you_mean
 from kplan.course.answers.placement import NodesShown, Placement, placement_of
 from kplan.course.answers.pod_groups import pending_placement
-from kplan.course.asking import Showing
+from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import Growing
@@ -48,32 +47,12 @@ MOST_TIES = 10
 
 
 class Decisions(msgspec.Struct):
-    """Collects the decisions about the pods of new workloads, or of all."""
+    """Collects the decisions about the pods of new workloads; about all pods that move where all of it is shown."""
 
-    nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
-    others: NodesShown = None  #: the nodes to explain for its further pods
-    #: NAMESPACE/NAME of pods -> the nodes to explain for them, in place of these
-    nodes_of: Mapping[str, NodesShown] = {}
-    explains_others: bool = True  #: whether decisions about further pods of a workload are collected
-    covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
-    covers_all: bool = False  #: whether the decisions about all pods that move are collected
-    most_ties: int | None = None  #: the number of equal best nodes that a decision names; None for all
+    showing: Showing = PLAIN  #: the nodes to explain for the first pod of each workload, and for others, if for these
     origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
-    #: NAMESPACE/NAME of a pod -> the decision that placed it
-    placed: dict[str, PodPlacement] = {}
-
-    @classmethod
-    def of(cls, showing: Showing, origins: Mapping[str, Origin]) -> Decisions:
-        """Return what collects the decisions that an answer shows."""
-        return cls(
-            nodes=None if showing.nodes is UNSET else showing.nodes,
-            others=showing.others,
-            explains_others=not showing.is_outlined,
-            covers_updates=showing.explain,
-            covers_all=showing.is_whole,
-            most_ties=None if showing.explain else MOST_TIES,
-            origins=origins,
-        )
+    nodes_of: Mapping[str, NodesShown] = {}  #: NAMESPACE/NAME of pods -> the nodes to explain for them instead
+    placed: dict[str, PodPlacement] = {}  #: NAMESPACE/NAME of a pod -> the decision that placed it
 
     def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
         """Collect the decisions about the pods of a workload from now on, or about all pods."""
@@ -87,8 +66,8 @@ class Decisions(msgspec.Struct):
             is_other = applied is not None and applied.row != result.pod and own != workload
             if result.outcome is not Outcome.SCHEDULED or is_other:
                 return
-            if applied is None or workload not in explained or self.explains_others:
-                nodes = self.others if workload in explained else self.nodes
+            if applied is None or workload not in explained or not self.showing.is_outlined:
+                nodes = self.showing.others if workload in explained else self.showing.explained
                 nodes = self.nodes_of.get(key, nodes)
                 self.placed[key] = self._document(simulation.session, result, workload, nodes)
                 explained.add(workload)
@@ -100,9 +79,9 @@ class Decisions(msgspec.Struct):
         origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
         placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
         document = placement.to_document(nodes)
-        if self.most_ties is None or len(document.ties) <= self.most_ties:
+        if self.showing.explain or len(document.ties) <= MOST_TIES:
             return document
-        return replace(document, ties=document.ties[: self.most_ties], ties_count=len(document.ties))
+        return replace(document, ties=document.ties[:MOST_TIES], ties_count=len(document.ties))
 
 
 @dataclass(frozen=True)
@@ -152,7 +131,11 @@ class CarriedOut:
     def warnings(self) -> tuple[InputWarning, ...]:
         """Warnings about the manifests and the course of the change."""
         own = (warning for applied in self.applied for warning in applied.update.warnings)
-        return (*self.simulation.warnings, *own, *self.left_out, *being_deleted(self.simulation.already_leaving))
+        warnings = [*self.simulation.warnings, *own, *self.left_out]
+        if names := self.simulation.already_leaving:
+            message = f"pods that are being deleted already count as gone: {listing(names)}"
+            warnings.append(InputWarning("BeingDeleted", "", message))
+        return tuple(warnings)
 
     @property
     def all_warnings(self) -> Iterator[InputWarning]:
@@ -277,9 +260,3 @@ def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int
         return 0
     pods = (pod for owner in workload.owners for pod in owner.pods.values())
     return workload.desired - sum(not pod.is_terminating and pod.node not in lost for pod in pods)
-
-
-def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:
-    """Yield a warning about pods that were being deleted already."""
-    if names:
-        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {listing(names)}")

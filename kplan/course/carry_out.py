@@ -21,7 +21,7 @@ from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, SCALED
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.changes import values as c
-from kplan.changes.timed import Timed, taint_of
+from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.workload_pods import QuestionPods, no_node
@@ -191,7 +191,7 @@ class _Course:
     def run(self) -> CarriedOut:
         simulation, clock = self.simulation, self._task.clock
         simulation.maker.leave_free(self._task.workloads)
-        if self._decisions is not None and self._decisions.covers_all:
+        if self._decisions is not None and self._decisions.showing.is_whole:
             self._decisions.watch(simulation)
         change = self._at_once() if clock is None else self._in_time(clock)
         lost = {
@@ -309,7 +309,7 @@ class _Course:
                 nodes.not_ready(change.nodes, handles_pods=change.pods_handled)
             case c.Taint():
                 for name, texts in change.taints.items():
-                    read = [taint_of(text) for text in texts]
+                    read = [c.taint_of(text) for text in texts]
                     added = [taint for taint, goes in read if not goes]
                     nodes.taint(name, added, [(taint.key, taint.effect) for taint, goes in read if goes])
             case c.Conditions():
@@ -397,10 +397,10 @@ class _Course:
         n_before = len(simulation.log.steps)
         applied = self._applying.apply(update)
         self._applied.append(applied)
-        if decisions is not None and not decisions.covers_all:
+        if decisions is not None and not decisions.showing.is_whole:
             if not self._is_timed:
                 simulation.scheduler.on_decision = None
-            if applied.change is Change.NEW or (decisions.covers_updates and not self._is_timed):
+            if applied.change is Change.NEW or (decisions.showing.explain and not self._is_timed):
                 decisions.watch(simulation, applied)
         if self._is_timed:
             if not update.refused:

@@ -246,13 +246,8 @@ class Growing:
             self._request(simulation, new)
             ready_at = max(ready_at, simulation.durations.of_node(new.pool or new.group).seconds)
         for name in removal.nodes:
-            departure = Departure(
-                simulation,
-                name,
-                growth.autoscaler.removal,
-                removal.reason,
-                partial(self._departed, simulation),
-            )
+            departed = partial(self._departed, simulation)
+            departure = Departure(simulation, name, growth.autoscaler.removal, removal.reason, departed)
             simulation.timers.post(simulation.now + ready_at, departure.begin)
 
     def _departed(self, simulation: Simulation, name: str, *, is_gone: bool) -> None:

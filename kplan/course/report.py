@@ -93,9 +93,11 @@ class ChangePlan(Reported, CarriedOut):
         `fail_on`: what makes the verdict a failure; None for the defaults of the command. `with_map`: list every node
         before and after.
         """
-        decisions = Decisions(nodes=Shown(), others=Shown(), covers_all=True)
+        shown = Shown()
+        showing = Showing(fail_on, shown, shown, explain=True, is_whole=True, with_map=with_map)
+        decisions = Decisions(showing)
         change = self if self.task.clock is not None else carry_out(self.origin, self.task, decisions)
-        return change_report(change, Showing(fail_on=fail_on, nodes=Shown(), with_map=with_map), decisions)
+        return change_report(change, showing, decisions)
 
 
 def plan_of(base: Base, task: Task) -> ChangePlan:

@@ -98,9 +98,8 @@ def scaled(base: Base, which: Reference, replicas: int) -> Followed:
             simulation.enqueue(owner)
     simulation.controllers.run()
     names = [name_of(kind, obj) for obj in objects]
-    what = f"{which.text}={replicas}"
-    leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
-    return Followed(snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names))
+    after = snapshot_of(simulation, rewritten, _leaving(rewritten))
+    return Followed(after, change_of("scale", f"{which.text}={replicas}", names))
 
 
 def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
@@ -210,8 +209,8 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     return snapshot
 
 
-Keys = frozenset[tuple[str, str]]
-"""Namespaces and names of pods."""
+Keys = frozenset[str]
+"""NAMESPACE/NAME of pods."""
 
 
 def without(base: Base, which: Reference) -> Followed:
@@ -221,8 +220,13 @@ def without(base: Base, which: Reference) -> Followed:
     when no object has this name.
     """
     removal = removed(base.snapshot, which)
-    jobs = {(job.metadata.namespace, job.metadata.name) for job in removal.after.jobs}
-    failed = _keys(pod for pod in removal.deleted if _job_of(pod) in jobs)
+    jobs = {job.metadata.key for job in removal.after.jobs}
+    owners = ((pod, controller_of(pod.metadata)) for pod in removal.deleted)
+    failed = _keys(
+        pod
+        for pod, owner in owners
+        if owner is not None and owner.kind == "Job" and f"{pod.metadata.namespace}/{owner.name}" in jobs
+    )
     lost = _keys(removal.lost)
     if not lost and not failed:
         return Followed(removal.after, removal.change)
@@ -245,9 +249,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     if not evicted:
         return Followed(after, entry)
     evicted_keys = _keys(evicted)
-    left = dataclasses.replace(
-        after, pods=tuple(pod for pod in after.pods if (pod.metadata.namespace, pod.metadata.name) not in evicted_keys)
-    )
+    left = dataclasses.replace(after, pods=tuple(pod for pod in after.pods if pod.metadata.key not in evicted_keys))
     simulation = begin_controllers(base, after)
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
     simulation.controllers.run(waits=True)
@@ -257,14 +259,14 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
 def _begin(base: Base, after: Snapshot, going: Keys) -> Simulation:
     """Return a simulation of a changed cluster in which the pods that go are still there, in their old order."""
     staying = going | _keys(after.pods)
-    pods = tuple(pod for pod in base.snapshot.pods if (pod.metadata.namespace, pod.metadata.name) in staying)
+    pods = tuple(pod for pod in base.snapshot.pods if pod.metadata.key in staying)
     return begin_controllers(base, dataclasses.replace(after, pods=pods))
 
 
 def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: bool = False) -> None:
     """Remove pods, by name; those that have ended or are being deleted take no part in the simulation."""
     for pod in sorted(simulation.pods.values(), key=lambda pod: (pod.namespace, pod.name)):
-        if (pod.namespace, pod.name) in keys:
+        if pod.key in keys:
             simulation.life.remove(replace(pod, is_deleted=is_deleted), StepEvent.DELETED, because)
 
 
@@ -273,12 +275,7 @@ def _leaving(snapshot: Snapshot) -> list[Pod]:
 
 
 def _keys(pods: Iterable[Pod]) -> Keys:
-    return frozenset((pod.metadata.namespace, pod.metadata.name) for pod in pods)
-
-
-def _job_of(pod: Pod) -> tuple[str, str] | None:
-    owner = controller_of(pod.metadata)
-    return None if owner is None or owner.kind != "Job" else (pod.metadata.namespace, owner.name)
+    return frozenset(pod.metadata.key for pod in pods)
 
 
 B = TypeVar("B", bound=Base)

@@ -116,7 +116,7 @@ def change_of(subject: Subject, task: Task, showing: Showing) -> PlanReport:
     from kplan.course.report import change_report
 
     base, task = subject.task(task)
-    clock, decisions = task.clock, Decisions.of(showing, subject.origins)
+    clock, decisions = task.clock, Decisions(showing, subject.origins)
     change = carry_out(base, task, None if clock is None and showing.nodes is UNSET else decisions)
     if clock is not None:
         if clock.node_start and base.autoscaler is None:

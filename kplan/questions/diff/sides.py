@@ -242,9 +242,10 @@ def _answers(
             after = answer.session.cluster
         else:
             shown = {name: Shown(1, also=tuple(sorted(nodes & names))) for name, nodes in chosen.items()}
-            decisions = Decisions(nodes=Shown(1), others=Shown(1), nodes_of=shown, covers_all=True)
+            whole = replace(showing, fail_on=(), nodes=Shown(1), others=Shown(1), explain=True, is_whole=True)
+            decisions = Decisions(whole, nodes_of=shown)
             change = carry_out(subject.base, Task(queue=WorkedOff()), decisions)
-            report = change_report(change, replace(showing, fail_on=(), nodes=Shown(1)), decisions)
+            report = change_report(change, whole, decisions)
             after = change.simulation.session.cluster
         compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
     return compared[0], compared[1]

@@ -166,7 +166,7 @@ class Drain(Question, frozen=True):
         for name in self._moot():
             showing.tell_no_effect(name, "a node that is lost is not drained")
         base, task = self.task(subject.base)
-        clock, decisions = self.timeline, Decisions.of(showing, {})
+        clock, decisions = self.timeline, Decisions(showing)
         if clock is None and self.options.grace_period and self.how != "lost":
             showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
         change = carry_out(base, task, decisions if showing.is_whole else None)

@@ -15,6 +15,7 @@ from kplan.course.answers.plan import Plan, before_growth
 from kplan.course.answers.pod_groups import groups_of_members, pending_placement
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
 from kplan.course.simulation.queue import in_turn
@@ -135,7 +136,7 @@ def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> t
     ----------
     with_map : return every node before and after, too
     """
-    decisions = Decisions(nodes=(), others=(), covers_all=True)
+    decisions = Decisions(Showing(nodes=(), others=(), explain=True, is_whole=True))
     change = carry_out(base, Task(queue=queue), decisions)
     simulation, before = change.simulation, base.session.cluster
     after = simulation.session.cluster
