@@ -24,7 +24,7 @@ from kplan.changes.base import (
     pod_of,
     target_of,
 )
-from kplan.changes.workloads import Delete
+from kplan.changes.objects import Delete
 from kplan.errors import UsageError
 from kplan.facts import Count, Document
 

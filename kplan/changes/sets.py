@@ -8,18 +8,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from kplan.changes import remedy as r
-from kplan.changes.values import (
-    AddNodes,
-    AwaitNodes,
-    Change,
-    LoosenBudget,
-    Move,
-    Patch,
-    Pool,
-    RaiseQuota,
-    Scale,
-    Uncordon,
-)
+from kplan.changes import values as c
 from kplan.errors import UsageError
 
 Kind = Literal[
@@ -46,18 +35,22 @@ names that are misspelt, and their priority class."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANGES = "changes"
 
-Changes = tuple[Change, ...]
+Changes = tuple[c.Change, ...]
 
-_KIND_OF_CHANGE: Mapping[type, Kind] = {
-    AwaitNodes: "wait",
-    Uncordon: "uncordon",
-    AddNodes: "nodes",
-    Pool: "pools",
-    LoosenBudget: "budgets",
-    RaiseQuota: "quotas",
-    Move: "moves",
-    Scale: "scale",
+_OF_CHANGE: Mapping[type, tuple[Kind, int]] = {
+    c.AwaitNodes: ("wait", 0),
+    c.Pool: ("pools", 0),
+    c.LoosenBudget: ("budgets", 0),
+    c.RaiseQuota: ("quotas", 0),
+    c.Patch: ("requests", 1),
+    c.Scale: ("scale", 2),
+    c.Uncordon: ("uncordon", 3),
+    c.AddNodes: ("nodes", 4),
+    c.Move: ("moves", 5),
 }
+"""What kind each is of, but for patches, and in which order they are made: what pods say changes before nodes come, so
+that no pod takes a new node that it does not need then."""
+
 _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.LowerRequest: "requests",
     r.CorrectSelector: "selectors",
@@ -69,24 +62,11 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.RaisePriority: "priority",
 }
 
-# What pods say changes before nodes come, so that no pod takes a new node that it does not need then.
-_RANKS: Mapping[type, int] = {
-    AwaitNodes: 0,
-    Pool: 0,
-    LoosenBudget: 0,
-    RaiseQuota: 0,
-    Patch: 1,
-    Scale: 2,
-    Uncordon: 3,
-    AddNodes: 4,
-    Move: 5,
-}
 
-
-def kinds_of(change: Change) -> tuple[Kind, ...]:
+def kinds_of(change: c.Change) -> tuple[Kind, ...]:
     """Return the kinds of a change that remedies are made of: of what it changes of pods there may be several."""
-    if not isinstance(change, Patch):
-        return (_KIND_OF_CHANGE[type(change)],)
+    if not isinstance(change, c.Patch):
+        return (_OF_CHANGE[type(change)][0],)
     return tuple(dict.fromkeys(_KIND_OF_REMEDY[type(remedy)] for remedy in r.parts_of(change.remedy)))
 
 
@@ -95,13 +75,13 @@ def is_patched(remedy: r.RemedyBase) -> bool:
     return type(remedy) in _KIND_OF_REMEDY
 
 
-def is_relaxed(change: Change) -> bool:
+def is_relaxed(change: c.Change) -> bool:
     """Tell whether a change drops a condition on node labels."""
-    remedy = change.remedy if isinstance(change, Patch) else None
+    remedy = change.remedy if isinstance(change, c.Patch) else None
     return isinstance(remedy, r.CorrectSelector) and remedy.change.to is None
 
 
-def disturbance(changes: Iterable[Change]) -> int:
+def disturbance(changes: Iterable[c.Change]) -> int:
     """Return how much changes disturb, summed; only the order of these numbers matters.
 
     The numbers are in the order in which an expert tries things, `kplan.changes.remedy.WEIGHTS`: to wait for a node
@@ -134,14 +114,14 @@ LEAST: Mapping[Kind, int] = {
 """How much a change of a kind disturbs at least."""
 
 
-def new_nodes(changes: Iterable[Change]) -> int:
+def new_nodes(changes: Iterable[c.Change]) -> int:
     """Return how many nodes changes add."""
-    return sum(change.nodes for change in changes if isinstance(change, AddNodes))
+    return sum(change.nodes for change in changes if isinstance(change, c.AddNodes))
 
 
-def in_order(changes: Iterable[Change]) -> Changes:
+def in_order(changes: Iterable[c.Change]) -> Changes:
     """Return changes in the order in which they are carried out; moves in their own order."""
-    return tuple(sorted(changes, key=lambda change: _RANKS[type(change)]))
+    return tuple(sorted(changes, key=lambda change: _OF_CHANGE[type(change)][1]))
 
 
 def extended(changes: Changes, more: Changes) -> Changes:
@@ -150,8 +130,8 @@ def extended(changes: Changes, more: Changes) -> Changes:
     for change in more:
         if change in joined:
             continue
-        if isinstance(change, Pool):
-            before = next((one for one in joined if isinstance(one, Pool) and one.part == change.part), None)
+        if isinstance(change, c.Pool):
+            before = next((one for one in joined if isinstance(one, c.Pool) and one.part == change.part), None)
             if before is not None:
                 joined.remove(before)
                 joined.append(before.joined(change))
@@ -160,12 +140,12 @@ def extended(changes: Changes, more: Changes) -> Changes:
     return in_order(joined)
 
 
-def with_joined_moves(changes: Iterable[Change]) -> Changes:
+def with_joined_moves(changes: Iterable[c.Change]) -> Changes:
     """Return changes of which moves from one node that follow each other are one."""
-    joined: list[Change] = []
+    joined: list[c.Change] = []
     for change in changes:
         last = joined[-1] if joined else None
-        if isinstance(change, Move) and isinstance(last, Move) and change.node == last.node:
+        if isinstance(change, c.Move) and isinstance(last, c.Move) and change.node == last.node:
             joined[-1] = replace(last, pods=(*last.pods, *change.pods))
         else:
             joined.append(change)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kplan.changes.base import MAX_GRACE, ChangeBase, DrainOptions, OfNodes, Upgrade
-from kplan.changes.limits import Admitted, ChangeOfLimits, GroupSize, LoosenBudget, Pool, RaiseQuota
 from kplan.changes.nodes import (
     TAINTS_HINT,
     AddNodes,
@@ -22,7 +21,21 @@ from kplan.changes.nodes import (
     Uncordon,
     taint_of,
 )
-from kplan.changes.workloads import Apply, ChangeOfObjects, Delete, Patch, Resize, RunCronJob, Scale, Settle
+from kplan.changes.objects import (
+    Admitted,
+    Apply,
+    ChangeOfObjects,
+    Delete,
+    GroupSize,
+    LoosenBudget,
+    Patch,
+    Pool,
+    RaiseQuota,
+    Resize,
+    RunCronJob,
+    Scale,
+    Settle,
+)
 
 __all__ = [
     "MAX_GRACE",
@@ -60,5 +73,5 @@ __all__ = [
     "taint_of",
 ]
 
-Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits
+Change = ChangeOfObjects | ChangeOfNodes
 """Every change; the tag ``change`` tells them apart in JSON."""

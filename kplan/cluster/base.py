@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
-    from kplan.changes.limits import Pool
+    from kplan.changes.objects import Pool
 
 _BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
 """Among equal victims the order on the node decides, and the order in a file must not."""
