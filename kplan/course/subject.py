@@ -40,9 +40,14 @@ class Subject(msgspec.Struct, frozen=True):
         """Return a cluster with the other objects of the manifests, and their workloads, if any."""
         if self.manifests is None:
             return self.base, ()
-        base, workloads = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
-        base.on_progress = self.base.on_progress or base.on_progress
-        return base, workloads
+        base, loaded = self.base, self.manifests
+        others = [obj for obj in loaded.objects if type(obj) not in CHANGED_IN_PLACE]
+        admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
+        warnings = [one for one in (*loaded.warnings, *admitting.warnings) if one.code not in _REPORTED_AS_CHANGES]
+        workloads = _written(loaded, self.replicas)
+        changed = base.for_cluster(base.snapshot, objects, warnings) if objects or warnings else base.plain
+        changed.on_progress = base.on_progress or changed.on_progress
+        return changed, with_runs(workloads) if self.run_cron_jobs else workloads
 
     def task(self, task: Task) -> tuple[Base, Task]:
         """Return a task in which the manifests are applied besides, and the cluster that it is for."""
@@ -107,23 +112,6 @@ def loaded_subject(
     incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number, keeps_groups=keeps_groups)
     base = base.for_cluster(base.snapshot, incoming.objects, incoming.warnings)
     return Subject(base, [*incoming.pods, *pods], manifests, bool(pods), replicas, run_cron_jobs)
-
-
-def requested_update(
-    base: Base, manifests: Manifests, replicas: int | None, *, run_cronjobs: bool = False
-) -> tuple[Base, list[WrittenWorkload]]:
-    """Return a cluster that holds the other objects of manifests, and the workloads to apply.
-
-    `replicas`: the number of pods of each workload, in place of its own. `run_cronjobs`: cron jobs start a run now.
-    """
-    others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
-    admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
-    warnings = [
-        warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
-    ]
-    written = _written(manifests, replicas)
-    changed = base.for_cluster(base.snapshot, objects, warnings) if objects or warnings else base.plain
-    return changed, with_runs(written) if run_cronjobs else written
 
 
 def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
