@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from kplan.api.labels import ZONE
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.plan import Answer
@@ -25,7 +26,7 @@ from kplan.course.answers.verdict import (
     counted_warnings,
 )
 from kplan.course.asking import AskAll, Count
-from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw, zones_of
+from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 
@@ -107,7 +108,7 @@ class Odds(Answer):
             pods=pods,
             evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
             examples=_examples(self),
-            groups=_groups(self) or UNSET,
+            groups=tuple(_groups(self)) or UNSET,
         )
 
 
@@ -125,6 +126,7 @@ def odds_of(
 
     `ask_all`, `progress`: as for `kplan.course.odds.runs.draw`.
     """
+    labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
     tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(
         runs=runs,
@@ -137,7 +139,7 @@ def odds_of(
         command=command,
         is_change=pods is None,
         tally=tally,
-        zones=zones_of(base),
+        zones={name: zone for name, zone in labels if zone},
         make_context=partial(in_whole_groups, partial(base.context, pods)),
         question=partial(odds_of, base, question, command=command, runs=runs, seed=seed),
     )
@@ -262,17 +264,20 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
     )
 
 
-def _groups(odds: Odds) -> tuple[GroupOdds, ...]:
-    return tuple(
-        GroupOdds(
+def _groups(odds: Odds) -> Iterator[GroupOdds]:
+    for name, endings in sorted(odds.tally.groups.items()):
+        domains: Counter[str] = Counter()
+        for ending, n in endings.items():
+            domains[ending.domain] += n
+        whole = sum(n for ending, n in endings.items() if ending.placed == ending.pods)
+        partly = sum(n for ending, n in endings.items() if 0 < ending.placed < ending.pods)
+        yield GroupOdds(
             group=name,
-            pods=group.pods,
-            whole=wilson(group.whole, odds.runs),
-            partial=wilson(group.partial, odds.runs),
-            domains={value: wilson(n, odds.runs) for value, n in _ranked(group.domains)},
+            pods=max(ending.pods for ending in endings),
+            whole=wilson(whole, odds.runs),
+            partial=wilson(partly, odds.runs),
+            domains={value: wilson(n, odds.runs) for value, n in _ranked(domains)},
         )
-        for name, group in sorted(odds.tally.groups.items())
-    )
 
 
 def _examples(odds: Odds) -> tuple[RunExample, ...]:

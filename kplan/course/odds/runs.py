@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.api.labels import ZONE
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.answers.verdict import Happened
@@ -36,10 +35,6 @@ class GroupEnding(msgspec.Struct, frozen=True):
     pods: int  #: how many it has
     placed: int  #: how many of them have a node
     domain: str = ""  #: the value of its topology key on their nodes; empty for none
-
-    @property
-    def is_whole(self) -> bool:
-        return self.placed == self.pods
 
 
 def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnding]:
@@ -121,28 +116,6 @@ class Ending(msgspec.Struct, frozen=True):
         return tuple(key for key, end in self.ends.items() if end.rest is rest)
 
 
-class GroupTally(msgspec.Struct):
-    """Counts of runs for one pod group."""
-
-    pods: int = 0  #: how many it has, at most
-    whole: int = 0  #: runs in which all its pods have a node
-    partial: int = 0  #: runs in which some have one
-    domains: Counter[str] = msgspec.field(default_factory=Counter)  #: value of its topology key -> runs
-
-    def add(self, ending: GroupEnding, runs: int) -> None:
-        self.pods = max(self.pods, ending.pods)
-        self.whole += runs if ending.is_whole else 0
-        self.partial += runs if 0 < ending.placed < ending.pods else 0
-        if ending.domain:
-            self.domains[ending.domain] += runs
-
-    def merge(self, other: GroupTally) -> None:
-        self.pods = max(self.pods, other.pods)
-        self.whole += other.whole
-        self.partial += other.partial
-        self.domains.update(other.domains)
-
-
 class OutcomeOdds(msgspec.Struct):
     """Runs with the same outcome: the same pods are pending, gone, blocked and evicted."""
 
@@ -196,7 +169,7 @@ class Tally(msgspec.Struct):
     because: dict[str, tuple[int, str]] = {}
     warnings: set[InputWarning] = set()
     seconds: Counter[float] = msgspec.field(default_factory=Counter)  #: with a clock, when runs end -> how many do
-    groups: dict[str, GroupTally] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
+    groups: dict[str, Counter[GroupEnding]] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
     _outcomes: dict[_Likeness, OutcomeOdds] = {}
 
     @staticmethod
@@ -224,7 +197,7 @@ class Tally(msgspec.Struct):
         if ending.seconds is not None:
             self.seconds[ending.seconds] += runs
         for name, group in ending.groups.items():
-            self.groups.setdefault(name, GroupTally()).add(group, runs)
+            self.groups.setdefault(name, Counter())[group] += runs
         alike = (
             frozenset(ending.keys(Rest.PENDING)),
             frozenset(ending.keys(Rest.GONE)),
@@ -247,8 +220,8 @@ class Tally(msgspec.Struct):
             self._note_reason(workload, reason)
         self.warnings |= other.warnings
         self.seconds.update(other.seconds)
-        for name, group in other.groups.items():
-            self.groups.setdefault(name, GroupTally()).merge(group)
+        for name, endings in other.groups.items():
+            self.groups.setdefault(name, Counter()).update(endings)
         for alike, outcome in other._outcomes.items():
             self._note_outcome(alike, outcome)
 
@@ -305,11 +278,6 @@ class Branch(msgspec.Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.runs)
-
-
-def all_runs(n: int) -> Branch:
-    """Return the branch of n runs before the first draw."""
-    return Branch(np.arange(n, dtype=np.uint64))
 
 
 class _Fork:
@@ -468,7 +436,7 @@ def draw(
     notify = progress or _in_silence
     prepared = question(base, is_single=runs == 1)
     tally = Tally.of(prepared.pods)
-    start = all_runs(runs)
+    start = Branch(np.arange(runs, dtype=np.uint64))  # before the first draw
     if ask_all is None or runs == 1:
         generator = BranchRandom(start, seed, is_single=runs == 1)
         _carry_out(prepared, generator, tally, lambda done: notify(done, runs))
@@ -525,11 +493,6 @@ def _parts(branches: Sequence[Branch]) -> list[tuple[Branch, ...]]:
         part.append(branch)
         heapq.heapreplace(parts, (n_runs + len(branch), index, part))
     return [tuple(part) for _, _, part in sorted(parts, key=lambda entry: entry[1])]
-
-
-def zones_of(base: Base) -> Mapping[str, str]:
-    labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
-    return {name: zone for name, zone in labels if zone}
 
 
 def _in_silence(*_: int) -> None:

@@ -2,13 +2,14 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
 from kplan.course.odds.report import wilson
-from kplan.course.odds.runs import PENDING, Branch, BranchRandom, all_runs
+from kplan.course.odds.runs import PENDING, Branch, BranchRandom
 from kplan.errors import UsageError
 from kplan.questions import Plan
 from tests.objects import node, pod
@@ -137,6 +138,10 @@ def test_the_document_is_as_its_schema_says() -> None:
     assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]
     assert [workload["allPlaced"]["share"] for workload in document["workloads"]] == [1, 1, 0]
     assert document["examples"][0]["pending"] == ["default/third"]
+
+
+def all_runs(n: int) -> Branch:
+    return Branch(np.arange(n, dtype=np.uint64))
 
 
 def drawn(branch: Branch, seed: int, sizes: list[int]) -> dict[tuple[int, ...], list[int]]:
