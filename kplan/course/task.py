@@ -83,6 +83,11 @@ class Task(msgspec.Struct, frozen=True):
         return replace(self, steps=tuple(step.with_options(options) for step in self.steps))
 
 
+def deciding(clock: Clock | None, **more: Any) -> Task:
+    """Return the task of a question that decides where pods go, with further fields of the task."""
+    return Task(clock=clock, removes_nodes=bool(clock and clock.runs_for), tells_luck=clock is None, **more)
+
+
 def applying(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.Struct] = (), **more: object) -> Task:
     """Return the task to apply what manifests say, with further fields of the task."""
     steps = (applied(workloads, additions),) if workloads or additions else ()

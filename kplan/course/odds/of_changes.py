@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from msgspec import structs
 
@@ -13,7 +12,7 @@ from kplan.course.answers.verdict import STUCK, Happened
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
 from kplan.course.missing import counted_at_present, short_workloads, workloads_at_present
-from kplan.course.odds.of_pods import Begun, prepared
+from kplan.course.odds.of_pods import drawn_pods, ending_of
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
 from kplan.course.replacements import Replacement, Replacements
@@ -61,17 +60,17 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
     opening = Opening(base, task, question)
     present = workloads_at_present(base) if queue.has_all_pending else ()
 
-    def happened(course: QueueCourse) -> tuple[Happened, ...]:
-        change = CarriedOut(course.simulation, base, task, subject_pods=course.subject_pods)
-        short = Replacements(change).short()
-        return (*(event for event in short if event.counted.rule in _OF_WORKLOADS), *happened_before(present))
+    drawn = drawn_pods(base, question)
 
-    def begun(generator: BranchRandom) -> Begun:
+    def run(generator: BranchRandom) -> Ending:
         course = QueueCourse(opening.begin(generator, draws_turns=not is_single), queue, question)
-        latest = partial(map, course.latest, question.rows)
-        return Begun(course.simulation.session, iter(course), latest, partial(happened, course))
+        session = course.simulation.session
+        ending = ending_of(session, iter(course), drawn, question, settles=True, latest=course.latest)
+        change = CarriedOut(course.simulation, base, task, subject_pods=course.subject_pods)
+        short = (event for event in Replacements(change).short() if event.counted.rule in _OF_WORKLOADS)
+        return structs.replace(ending, happened=(*short, *happened_before(present)))
 
-    return prepared(base, question, begun, settles=True)
+    return Prepared(drawn, run, question=question)
 
 
 def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.workload_pods import QuestionPods, Run, nominates
-from kplan.course.answers.verdict import Happened
 from kplan.course.in_order import OrderedCourse
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.engine.cluster import NOWHERE
@@ -19,22 +16,14 @@ from kplan.framework.session import Session
 from kplan.preemption.default_preemption import DefaultPreemption
 
 
-class Begun(msgspec.Struct, frozen=True):
-    """A run in a session of its own."""
-
-    session: Session
-    run: Run
-    latest: Callable[[], Iterable[int]]  #: returns, after the run, the pods of the question or their replacements
-    happened: Callable[[], tuple[Happened, ...]] = tuple  #: returns, after the run, what else counts
-
-
 def of_pods(
     base: Base, *, pods: Sequence[PodLike], settle_preemption: bool = False, is_single: bool = False
 ) -> Prepared:
     """Prepare to place pods in order; see `Drawn`, and `kplan.Planner.odds` for the parameters."""
     question = base.resolve(pods)
+    drawn = drawn_pods(base, question)
 
-    def begun(generator: BranchRandom) -> Begun:
+    def carry_out(generator: BranchRandom) -> Ending:
         session = base.fork(question, random=generator)
         if not settle_preemption and not is_single:
             # Which pods would be evicted does not count here, so it must not cost a draw.
@@ -45,41 +34,46 @@ def of_pods(
         if base.options.sample and not is_single and len(session.cluster):
             session.sampling.start_index = generator.draw(len(session.cluster))
         run = OrderedCourse(base, question, settle_preemption=settle_preemption).run(session)
-        return Begun(session, run, lambda: question.rows)
+        return ending_of(session, run, drawn, question, settles=settle_preemption)
 
-    return prepared(base, question, begun, settles=settle_preemption)
-
-
-def prepared(base: Base, question: QuestionPods, begin: Callable[[BranchRandom], Begun], *, settles: bool) -> Prepared:
-    """Return a question whose runs are begun by a function; `settles` if its preemptions are carried out."""
-    pods = _pods(base, question)
-
-    def carry_out(generator: BranchRandom) -> Ending:
-        begun = begin(generator)
-        session = begun.session
-        violates = False
-        messages: dict[int, str] = {}
-        for result in begun.run:
-            violates |= settles and result.pod not in question.pending_before and _violates(result)
-            messages[result.pod] = result.message
-        infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
-        log = (*session.earlier, *session.cluster.log)
-        evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
-        ends: dict[str, End] = {}
-        unplaced: dict[str, str] = {}
-        for pod, row in zip(pods, begun.latest(), strict=True):
-            if node_of[row] != NOWHERE:
-                ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
-                continue
-            ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
-            unplaced[pod.key] = messages.get(row, "")
-        groups = group_endings(session, (*question.rows, *begun.latest()))
-        return Ending(ends, evicted, violates, unplaced, happened=begun.happened(), groups=groups)
-
-    return Prepared(pods, carry_out, question=question)
+    return Prepared(drawn, carry_out, question=question)
 
 
-def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
+def ending_of(
+    session: Session,
+    run: Run,
+    pods: Sequence[DrawnPod],
+    question: QuestionPods,
+    *,
+    settles: bool,
+    latest: Callable[[int], int] = int,
+) -> Ending:
+    """Carry a run out in a session of its own, and return how the pods of a question end.
+
+    `settles`: its preemptions are carried out. `latest`: returns, after the run, the pod in the place of another.
+    """
+    violates = False
+    messages: dict[int, str] = {}
+    for result in run:
+        violates |= settles and result.pod not in question.pending_before and _violates(result)
+        messages[result.pod] = result.message
+    infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
+    log = (*session.earlier, *session.cluster.log)
+    evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
+    ends: dict[str, End] = {}
+    unplaced: dict[str, str] = {}
+    rows = [latest(row) for row in question.rows]
+    for pod, row in zip(pods, rows, strict=True):
+        if node_of[row] != NOWHERE:
+            ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
+            continue
+        ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
+        unplaced[pod.key] = messages.get(row, "")
+    groups = group_endings(session, (*question.rows, *rows))
+    return Ending(ends, evicted, violates, unplaced, groups=groups)
+
+
+def drawn_pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
     session = base.fork(question)
     drawn = []
     for row in question.rows:

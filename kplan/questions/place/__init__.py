@@ -87,17 +87,9 @@ class Place(AboutPods, frozen=True):
 
     def _task(self) -> Task:
         """Return how manifests are applied."""
-        from kplan.course.task import Task
+        from kplan.course.task import deciding
 
-        clock = self.timeline
-        removes_nodes = bool(clock and clock.runs_for)
-        return Task(
-            clock=clock,
-            rollout=self.rollout,
-            removes_nodes=removes_nodes,
-            command=self.command,
-            tells_luck=clock is None,
-        )
+        return deciding(self.timeline, rollout=self.rollout, command=self.command)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""

@@ -69,12 +69,11 @@ class Plan(AboutPods, frozen=True):
     def _task(self, subject: Subject) -> Task:
         """Return how the queue is worked off, and then manifests are applied."""
         from kplan.cluster.incoming import IncomingPod
-        from kplan.course.task import Task, WorkedOff
+        from kplan.course.task import WorkedOff, deciding
 
         pods = tuple(pod for pod in subject.pods if subject.manifests is None or not isinstance(pod, IncomingPod))
-        queue, clock = WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds), self.timeline
-        removes_nodes = bool(clock and clock.runs_for)
-        return Task((), clock, queue, self.rollout, removes_nodes=removes_nodes, tells_luck=clock is None)
+        queue = WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
+        return deciding(self.timeline, queue=queue, rollout=self.rollout)
 
 
 class Queue(Question, frozen=True):
