@@ -65,23 +65,11 @@ def applied(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.St
     return Timed(0.0, c.Apply(()), tuple(workloads), additions)
 
 
-KEYS = frozenset(
-    {"at", "apply", "drain", "options", "fail", "recover", "notReady", "podsHandled", "delete", "taint", "conditions"}
+_OPTIONS = (
+    *("deleteEmptyDirData", "disableEviction", "force", "gracePeriod", "skipWaitForDeleteTimeout", "timeout"),
+    *("ignoreDaemonSets", "poll", "retry"),
 )
-
-
-class _Options(msgspec.Struct, frozen=True, rename="camel"):
-    """The options of a drain or a deletion; retry, poll and ignoreDaemonSets are kubectl's own and have no effect."""
-
-    timeout: Any = None
-    retry: Any = None
-    poll: Any = None
-    ignore_daemon_sets: Any = None
-    force: Any = False
-    delete_empty_dir_data: Any = False
-    disable_eviction: Any = False
-    grace_period: Any = -1
-    skip_wait_for_delete_timeout: Any = 0
+"""The options of a drain or a deletion; the last three are kubectl's own and have no effect."""
 
 
 def read_changes(step: Mapping[str, Any]) -> list[Timed]:
@@ -95,9 +83,7 @@ def read_changes(step: Mapping[str, Any]) -> list[Timed]:
         raise UsageError(f"at: {at!r} is no number of seconds")
     if "change" in step:
         return [Timed(float(at), read_change({key: value for key, value in step.items() if key != "at"}))]
-    unknown = sorted(set(step) - KEYS)
-    if unknown:
-        raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(KEYS))}")
+    _check_known("a change has no field", step, ("at", "options", "podsHandled", *_READERS))
     return [Timed(float(at), read(step)) for key, read in _READERS.items() if key in step]
 
 
@@ -125,39 +111,43 @@ def _nodes(key: str, step: Mapping[str, Any]) -> tuple[str, ...]:
     return names
 
 
-def _options(step: Mapping[str, Any]) -> _Options:
-    options = step.get("options") or {}
-    known = {field.encode_name for field in msgspec.structs.fields(_Options)}
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(known))}")
-    read: _Options = convert(dict(options), _Options)
-    return read
+def _check_known(words: str, names: Iterable[str], known: Iterable[str]) -> None:
+    if unknown := sorted(set(names) - set(known)):
+        raise UsageError(f"{words} {unknown[0]}", hint=f"use {', '.join(sorted(known))}")
 
 
-def _whole(name: str, number: object, least: int) -> int:
+def _options(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    options: Mapping[str, Any] = step.get("options") or {}
+    _check_known("a drain has no option", options, _OPTIONS)
+    return options
+
+
+def _whole(options: Mapping[str, Any], name: str, least: int) -> int:
+    """Return a whole number of seconds among options; the least one where it is not there."""
+    number = options.get(name, least)
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= c.MAX_GRACE:
         raise UsageError(f"{name}: {number!r} is no whole number of seconds")
     return number
 
 
-def _grace_of(options: _Options) -> int | None:
-    grace = _whole("gracePeriod", options.grace_period, -1)
+def _grace_of(options: Mapping[str, Any]) -> int | None:
+    grace = _whole(options, "gracePeriod", -1)
     return None if grace < 0 else grace
 
 
 def _drain(step: Mapping[str, Any]) -> c.Drain:
     options = _options(step)
-    if options.timeout and not is_seconds(options.timeout):
-        raise UsageError(f"timeout: {options.timeout!r} is no number of seconds")
+    timeout = options.get("timeout") or None
+    if timeout is not None and not is_seconds(timeout):
+        raise UsageError(f"timeout: {timeout!r} is no number of seconds")
     drain_options = c.DrainOptions(
-        force=bool(options.force),
-        delete_emptydir_data=bool(options.delete_empty_dir_data),
-        disable_eviction=bool(options.disable_eviction),
+        force=bool(options.get("force")),
+        delete_emptydir_data=bool(options.get("deleteEmptyDirData")),
+        disable_eviction=bool(options.get("disableEviction")),
         grace_period=_grace_of(options),
-        skip_wait_for_delete_timeout=_whole("skipWaitForDeleteTimeout", options.skip_wait_for_delete_timeout, 0),
+        skip_wait_for_delete_timeout=_whole(options, "skipWaitForDeleteTimeout", 0),
     )
-    return c.Drain(_nodes("drain", step), drain_options, options.timeout or None)
+    return c.Drain(_nodes("drain", step), drain_options, timeout)
 
 
 def _delete(step: Mapping[str, Any]) -> c.Delete:
@@ -172,10 +162,9 @@ def _delete(step: Mapping[str, Any]) -> c.Delete:
 def _conditions(step: Mapping[str, Any]) -> c.Conditions:
     hint = "write {NODE: {CONDITION: STATUS}}, where STATUS is True, False or Unknown"
     conditions: dict[str, dict[str, Any]] = _read("conditions", step["conditions"], dict[str, dict[str, str]], hint)
-    for posted in conditions.values():
-        for status in posted.values():
-            if status not in ("True", "False", "Unknown"):
-                raise UsageError(f"conditions: {status!r} is no status", hint=hint)
+    for status in (status for posted in conditions.values() for status in posted.values()):
+        if status not in ("True", "False", "Unknown"):
+            raise UsageError(f"conditions: {status!r} is no status", hint=hint)
     return c.Conditions(conditions)
 
 
