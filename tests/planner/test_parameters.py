@@ -12,7 +12,7 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.planner.planner import Parameters
 from kplan.questions import Drain
-from tests.objects import deployment, head, node
+from tests.objects import deployment, head, node, pod
 
 OF_OBJECTS = {"checks", "manifests", "pod", "pods", "question", "templates"}
 """Parameters with readers of their own."""
@@ -42,37 +42,15 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 """Sound arguments for each method."""
 
-HOSTILE = [
-    None,
-    -3,
-    0,
-    10**30,
-    1.5,
-    float("nan"),
-    "abc",
-    "\0",
-    True,
-    np.int64(3),
-    np.array([1.5]),
-    Path("/is/not/there"),
-    object(),
-    [],
-    [None],
-    [[3]],
-    {"a": 1},
-    b"x",
-]
+NUMBERS = [-3, 0, 10**30, 1.5, float("nan"), True, np.int64(3), np.array([1.5])]
+HOSTILE = [*NUMBERS, None, "abc", "\0", Path("/is/not/there"), object(), [], [None], [[3]], {"a": 1}, b"x"]
 
-WAITS = {
-    "kind": "Pod",
-    "metadata": {"name": "waits"},
-    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
-}
+WAITS = pod("waits", cpu="100m")
 
 
 @pytest.fixture(scope="module")
 def planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8"), WAITS | {"apiVersion": "v1"}]))
+    return kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8"), WAITS]))
 
 
 def methods() -> list[str]:

@@ -9,7 +9,7 @@ from kplan.api.workloads import CrossVersionObjectReference, HorizontalPodAutosc
 from kplan.snapshot import load_snapshot
 from kplan.workloads import load_manifests
 from kplan.workloads.contents import CODE, Autoscalers, autoscaler_warnings, live_replicas
-from tests.objects import head
+from tests.objects import head, template
 
 CART = ("Deployment", "shop", "cart")
 
@@ -23,26 +23,23 @@ def scaler(
 
 
 def workload(**spec: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"app": "cart"}}
     return head("Deployment", name="cart", namespace="shop") | {
-        "spec": {
-            "selector": {"matchLabels": {"app": "cart"}},
-            "template": {
-                "metadata": {"labels": {"app": "cart"}},
-                "spec": {"containers": [{"name": "c", "image": "cart"}]},
-            },
-            **spec,
-        }
+        "spec": {"selector": selector, "template": template("cart"), **spec}
     }
 
 
 def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"}
-    return {
-        "apiVersion": api_version,
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "cart", "namespace": "shop"},
-        "spec": {"scaleTargetRef": target, "maxReplicas": 10, **spec},
+    return head("HorizontalPodAutoscaler", api_version, name="cart", namespace="shop") | {
+        "spec": {"scaleTargetRef": target, "maxReplicas": 10, **spec}
     }
+
+
+WHO = "autoscaler cart (2-10)"
+BACK = "will set them back to what its metrics call for"
+FALLS = "kubectl apply without --server-side falls back to 1 for a moment, because 3 was applied last"
+ADVICE = "leave spec.replicas out of the manifest"
 
 
 @pytest.mark.parametrize(
@@ -52,54 +49,14 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
             5,
             7,
             None,
-            (
-                "requests 5 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for,"
-                " 7 at present: leave spec.replicas out of the manifest"
-            ),
+            f"requests 5 replicas, and {WHO} {BACK}, 7 at present: {ADVICE}",
         ),
-        (
-            7,
-            7,
-            7,
-            (
-                "requests 7 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for:"
-                " leave spec.replicas out of the manifest"
-            ),
-        ),
-        (
-            1,
-            7,
-            None,
-            (
-                "requests 1 replica, and autoscaler cart (2-10) will set them to 2 at once:"
-                " leave spec.replicas out of the manifest"
-            ),
-        ),
-        (
-            12,
-            None,
-            None,
-            (
-                "requests 12 replicas, and autoscaler cart (2-10) will set them to 10 at once:"
-                " leave spec.replicas out of the manifest"
-            ),
-        ),
-        (0, 7, None, "requests 0 replicas, which turns autoscaler cart (2-10) off until somebody scales it up again"),
-        (
-            None,
-            None,
-            None,
-            "names no number of replicas, so it starts with 1, which autoscaler cart (2-10) raises to 2 at once",
-        ),
-        (
-            None,
-            7,
-            3,
-            (
-                "names no number of replicas any more, and autoscaler cart (2-10) keeps the 7 that it has; kubectl"
-                " apply without --server-side falls back to 1 for a moment, because 3 was applied last"
-            ),
-        ),
+        (7, 7, 7, f"requests 7 replicas, and {WHO} {BACK}: {ADVICE}"),
+        (1, 7, None, f"requests 1 replica, and {WHO} will set them to 2 at once: {ADVICE}"),
+        (12, None, None, f"requests 12 replicas, and {WHO} will set them to 10 at once: {ADVICE}"),
+        (0, 7, None, f"requests 0 replicas, which turns {WHO} off until somebody scales it up again"),
+        (None, None, None, f"names no number of replicas, so it starts with 1, which {WHO} raises to 2 at once"),
+        (None, 7, 3, f"names no number of replicas any more, and {WHO} keeps the 7 that it has; {FALLS}"),
     ],
 )
 def test_a_number_that_an_autoscaler_owns_is_told(

@@ -12,7 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests, load_manifests
-from tests.objects import head, node, pod
+from tests.objects import deployment, head, node, pod
 
 Object = dict[str, Any]
 
@@ -223,20 +223,17 @@ def _pod(name: str, **spec: Any) -> Object:
 
 
 def _deployment(name: str) -> Object:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": _pod(name, serviceAccountName="robot")["spec"]}
-    spec = {"selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    content = deployment(name, 1)
+    content["spec"]["template"]["spec"]["serviceAccountName"] = "robot"
+    return content
 
 
 def _account(name: str, namespace: str = "default") -> Object:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+    return head("ServiceAccount", name=name, namespace=namespace)
 
 
 def _warned_objects(*manifests: Object, held: tuple[Object, ...] = ()) -> list[str]:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
-    snapshot = kplan.load_snapshot([node, *held])
-    found = load_manifests(manifests, snapshot=snapshot)
+    found = load_manifests(manifests, snapshot=kplan.load_snapshot([node("n"), *held]))
     return [warning.object for warning in found.warnings if warning.code == "UnknownServiceAccount"]
 
 
@@ -258,8 +255,7 @@ def test_a_workload_that_runs_already_has_its_account() -> None:
 
 
 def _refusals(*manifests: Object, held: tuple[Object, ...]) -> list[str]:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
-    return [pod.refusal for pod in kplan.Planner(kplan.load_snapshot([node, *held])).pods(list(manifests))]
+    return [pod.refusal for pod in kplan.Planner(kplan.load_snapshot([node("n"), *held])).pods(list(manifests))]
 
 
 def test_where_the_snapshot_holds_accounts_a_pod_without_its_account_is_forbidden() -> None:

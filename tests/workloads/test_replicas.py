@@ -15,34 +15,23 @@ from kplan.questions.place import Place
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written
-from tests.objects import node
+from tests.objects import head, node, template
 from tests.recorded import sample
 
 MOST = 2**31 - 1
-LABELS = {"app": "w"}
-TEMPLATE = {
-    "metadata": {"labels": LABELS},
-    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}]},
-}
 
 
 def workload(kind: str, n: int, **spec: Any) -> dict[str, Any]:
-    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}}
-    metadata = {"name": "w", "namespace": "default"}
-    if kind == "Job":
-        template["spec"]["restartPolicy"] = "Never"
-        body: dict[str, Any] = {"parallelism": n, "completions": n, "template": template}
-        return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": body}
+    pods, labels = template("w", cpu="1m"), {"app": "w"}
+    pods["spec"] |= spec
+    selector = labels if kind == "ReplicationController" else {"matchLabels": labels}
+    body: dict[str, Any] = {"replicas": n, "selector": selector, "template": pods}
+    if kind in ("Job", "CronJob"):
+        pods["spec"]["restartPolicy"] = "Never"
+        body = {"parallelism": n, "completions": n, "template": pods}
     if kind == "CronJob":
-        body = {"schedule": "* * * * *", "jobTemplate": {"spec": workload("Job", n)["spec"]}}
-        return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": body}
-    if kind == "ReplicationController":
-        body = {"replicas": n, "selector": LABELS, "template": template}
-        return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": body}
-    body = {"replicas": n, "selector": {"matchLabels": LABELS}, "template": template}
-    if kind == "StatefulSet":
-        body["serviceName"] = "w"
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": body}
+        body = {"schedule": "* * * * *", "jobTemplate": {"spec": body}}
+    return head(kind, name="w", namespace="default") | {"spec": body}
 
 
 KINDS = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"]
