@@ -166,10 +166,7 @@ def growth_of(base: Base) -> Growth | None:
 
 
 def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
-    """Return a cluster as an autoscaler finds it once the scheduler is done.
-
-    `nodes`: the nodes as they are by now.
-    """
+    """Return a cluster as an autoscaler finds it once the scheduler is done; `nodes`: the nodes as they are by now."""
     now = {node.metadata.name: node for node in nodes}
     there = {node.metadata.name for node in snapshot.nodes}
     held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
