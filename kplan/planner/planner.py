@@ -215,19 +215,13 @@ class Planner(Base):
     def pods(
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
     ) -> list[StoredPod]:
-        """Return the pods of manifests as the API server would store them, or why it refuses them.
+        """Return the pods of manifests as the API server would store them, or why it refuses them, in reading order.
 
-        Raises ManifestError with every object that the API server would refuse, except pods that are forbidden.
+        Pods of one object that differ in their names only are one entry. Raises ManifestError with every object that
+        the API server would refuse, except pods that are forbidden.
 
-        Parameters
-        ----------
-        manifests : files, directories, ``-``, or objects
-        namespace : for objects that name none
-        validate : whether unknown and duplicate fields are errors, warnings, or ignored
-
-        Returns
-        -------
-        pods : in reading order; pods of one object that differ in their names only are one entry
+        `manifests`: files, directories, ``-``, or objects. `namespace`: for objects that name none. `validate`: whether
+        unknown and duplicate fields are errors, warnings, or ignored.
         """
         from kplan.questions.pods.created import stored_pods
         from kplan.workloads.manifests import load_manifests

@@ -351,7 +351,10 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) 
         # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
         expansion.pods = _numbered(obj.spec.template or PodTemplateSpec(), metadata, number, _owner(obj), names)
         if isinstance(obj, Job) and obj.spec.completion_mode == "Indexed":
-            expansion.pods = [_with_index(pod, index) for index, pod in enumerate(expansion.pods)]
+            expansion.pods = [
+                _with_labels(pod, {"batch.kubernetes.io/job-completion-index": str(index)})
+                for index, pod in enumerate(expansion.pods)
+            ]
     if sets_names(obj, replicas):
         names.take(expansion.pods)
     where = object_name(kind, metadata.namespace, metadata.name)
@@ -438,13 +441,8 @@ def _add_stateful_pods(expansion: Expansion, obj: StatefulSet, snapshot: Snapsho
     for ordinal, name in _ordinals(obj, n):
         if f"{namespace}/{name}" in snapshot.pod_by_key:
             continue
-        pod = template_pod(obj.spec.template, name, namespace, _owner(obj))
-        labels = {
-            **pod.metadata.labels,
-            "statefulset.kubernetes.io/pod-name": name,
-            "apps.kubernetes.io/pod-index": str(ordinal),
-        }
-        pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+        labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+        pod = _with_labels(template_pod(obj.spec.template, name, namespace, _owner(obj)), labels)
         pod, claims = stateful_claims(obj, pod, snapshot)
         expansion.pods.append(pod)
         expansion.objects += claims
@@ -461,9 +459,8 @@ def labelled_job(obj: Job) -> Job:
     return replace(obj, spec=replace(obj.spec, template=template))
 
 
-def _with_index(pod: Pod, index: int) -> Pod:
-    labels = {**pod.metadata.labels, "batch.kubernetes.io/job-completion-index": str(index)}
-    return replace(pod, metadata=replace(pod.metadata, labels=labels))
+def _with_labels(pod: Pod, labels: Mapping[str, str]) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **labels}))
 
 
 def with_job(obj: CronJob, job: Job) -> CronJob:

@@ -110,7 +110,12 @@ def load_manifests(
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
-        reader.problems += _invalid_pods(reader.workloads, minor)
+        for (
+            workload
+        ) in reader.workloads:  # pods are validated as they are written, so that one run reports all problems
+            if workload.kind == "Pod":
+                whole = for_validation(workload.template, complete_pod(workload.sample), minor)
+                reader.problems += dict.fromkeys(map(workload.locate, pod_errors(whole)))
         raise ManifestError(map(reading.as_built, reader.problems), unchecked=unchecked)
     return Manifests(
         tuple(reader.pods),
@@ -300,7 +305,12 @@ class _Reader(msgspec.Struct):
     def _take_expanded(self, read: _Read, obj: Any, template: Object, expansion: Expansion) -> None:
         item, namespace = read.item, read.content["metadata"]["namespace"]
         name = obj.metadata.name or obj.metadata.generate_name
-        sample = (expansion.pods or [obj])[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
+        if isinstance(obj, Pod):
+            sample = (expansion.pods or [obj])[0]
+        else:
+            sample_name = expansion.pods[0].metadata.name if expansion.pods else f"{obj.metadata.name}-0"
+            pod_template = decode.convert(template, PodTemplateSpec)
+            sample = template_pod(pod_template, sample_name, obj.metadata.namespace, None)
         group = split_api_version(item.api_version)[0]
         created = expansion.pods[0] if expansion.pods else sample
         workload = ManifestWorkload(item, group, read.api_kind.resource, namespace, name, template, sample, created)
@@ -332,19 +342,6 @@ def job_of_run(cron_job: Object, name: str) -> Object:
     return default_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
 
 
-def _sample(template: Object, obj: Any, pods: Sequence[Pod]) -> Pod:
-    name = pods[0].metadata.name if pods else f"{obj.metadata.name}-0"
-    return template_pod(decode.convert(template, PodTemplateSpec), name, obj.metadata.namespace, None)
-
-
-def _invalid_pods(workloads: Iterable[ManifestWorkload], minor: int) -> Iterable[Problem]:
-    """Yield the validation errors of pods as they are written, so that one run reports all problems."""
-    for workload in workloads:
-        if workload.kind == "Pod":
-            whole = for_validation(workload.template, complete_pod(workload.sample), minor)
-            yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
-
-
 Manifest = str | Path | Mapping[str, Any]
 """A path, or an object."""
 
@@ -360,20 +357,12 @@ class WrittenWorkload(NamedTuple):
 def read_changes(
     manifests: Iterable[Manifest], namespace: str
 ) -> tuple[list[WrittenWorkload], list[msgspec.Struct], list[InputWarning]]:
-    """Return the objects of manifests, for changing the cluster's own objects.
+    """Return the workloads and pods of manifests, other objects, and warnings, for changing the cluster's own objects.
 
-    Parameters
-    ----------
-    namespace : for objects that name none
-
-    Returns
-    -------
-    workloads : workloads and pods, in reading order
-    objects : other objects that scheduling reads, with defaults; they replace the cluster's objects of the same name
-    warnings : about kinds that are not known and have pod templates
-
-    Raises ManifestError with everything that an API server cannot decode. Validation happens later, after an object is
-    merged with the cluster's object.
+    Objects that name no namespace get this one. Other objects have their defaults, and replace the cluster's objects of
+    the same name; the warnings are about kinds that are not known and have pod templates. Raises ManifestError with
+    everything that an API server cannot decode. Validation happens later, after an object is merged with the
+    cluster's object.
     """
     sources = Sources()
     reader = _AppliedReader(namespace, sources.problems)

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -101,7 +101,7 @@ class Sources(msgspec.Struct):
                 raise UsageError(
                     f"{source!r} is neither a path nor an object", hint="give a path, or an object as a dict"
                 )
-            elif str(source) != STANDARD_INPUT and _is_directory(source):
+            elif str(source) != STANDARD_INPUT and _is(Path.is_dir, source):
                 yield from self._directory(Path(source))
             elif self.skips_others and Path(source).is_file():
                 yield from self._file(Path(source))
@@ -144,7 +144,8 @@ class Sources(msgspec.Struct):
         if problems and (reason := _reason_by_content(file, items)):
             self.passed_over.append(PassedOver(str(file), reason))
             return
-        if items and not problems and not any(map(_may_be_of_kubernetes, items)):
+        # An object of Kubernetes has apiVersion, or at least a kind that is or resembles one of its own.
+        if items and not problems and not any(item.api_version or nearest_kind("", item.kind) for item in items):
             self.passed_over.append(PassedOver(str(file), _NO_OBJECTS))
             return
         self.problems += problems
@@ -165,7 +166,7 @@ class Sources(msgspec.Struct):
             if os.path.normpath(file) in self._patches_of(folder):
                 command = f"-k {shlex.quote(str(folder))}"
                 return PassedOver(str(file), f"a patch of a kustomization; build it with {command}", command)
-        chart = next((folder for folder in file.parents if _is_file(folder / "Chart.yaml")), None)
+        chart = next((folder for folder in file.parents if _is(Path.is_file, folder / "Chart.yaml")), None)
         is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
         if chart is None or not (is_own or chart / "templates" in file.parents):
             return None
@@ -176,7 +177,7 @@ class Sources(msgspec.Struct):
     def _patches_of(self, folder: Path) -> frozenset[str]:
         """Return the files that the kustomization of a folder names as patches; empty where it has none."""
         if folder not in self.patches:
-            file = next((folder / name for name in _KUSTOMIZATIONS if _is_file(folder / name)), None)
+            file = next((folder / name for name in _KUSTOMIZATIONS if _is(Path.is_file, folder / name)), None)
             contents = [] if file is None else [one.content for one in read_documents(file, [], limits=MANIFESTS)]
             lists = [content.get(field) for content in contents if isinstance(content, dict) for field in _PATCHES]
             entries = [entry for names in lists if isinstance(names, list) for entry in names]
@@ -186,9 +187,10 @@ class Sources(msgspec.Struct):
         return self.patches[folder]
 
 
-def _is_file(path: Path) -> bool:
+def _is(kind: Callable[[Path], bool], path: str | Path) -> bool:
+    """Tell whether a path is of a kind, such as a file; not where it cannot be looked up."""
     try:
-        return path.is_file()
+        return kind(Path(path))
     except (OSError, ValueError):
         return False
 
@@ -205,18 +207,6 @@ def _says_what_it_is(document: Document) -> bool:
     return any(
         isinstance(element, dict) and not element.keys().isdisjoint(("kind", "apiVersion")) for element in elements
     )
-
-
-def _may_be_of_kubernetes(item: Item) -> bool:
-    """Return whether an object has `apiVersion`, or at least a kind that is or resembles one of Kubernetes'."""
-    return bool(item.api_version) or nearest_kind("", item.kind) is not None
-
-
-def _is_directory(source: str | Path) -> bool:
-    try:
-        return Path(source).is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 def _is_overlay(kustomization: Path) -> bool:
