@@ -115,6 +115,8 @@ class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     disturbs : running pods that are deleted or replaced, as NAMESPACE/NAME
     """
 
+    costs: ClassVar[int] = 0  #: the `weight`, where that is always the same
+
     text: str | UnsetType = UNSET
     commands: tuple[str, ...] | UnsetType = UNSET
     undo: tuple[str, ...] | UnsetType = UNSET
@@ -139,7 +141,7 @@ class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     @property
     def weight(self) -> int:
         """How much it disturbs; only the order of these numbers matters, see `kplan.changes.sets.disturbance`."""
-        return 0
+        return self.costs
 
     @property
     def needs(self) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -286,6 +286,8 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
     old, to : the fields of its ``spec`` that change, as JSON
     """
 
+    costs: ClassVar[int] = 6
+
     budget: str
     old: str
     to: str
@@ -321,13 +323,11 @@ class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
     def undoing(self) -> tuple[str, ...]:
         return LoosenBudget(self.budget, self.to, self.old).steps
 
-    @property
-    def weight(self) -> int:
-        return 6
-
 
 class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
     """Let a ResourceQuota, NAMESPACE/NAME, allow more."""
+
+    costs: ClassVar[int] = 4
 
     quota: str
     limits: tuple[LimitChange, ...]
@@ -343,10 +343,6 @@ class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
     @property
     def undoing(self) -> tuple[str, ...]:
         return RaiseQuota(self.quota, _lowered(self.limits)).steps
-
-    @property
-    def weight(self) -> int:
-        return 4
 
 
 class Admitted(Document, frozen=True, omit_defaults=True):
@@ -387,6 +383,8 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
     ----------
     name : of the NodePool or the node group
     """
+
+    costs: ClassVar[int] = 4
 
     name: str
     limits: tuple[LimitChange, ...] = ()
@@ -438,10 +436,6 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
             return Pool(self.name, size=replace(self.size, old=self.size.to, to=self.size.old)).steps
         return Pool(self.name, _lowered(self.limits)).steps if self.limits else ()
 
-    @property
-    def weight(self) -> int:
-        return 4
-
     def joined(self, then: Pool) -> Pool:
         """Return this change and one of the same part that was made after it as one."""
         if self.size is not None and then.size is not None:
@@ -482,4 +476,5 @@ def _fields(text: str) -> str:
     return ", ".join(f"{name}: {held}" for name, held in json_object("", text).items() if held is not None) or "none"
 
 
-ChangeOfObjects = Apply | Delete | Scale | Patch | Resize | Settle | RunCronJob | LoosenBudget | RaiseQuota | Pool
+ChangeOfObjects = Apply | Delete | Scale | Patch | Resize | Settle | RunCronJob
+ChangeOfLimits = LoosenBudget | RaiseQuota | Pool

@@ -24,6 +24,7 @@ from kplan.changes.nodes import (
 from kplan.changes.objects import (
     Admitted,
     Apply,
+    ChangeOfLimits,
     ChangeOfObjects,
     Delete,
     GroupSize,
@@ -73,5 +74,5 @@ __all__ = [
     "taint_of",
 ]
 
-Change = ChangeOfObjects | ChangeOfNodes
+Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits
 """Every change; the tag ``change`` tells them apart in JSON."""
