@@ -14,7 +14,7 @@ from kplan.questions.drain import Drain
 from kplan.questions.explain import Explain
 from kplan.questions.nodes import Nodes
 from kplan.questions.plan import Plan
-from tests.objects import Object, deployment, head, node, running
+from tests.objects import Object, deployment, head, node, pod, running, template
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -33,23 +33,13 @@ def planner_of(*more: dict[str, Any]) -> kplan.Planner:
 
 def agent() -> list[dict[str, Any]]:
     """Return a daemon set with a pod on every node of the cluster."""
-    spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "50m"}}}]}
-    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
-    template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
-    daemon_set = head("DaemonSet", name="agent", namespace="kube-system", uid="agent") | {
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    labels, where = {"app": "agent"}, {"namespace": "kube-system"}
+    daemon_set = head("DaemonSet", name="agent", uid="agent", **where) | {
+        "spec": {"selector": {"matchLabels": labels}, "template": template("agent", cpu="50m")}
     }
     nodes = [obj["metadata"]["name"] for obj in objects() if obj["kind"] == "Node"]
     pods = [
-        head(
-            "Pod",
-            name=f"agent-{number}",
-            namespace="kube-system",
-            uid=f"agent-{number}",
-            labels={"app": "agent"},
-            ownerReferences=[own],
-        )
-        | {"spec": {**spec, "nodeName": node}, "status": {"phase": "Running"}}
+        pod(f"agent-{number}", node, cpu="50m", labels=labels, owner="DaemonSet/agent", **where)
         for number, node in enumerate(nodes)
     ]
     return [daemon_set, *pods]
@@ -188,9 +178,8 @@ def test_a_node_that_is_not_needed_goes_after_its_wait_and_its_pods_move() -> No
     assert sorted(empty) == ["n1", "n2"]
     for times in empty.values():
         assert times.unneeded == pytest.approx(10)  # the first loop
-        assert times.draining == pytest.approx(
-            625, abs=1
-        )  # more than ten minutes later, and five seconds after its taint
+        # more than ten minutes later, and five seconds after its taint
+        assert times.draining == pytest.approx(625, abs=1)
         assert times.gone == times.emptied == times.draining
     assert report.stays["n0"].reason == "NoPlaceToMovePods"
     assert [removal.after for removal in report.removes] == [pytest.approx(620)] * 2

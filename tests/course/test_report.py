@@ -24,7 +24,6 @@ def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> Non
     waiting = [change for change in report.changes if change.to_node is None]
     assert len(waiting) == 5
     [attempt] = {change.attempt for change in waiting}
-    assert attempt is not None
     assert _helped(report.placements[attempt]) == {Helped(5, 5)}
 
 

@@ -119,7 +119,6 @@ def test_stateful_claims_come_with_their_pods() -> None:
     claims = [obj.metadata.name for obj in found.objects if isinstance(obj, PersistentVolumeClaim)]
     assert claims == ["data-web-0", "data-web-1"]
     source = found.pods[1].pod.spec.volumes[0].persistent_volume_claim
-    assert source is not None
     assert source.claim_name == "data-web-1"
 
 
@@ -135,10 +134,7 @@ def test_daemon_pods_are_pinned_and_tolerate_what_their_controller_lets_them() -
 
     assert names(found) == ["default/web-a", "default/web-d"]
     affinity = found.pods[0].pod.spec.affinity
-    assert affinity is not None
-    assert affinity.node_affinity is not None
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    assert required is not None
     assert required.node_selector_terms[0].match_fields[0].values == ("a",)
 
 

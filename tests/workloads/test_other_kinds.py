@@ -15,7 +15,6 @@ Object = dict[str, Any]
 def errors(kind: str, **fields: Any) -> list[str]:
     content = head(kind, name="x") | fields
     api_kind = kind_named(content["apiVersion"], kind)
-    assert api_kind is not None
     judged = judge(content, api_kind, kind, "default")
     assert judged.faults == ()
     return [str(error) for error in judged.errors]

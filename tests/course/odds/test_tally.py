@@ -11,9 +11,7 @@ from tests.plugins.test_gang_scheduling import group, member, planner
 
 
 def drawn(question: Place | Plan, *objects: dict[str, Any], runs: int = 200, **gates: bool) -> OddsReport:
-    report = planner(*objects, **gates).ask(ManyRuns(question=question, runs=runs, seed=3))
-    assert isinstance(report, OddsReport)
-    return report
+    return planner(*objects, **gates).ask(ManyRuns(question=question, runs=runs, seed=3))
 
 
 def test_a_gang_runs_as_a_whole_in_the_runs_that_leave_it_room() -> None:
