@@ -8,9 +8,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Required, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
@@ -36,6 +35,7 @@ from kplan.cli.pipelines import (
     add_to_step_summary,
     command_line,
     remember_formats,
+    repository,
     repository_around,
     repository_pages,
     working_directory,
@@ -49,10 +49,11 @@ if TYPE_CHECKING:
     from kplan.course.asking import Showing
     from kplan.course.subject import Subject
     from kplan.diagnosis.explanation import Shown
-    from kplan.documents.base import Condition, Report
+    from kplan.documents.base import Condition, Head, Report
     from kplan.framework.interface import Extender
+    from kplan.report.checks import Repository
     from kplan.report.options import ReportOptions
-    from kplan.snapshot.model import Snapshot
+    from kplan.report.view import CaseReport
 
 
 _MOST_ON_PAGE = 200
@@ -108,7 +109,12 @@ def ask(
     if config is None:
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)
-    _tell_snapshot(snapshot, verbosity)
+    if verbosity.verbose:
+        counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
+        say(f"snapshot: {snapshot.source}: {counted}, {snapshot.digest}")
+        if snapshot.skipped:
+            kinds = ", ".join(f"{kind} {number}" for kind, number in snapshot.skipped.items())
+            say(f"snapshot: left out, because scheduling does not use them: {kinds}")
     from kplan.cluster.base import Base
 
     planner = Base(
@@ -156,7 +162,7 @@ def ask(
     for name in names:
         base, pods = _pods_of(name, base, manifests.namespace or cluster.default_namespace(), verbosity)
         named += pods
-    return msgspec.structs.replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
+    return replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
 
 
 def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
@@ -209,15 +215,6 @@ def _extenders(
     from kplan.live.extenders import http_extenders
 
     return http_extenders(config)
-
-
-def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
-    if not verbosity.verbose:
-        return
-    say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
-    if snapshot.skipped:
-        kinds = ", ".join(f"{kind} {number}" for kind, number in snapshot.skipped.items())
-        say(f"snapshot: left out, because scheduling does not use them: {kinds}")
 
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
@@ -307,12 +304,13 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
     from kplan.writing import write_file
 
     if output.exit_zero:
-        from msgspec.structs import replace
-
         document = replace(document, verdict=document.verdict.without_exit_code())
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
-        _tell_warnings(document)
+        from kplan.report.head import warning_texts
+
+        for text in warning_texts(document):
+            say(f"warning: {text}")
     rendering = Rendering(document)
     for name, path in _reports(output):
         text = rendering.text(name, _options(output, name, verbosity, is_file=True))
@@ -371,13 +369,6 @@ def text_width() -> int:
     if (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
     return DEFAULT_WIDTH
-
-
-def _tell_warnings(document: Report) -> None:
-    from kplan.report.head import warning_texts
-
-    for text in warning_texts(document):
-        say(f"warning: {text}")
 
 
 T = TypeVar("T")
@@ -469,37 +460,22 @@ def option_of(parameter: str) -> str:
     return SPELLED.get(parameter) or f"--{parameter.replace('_', '-')}"
 
 
-class Meanwhile(TypedDict, total=False):
-    """How a question is asked.
+class Meanwhile(NamedTuple):
+    """What kplan does while a question is answered."""
 
-    Attributes
-    ----------
-    doing : what kplan does meanwhile
-    words : of the progress, with its two numbers as ``{0}`` and ``{1}``; empty to count the steps of a simulation
-    sweeping : how what can be answered in parallel is; None for one after the other
-    """
-
-    doing: Required[str]
-    words: str
-    sweeping: SweepFlags | None
+    doing: str
+    words: str = ""  #: of the progress, with its two numbers as ``{0}`` and ``{1}``; empty to count the steps
+    sweeping: SweepFlags | None = None  #: how what can be answered in parallel is; None for one after the other
 
 
-def reply(
-    question: Asked,
-    subject: Subject,
-    showing: Showing,
-    flags: CommonFlags,
-    **how: Unpack[Meanwhile],
-) -> None:
+def reply(question: Asked, subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> None:
     """Answer a question as `answered`, write the answer, and end the command with its exit code."""
-    emit(answered(question, subject, showing, flags, **how), flags.output, flags.verbosity)
+    emit(answered(question, subject, showing, flags, meanwhile), flags.output, flags.verbosity)
 
 
-def answered(
-    question: Asked, subject: Subject, showing: Showing, flags: CommonFlags, **how: Unpack[Meanwhile]
-) -> Report:
+def answered(question: Asked, subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> Report:
     """Return the answer to a question, with the lines of what is at fault in its manifests."""
-    doing, words, sweeping = how["doing"], how.get("words", ""), how.get("sweeping")
+    doing, words, sweeping = meanwhile
     verbosity = flags.verbosity
     if sweeping is not None:
         showing = replace(showing, ask_all=sweeping.ask_all)
@@ -545,3 +521,20 @@ def as_data(document: dict[str, Any] | list[dict[str, Any]], output_format: Json
 
         return render_jsonpath(output_format.template, shown(document))
     return as_yaml(document) if output_format == "yaml" else f"{as_json(document)}\n"
+
+
+def write_document(
+    document: Head,
+    output: JsonFormat,
+    table: Callable[[int], str],
+    cases: Callable[[Repository], CaseReport] | None = None,
+) -> None:
+    """Write a document that answers no question: as data, as a table of some width, or as cases for programs."""
+    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
+
+    if cases is not None and output in PROGRAM_FORMATS:
+        write_out(render_for_programs(cases(repository()), output))
+    elif output == "table":
+        write_out(table(text_width()))
+    else:
+        write_out(as_data(document.to_dict(), output))

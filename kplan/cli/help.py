@@ -198,6 +198,11 @@ def subgroup(name: str, words: str) -> typer.Typer:
     )
 
 
+def subcommand(group: typer.Typer, short_help: str, examples: str) -> Callable[[Callable[..., None]], Any]:
+    """Add a function to a group of commands, under its name."""
+    return group.command(cls=KplanCommand, short_help=short_help, epilog=examples)
+
+
 def examples_of(epilog: str) -> list[tuple[str, str]]:
     """Return the commands of an epilog with their purposes."""
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())

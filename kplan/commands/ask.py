@@ -92,12 +92,12 @@ def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None
     if isinstance(answer, Report):
         emit(answer, output, verbosity)
     elif isinstance(answer, PodsReport):
-        from kplan.commands.pods import PodsFormat, rendered
+        from kplan.commands.pods import PodsFormat, write_pods
 
         known = [form.value for form in PodsFormat]
         if output.output.value not in known and output.output.template is None:
             raise UsageError(f"pods have no format {output.output.value}", hint=f"choose from {', '.join(known)}")
-        write_out(rendered(answer, PodsFormat(output.output)))
+        write_pods(answer, PodsFormat(output.output))
 
 
 def _print_list(answers: list[Head], output: OutputFlags) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
-from kplan.cli.answer import SweepFlags, ask, fail_on_of, options_named, reply, showing_of
+from kplan.cli.answer import Meanwhile, SweepFlags, ask, fail_on_of, options_named, reply, showing_of
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
@@ -180,4 +180,4 @@ def capacity(
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     doing, words = other.words
     subject = structs.replace(subject, base=base, manifests=loaded)
-    reply(question, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
+    reply(question, subject, showing, flags, Meanwhile(doing, words, sweeping))

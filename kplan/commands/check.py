@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kplan.cli.answer import SweepFlags, ask, formats_of, reply, showing_of
+from kplan.cli.answer import Meanwhile, SweepFlags, ask, formats_of, reply, showing_of
 from kplan.cli.flags import Fields, GrowingFlags, with_flags
 from kplan.cli.options import arguments
 from kplan.errors import UsageError
@@ -46,4 +46,4 @@ def check(
     question.earlier()
     subject = ask(None, flags)
     showing = showing_of(output, ("none",) if output.fail_on == "none" else None)
-    reply(question, subject, showing, flags, doing="checking", words="{0:,} of {1:,}", sweeping=sweeping)
+    reply(question, subject, showing, flags, Meanwhile("checking", "{0:,} of {1:,}", sweeping))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from kplan.cli.answer import as_data, check_template
+from kplan.cli.answer import check_template, write_document
 from kplan.cli.faults import say
-from kplan.cli.help import KplanCommand, subgroup
-from kplan.cli.options import argument, option
-from kplan.cli.pipelines import repository
+from kplan.cli.flags import with_flags
+from kplan.cli.help import OPTIONS, subcommand, subgroup
+from kplan.cli.options import argument, flag, options
+from kplan.errors import UsageError
 from kplan.report.options import CheckFormat, DataFormat
 from kplan.visible import shown, visible
 
@@ -21,92 +22,92 @@ if TYPE_CHECKING:
 app = subgroup("config", "Show the effective KubeSchedulerConfiguration, or check one.")
 
 
-FileArgument = Annotated[str | None, argument("FILE", "KubeSchedulerConfiguration; - for standard input.")]
-ConfigOption = Annotated[str | None, option("--scheduler-config PATH", "The file, as an option.")]
-KubernetesOption = Annotated[
-    str,
-    option(
+@options
+class _ConfigFlags:
+    """Which configuration, and how kube-scheduler reads it."""
+
+    panel: ClassVar[str] = OPTIONS
+
+    file: Annotated[str | None, argument("FILE", "KubeSchedulerConfiguration; - for standard input.")] = None
+    scheduler_config: str | None = flag("--scheduler-config PATH", "The file, as an option.", default=None)
+    kubernetes_version: str = flag(
         "--kubernetes-version MINOR",
         "Minor of kube-scheduler, such as 1.34; auto: the newest that kplan was compared with.",
-    ),
-]
-FeatureGatesOption = Annotated[
-    str, option("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
-]
-_AUTO = "auto"
-OutputOption = Annotated[DataFormat, option("-o --output", "Output format.")]
+        default="auto",
+    )
+    feature_gates: str = flag("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
+
+    def source(self) -> str | None:
+        if None not in (self.file, self.scheduler_config) and self.file != self.scheduler_config:
+            raise UsageError("two configurations given", hint="name the file once, or use --scheduler-config")
+        return self.scheduler_config if self.file is None else self.file
+
+    def release(self) -> Release:
+        from kplan.config.releases import chosen_release, parse_gates, reference, with_gates
+
+        gates = parse_gates(self.feature_gates)
+        return chosen_release(self.kubernetes_version, gates) or with_gates(reference(), gates)
 
 
-@app.command(
-    "show",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Print the effective configuration, and mark differences.",
+    """
     kplan config show  # the default configuration
     kplan config show scheduler.yaml  # this one, with differences marked
     """,
-    short_help="Print the effective configuration, and mark differences.",
 )
+@with_flags
 def show(
-    file: FileArgument = None,
-    scheduler_config: ConfigOption = None,
-    kubernetes_version: KubernetesOption = _AUTO,
-    feature_gates: FeatureGatesOption = "",
-    output: OutputOption = DataFormat.TABLE,
+    *, flags: _ConfigFlags, output: DataFormat = flag("-o --output", "Output format.", default=DataFormat.TABLE)
 ) -> None:
     """Print the effective configuration with all defaults, and mark what differs from the default.
 
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
-    from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
     from kplan.report.files_view import config_report, render_config
 
     check_template(output)
-    release = _release(kubernetes_version, feature_gates)
-    config = read_configuration(_source(file, scheduler_config), release)
+    release = flags.release()
+    config = read_configuration(flags.source(), release)
     _print_warnings(config)
-    is_table = output is DataFormat.TABLE
-    if is_table:
-        write_out(render_config(shown(config), text_width()))
-    else:
-        write_out(as_data(config_report(config).to_dict(), output))
+    write_document(config_report(config), output, lambda width: render_config(shown(config), width))
 
 
-@app.command(
-    "check",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Check a configuration, and print every problem.",
+    """
     kplan config check scheduler.yaml  # every problem, each with a hint
     kplan config check scheduler.yaml --kubernetes-version 1.34  # as an older scheduler reads it
     """,
-    short_help="Check a configuration, and print every problem.",
 )
+@with_flags
 def check(
-    file: FileArgument = None,
-    scheduler_config: ConfigOption = None,
-    kubernetes_version: KubernetesOption = _AUTO,
-    feature_gates: FeatureGatesOption = "",
-    output: Annotated[
-        CheckFormat,
-        option("-o --output FORMAT", "Output format: table, json, yaml, junit, github, sarif or codequality."),
-    ] = CheckFormat.TABLE,
+    *,
+    flags: _ConfigFlags,
+    output: CheckFormat = flag(
+        "-o --output FORMAT",
+        "Output format: table, json, yaml, junit, github, sarif or codequality.",
+        default=CheckFormat.TABLE,
+    ),
 ) -> None:
     """Check a configuration, and print every problem with its path and what to write instead.
 
     Exits with 2 if kube-scheduler would refuse the file.
     """
-    from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
-    from kplan.errors import ConfigError, Problem, UsageError
+    from kplan.errors import ConfigError, Problem
     from kplan.reading.documents import name_of
-    from kplan.report.files_view import config_check as check_report
-    from kplan.report.files_view import render_config_check as render_check
+    from kplan.report.checks import configuration_cases
+    from kplan.report.files_view import config_check, render_config_check
 
     check_template(output)
-    source = _source(file, scheduler_config)
+    source = flags.source()
     if source is None:
         raise UsageError("nothing to check", hint="name the file: kplan config check scheduler.yaml")
-    release = _release(kubernetes_version, feature_gates)
+    release = flags.release()
     config: SchedulerConfiguration | None = None
     problems: tuple[Problem, ...] = ()
     try:
@@ -115,34 +116,15 @@ def check(
     except ConfigError as error:
         problems = error.problems
     name = name_of(source)
-    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
-
-    if output in PROGRAM_FORMATS:
-        from kplan.report.checks import configuration_cases
-
-        warnings = config.warnings if config is not None else ()
-        write_out(render_for_programs(configuration_cases(name, problems, warnings, repository()), output))
-    elif output is CheckFormat.TABLE:
-        write_out(render_check(visible(name), shown(config), shown(problems), text_width()))
-    else:
-        write_out(as_data(check_report(name, config, problems).to_dict(), output))
+    warnings = config.warnings if config is not None else ()
+    write_document(
+        config_check(name, config, problems),
+        output,
+        lambda width: render_config_check(visible(name), shown(config), shown(problems), width),
+        lambda where: configuration_cases(name, problems, warnings, where),
+    )
     if config is None:
         raise typer.Exit(2)
-
-
-def _release(kubernetes_version: str, feature_gates: str) -> Release:
-    from kplan.config.releases import chosen_release, parse_gates, reference, with_gates
-
-    gates = parse_gates(feature_gates)
-    return chosen_release(kubernetes_version, gates) or with_gates(reference(), gates)
-
-
-def _source(file: str | None, scheduler_config: str | None) -> str | None:
-    from kplan.errors import UsageError
-
-    if file is not None and scheduler_config is not None and file != scheduler_config:
-        raise UsageError("two configurations given", hint="name the file once, or use --scheduler-config")
-    return scheduler_config if file is None else file
 
 
 def _print_warnings(config: SchedulerConfiguration) -> None:

@@ -7,12 +7,13 @@ from typing import Annotated
 from msgspec import structs
 
 from kplan.api.quantity import enumerated
-from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
 from kplan.cli.flags import Fields, GrowingSavingFlags, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import arguments, flag, switch
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.drain import Drain, how_of
 from kplan.questions.in_turn import InTurn
@@ -88,15 +89,10 @@ def drain(
         clock = question.timeline if time.timeline else None
         options, timeout = question.options, question.timeout
         book = Runbook(nodes=names, rolling=rolling, options=options, timeline=clock, timeout=timeout)
-        words = "{0:,} of {1:,} nodes"
-        reply(book, subject, showing, flags, doing="writing the runbook", words=words)
+        reply(book, subject, showing, flags, Meanwhile("writing the runbook", "{0:,} of {1:,} nodes"))
     elif is_separate:
         in_turn = structs.replace(in_turn, question=question)
-        doing, words = "draining nodes, each on its own", "{0:,} of {1:,}"
-        reply(in_turn, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
-    elif runs is not None:
-        from kplan.commands.runs import reply_with_odds
-
-        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
+        meanwhile = Meanwhile("draining nodes, each on its own", "{0:,} of {1:,}", sweeping)
+        reply(in_turn, subject, showing, flags, meanwhile)
     else:
-        reply(question, subject, showing, flags, doing="draining nodes")
+        reply_to_runs(question, subject, showing, flags, runs=runs, sweeping=sweeping, doing="draining nodes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import ask, reply, showing_for
+from kplan.cli.answer import Meanwhile, ask, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags, spelled_out
 from kplan.cli.flags import GrowingFlags, with_flags
 from kplan.cli.options import arguments, flag
@@ -48,7 +48,7 @@ def explain(
     names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)
     question = Explain(names=tuple(names), namespace=namespace)
     words = "{0:,} of {1:,} pods"
-    reply(question, subject, showing, flags, doing="looking for where pods would go", words=words)
+    reply(question, subject, showing, flags, Meanwhile("looking for where pods would go", words))
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
-from kplan.cli.answer import ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, ask, options_named, reply, showing_for
 from kplan.cli.flags import AutoscalerFlags, Fields, ManifestFlags, SavingFlags, with_flags
 from kplan.cli.options import arguments
 from kplan.cli.timeline import TimelineFlags
@@ -59,7 +59,7 @@ def nodes(
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, autoscaler))
     words = "" if time.has_clock else "{0:,} of {1:,}"
-    reply(question, subject, showing, flags, doing="following the autoscaler", words=words)
+    reply(question, subject, showing, flags, Meanwhile("following the autoscaler", words))
 
 
 def _hint(snapshot: Snapshot) -> str:

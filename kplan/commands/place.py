@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec.structs import replace
 
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.cli.answer import SweepFlags, answered, ask, emit, reply, showing_for
+from kplan.cli.answer import Meanwhile, SweepFlags, answered, ask, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
 from kplan.cli.flags import (
     Fields,
@@ -25,6 +25,7 @@ from kplan.cli.flags import (
 )
 from kplan.cli.options import SNAPSHOT, arguments, option, options, repeated
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_to_runs
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.place import Place
 
@@ -133,16 +134,11 @@ def place(
             subject = ask(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         if is_chosen and not subject.pods:
             subject = _pending(subject, choice, namespace)
-        if runs is not None:
-            from kplan.commands.runs import reply_with_odds
-
-            reply_with_odds(question, subject, runs, showing, flags=own, sweeping=sweeping)
-            return
         doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"
         if len(clusters) == 1:
-            reply(question, subject, showing, own, doing=doing)
+            reply_to_runs(question, subject, showing, own, runs=runs, sweeping=sweeping, doing=doing)
             return
-        reports.append((source, answered(question, subject, showing, own, doing=doing)))
+        reports.append((source, answered(question, subject, showing, own, Meanwhile(doing))))
     from kplan.questions.place.clusters import clusters_report
 
     emit(clusters_report(reports), flags.output, flags.verbosity)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import SweepFlags, ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import arguments, switch
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.plan import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
@@ -70,16 +71,14 @@ def plan(
         known = base.objects.pod_by_key
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
         subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
-    if runs is not None:
-        from kplan.commands.runs import reply_with_odds
-
-        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
-        return
-    if subject.has_updates and not (queue or time.has_clock or flags.verbosity.quiet):
+    if subject.has_updates and not (queue or time.has_clock or flags.verbosity.quiet or runs is not None):
         for option in _passed_over(Plan(**settings), choice):
             tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
-    value = Queue(only_these=question.only_these) if queue else question
-    reply(value, subject, showing, flags, doing="working through the scheduling queue")
+    doing = "working through the scheduling queue"
+    if queue:
+        reply(Queue(only_these=question.only_these), subject, showing, flags, Meanwhile(doing))
+    else:
+        reply_to_runs(question, subject, showing, flags, runs=runs, sweeping=sweeping, doing=doing)
 
 
 def _passed_over(question: Plan, choice: PodChoiceFlags) -> Iterator[str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
-from kplan.cli.answer import as_data, check_template, text_width, write_out
+from kplan.cli.answer import check_template, write_document, write_out
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import arguments, flag
-from kplan.cli.pipelines import remember_formats, repository
+from kplan.cli.pipelines import remember_formats
 from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 
@@ -95,27 +96,18 @@ def pods(
             if entry.refusal:
                 source = entry.source
                 say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {entry.refusal}')}")
-    write_out(rendered(report, output))
+    write_pods(report, output)
     if report.summary.refused or any(pod.refusal for pod in report.pods):
         raise typer.Exit(1)
 
 
-def rendered(report: PodsReport, output: PodsFormat) -> str:
-    """Return the pods in a format."""
+def write_pods(report: PodsReport, output: PodsFormat) -> None:
     from kplan.questions.pods.view import render_names, render_table, render_yaml
-
-    match output:
-        case PodsFormat.JSON:
-            return as_data(report.to_dict(), output)
-        case PodsFormat.YAML:
-            return render_yaml(report)
-        case PodsFormat.TABLE:
-            return render_table(report, text_width())
-        case PodsFormat.NAME:
-            return render_names(report)
-    if output.template is not None:
-        return as_data(report.to_dict(), output)
     from kplan.report.checks import pods_cases
-    from kplan.report.registry import render_for_programs
 
-    return render_for_programs(pods_cases(report, repository()), output)
+    if output is PodsFormat.YAML:
+        write_out(render_yaml(report))
+    elif output is PodsFormat.NAME:
+        write_out(render_names(report))
+    else:
+        write_document(report, output, partial(render_table, report), partial(pods_cases, report))

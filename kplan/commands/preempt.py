@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, formats_of, reply, showing_for
+from kplan.cli.answer import Meanwhile, ask, formats_of, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import Fields, GrowingFlags, ManifestFlags, RunCronJobsOption, with_flags
 from kplan.cli.options import arguments, flag
@@ -55,4 +55,4 @@ def preempt(
         subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(flags.output))
     question = Preempt(follow=is_followed, explain=flags.output.explain, **settings)
-    reply(question, subject, showing, flags, doing="looking for pods to evict")
+    reply(question, subject, showing, flags, Meanwhile("looking for pods to evict"))

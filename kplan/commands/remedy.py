@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, reply, showing_for
+from kplan.cli.answer import Meanwhile, ask, reply, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.flags import Fields, GrowingSavingFlags, with_flags
 from kplan.cli.options import arguments, flag
@@ -48,4 +48,4 @@ def remedy(
         known = subject.base.objects.pod_by_key
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
         question = replace(question, pods=tuple(waiting or named))
-    reply(question, subject, showing, flags, doing="looking for what helps", words="{0:,} sets tried")
+    reply(question, subject, showing, flags, Meanwhile("looking for what helps", "{0:,} sets tried"))

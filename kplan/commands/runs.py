@@ -1,10 +1,10 @@
-"""Questions that commands ask many times, with random draws: ``--runs``."""
+"""Questions that commands ask once, or many times with random draws: ``--runs``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import SweepFlags, reply
+from kplan.cli.answer import Meanwhile, SweepFlags, reply
 from kplan.cli.flags import CommonFlags, TieRule
 from kplan.errors import UsageError
 
@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     from kplan.questions.many_runs import Drawable
 
 
-def reply_with_odds(
-    question: Drawable, subject: Subject, runs: int, showing: Showing, *, flags: CommonFlags, sweeping: SweepFlags
+def reply_to_runs(
+    question: Drawable,
+    subject: Subject,
+    showing: Showing,
+    flags: CommonFlags,
+    *,
+    runs: int | None,
+    sweeping: SweepFlags,
+    doing: str,
 ) -> None:
-    """Answer a question many times, as `reply`; raises UsageError where ``--ties`` excludes draws."""
+    """Answer a question as `reply`, once or many times; raises UsageError where ``--ties`` excludes draws."""
+    if runs is None:
+        reply(question, subject, showing, flags, Meanwhile(doing))
+        return
     from kplan.questions.many_runs import ManyRuns
     from kplan.reading.arguments import DEFAULT_SEED
 
@@ -27,4 +37,4 @@ def reply_with_odds(
         raise UsageError(f"--runs draws between equal nodes, but --ties {scheduler.ties} does not", hint=hint)
     seed = DEFAULT_SEED if scheduler.seed is None else scheduler.seed
     many = ManyRuns(question=question, runs=runs, seed=seed)
-    reply(many, subject, showing, flags, doing="carrying runs out", words="{0:,} of {1:,}", sweeping=sweeping)
+    reply(many, subject, showing, flags, Meanwhile("carrying runs out", "{0:,} of {1:,}", sweeping))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import as_data, check_template, text_width, write_out
+from kplan.cli.answer import as_data, check_template, write_document, write_out
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster, print_warnings
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
-from kplan.cli.help import KplanCommand, subgroup
-from kplan.cli.options import argument, flag, option, repeated, switch
-from kplan.cli.pipelines import remember_formats, repository
+from kplan.cli.help import OPTIONS, subcommand, subgroup
+from kplan.cli.options import argument, flag, options, repeated, switch
+from kplan.cli.pipelines import remember_formats
 from kplan.errors import UsageError
 from kplan.report.options import CheckFormat, DataFormat, JsonFormat
 from kplan.visible import shown
@@ -36,28 +36,35 @@ class RoleFormat(JsonFormat):
 
 
 FileArgument = Annotated[str, argument("FILE", "Snapshot to read (default: --snapshot, else the live cluster).")]
-QuietOption = Annotated[bool, option("--quiet -q", "Print no progress and no warnings on standard error.")]
-NamespaceOption = Annotated[str, option("--namespace -n NS", "Count only pods of this namespace.")]
-FormatOption = Annotated[DataFormat, option("--output -o", "Output format.")]
+_ROLE_FORMAT = flag("--output -o", "Output format.", default=RoleFormat.YAML)
 
 
-@app.command(
-    "save",
-    cls=KplanCommand,
-    epilog="""
+@options
+class _SourceFlags(ChangedClusterFlags):
+    """The cluster, with changes on paper, and whether anything is told about it."""
+
+    quiet: bool = switch("--quiet -q", "Print no progress and no warnings on standard error.", panel=OPTIONS)
+
+    def open(self, file: str = "") -> Snapshot:
+        """Load the file of the argument, else the cluster of the flags, with the flags' changes."""
+        return changed_cluster(self, file or self.snapshot, quiet=self.quiet)
+
+
+@subcommand(
+    app,
+    "Save what scheduling reads of a cluster; --redact replaces names.",
+    """
     kplan snapshot save cluster.json.gz  # the cluster of the current context
     kplan snapshot save cluster.yaml --redact  # to share: names, labels and images are replaced
     kplan snapshot save after.json -s demo --without node/gpu-a-1  # without one node
     """,
-    short_help="Save what scheduling reads of a cluster; --redact replaces names.",
 )
 @with_flags
 def save(
     path: Annotated[str, argument("FILE", "A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output.")],
     *,
     redact: bool = switch("--redact", "Replace names, label values, images and namespaces; decisions stay the same."),
-    cluster: ChangedClusterFlags,
-    quiet: QuietOption = False,
+    cluster: _SourceFlags,
 ) -> None:
     """Save what scheduling reads of a cluster to a file.
 
@@ -78,41 +85,39 @@ def save(
     if path != _STANDARD_OUTPUT:
         check_name(path)
         check_writable(path)
-    snapshot = _open("", cluster, quiet=quiet)
+    snapshot = cluster.open()
     if redact:
         from kplan.snapshot.redact import redact_snapshot
 
         snapshot = redact_snapshot(snapshot)
-    print_warnings(snapshot, quiet=quiet)
+    print_warnings(snapshot, quiet=cluster.quiet)
     if path == _STANDARD_OUTPUT:
         write_out(encode_snapshot(snapshot, "snapshot.json").decode())
         return
     size = save_snapshot(snapshot, path)
-    if not quiet:
+    if not cluster.quiet:
         counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
         say(f"saved {path}: {counted}, {size:,} bytes, {snapshot.digest}")
 
 
-@app.command(
-    "show",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Show what a snapshot holds, and what is missing.",
+    """
     kplan snapshot show cluster.json.gz  # what it holds, and what is missing
     kplan snapshot show demo -o json  # for programs
     kplan snapshot show demo --add-nodes 2=gpu-a-1  # with two more nodes
     """,
-    short_help="Show what a snapshot holds, and what is missing.",
 )
 @with_flags
 def show(
     file: FileArgument = "",
     *,
-    output: FormatOption = DataFormat.TABLE,
-    namespace: NamespaceOption = "",
+    output: DataFormat = flag("--output -o", "Output format.", default=DataFormat.TABLE),
+    namespace: str = flag("--namespace -n NS", "Count only pods of this namespace."),
     durations: bool = switch("--durations", "Also show how long the pods of each workload took to start and run."),
     choice: PodChoiceFlags,
-    cluster: ChangedClusterFlags,
-    quiet: QuietOption = False,
+    cluster: _SourceFlags,
 ) -> None:
     """Show what a snapshot holds: counts, versions, resources, and what is missing.
 
@@ -121,22 +126,20 @@ def show(
     from kplan.report.files_view import overview_report, render_overview
 
     check_template(output)
-    snapshot = _open(file, cluster, quiet=quiet)
+    snapshot = cluster.open(file)
     if choice.selector or namespace:
         snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
     report = overview_report(snapshot, with_durations=durations)
-    is_table = output is DataFormat.TABLE
-    write_out(render_overview(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
+    write_document(report, output, lambda width: render_overview(shown(report), width))
 
 
-@app.command(
-    "check",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Check a snapshot for what is wrong or odd.",
+    """
     kplan snapshot check cluster.json.gz  # exit code 1 if something is wrong
     kplan snapshot check demo  # the example cluster
     """,
-    short_help="Check a snapshot for what is wrong or odd.",
 )
 @with_flags
 def check(
@@ -147,44 +150,39 @@ def check(
         "Output format: table, json, yaml, junit, github, sarif or codequality.",
         default=CheckFormat.TABLE,
     ),
-    cluster: ChangedClusterFlags,
-    quiet: QuietOption = False,
+    cluster: _SourceFlags,
 ) -> None:
     """Check a snapshot: references to missing objects, invalid and odd values, kinds that kplan does not read.
 
     Exits with 1 if something is wrong, with 0 if there are only notes, and with 2 if it cannot be read.
     """
-    from kplan.report.files_view import render_snapshot_check as render_check
-    from kplan.report.files_view import snapshot_check as check_report
+    from kplan.report.checks import snapshot_cases
+    from kplan.report.files_view import render_snapshot_check, snapshot_check
 
     check_template(output)
     remember_formats([(output, "")])
-    report = check_report(_open(file, cluster, quiet=quiet))
-    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
-
-    if output in PROGRAM_FORMATS:
-        from kplan.report.checks import snapshot_cases
-
-        write_out(render_for_programs(snapshot_cases(report, repository()), output))
-    else:
-        is_table = output is CheckFormat.TABLE
-        write_out(render_check(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
+    report = snapshot_check(cluster.open(file))
+    write_document(
+        report,
+        output,
+        lambda width: render_snapshot_check(shown(report), width),
+        lambda where: snapshot_cases(report, where),
+    )
     if not report.valid:
         raise typer.Exit(1)
 
 
-@app.command(
-    "rbac",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Print the ClusterRole that kplan needs to read a cluster.",
+    """
     kplan snapshot rbac  # a ClusterRole for kubectl apply -f -
     kplan snapshot rbac -o json  # the same as JSON
     """,
-    short_help="Print the ClusterRole that kplan needs to read a cluster.",
 )
+@with_flags
 def rbac(
-    name: Annotated[str, option("--name NAME", "Name of the role.")] = "kplan",
-    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
+    *, name: str = flag("--name NAME", "Name of the role.", default="kplan"), output: RoleFormat = _ROLE_FORMAT
 ) -> None:
     """Print the smallest ClusterRole that kplan needs: get and list, without Secrets.
 
@@ -195,15 +193,14 @@ def rbac(
     write_out(as_data(cluster_role(name), output))
 
 
-@app.command(
-    "types",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Print the instance types of Karpenter that a cluster shows, or that AWS has.",
+    """
     kplan snapshot types  # those of the cluster, to be completed with prices
     kplan snapshot types --ec2 instance-types.json  # from aws ec2 describe-instance-types, or - for a pipe
     kplan snapshot types --ec2 instance-types.json --ec2 spot-prices.json -o json  # with prices of spot capacity
     """,
-    short_help="Print the instance types of Karpenter that a cluster shows, or that AWS has.",
 )
 @with_flags
 def types(
@@ -214,9 +211,8 @@ def types(
         "Answer of aws ec2 describe-instance-types, describe-spot-price-history or "
         "describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
     ),
-    output: RoleFormat = flag("--output -o", "Output format.", default=RoleFormat.YAML),
-    cluster: ChangedClusterFlags,
-    quiet: QuietOption = False,
+    output: RoleFormat = _ROLE_FORMAT,
+    cluster: _SourceFlags,
 ) -> None:
     """Print instance types in the format of --instance-types, to be completed by hand.
 
@@ -232,32 +228,30 @@ def types(
         converted = convert_ec2(ec2)
         entries, notes = converted.entries, converted.guesses
     else:
-        entries = learned_catalogue(_open(file, cluster, quiet=quiet))
+        entries = learned_catalogue(cluster.open(file))
         notes = ("prices are unknown: the size of the machine is written, which is no price",)
         if not entries:
             notes = ("no node of Karpenter shows an instance type: kplan snapshot types --ec2 makes a list of AWS'",)
-    if not quiet:
+    if not cluster.quiet:
         for note in notes:
             say(f"warning: {note}")
     write_out(as_data(plain_entries(entries), output))
 
 
-@app.command(
-    "groups",
-    cls=KplanCommand,
-    epilog="""
+@subcommand(
+    app,
+    "Print the node groups of the cluster-autoscaler that a cluster shows.",
+    """
     kplan snapshot groups  # to save, correct and complete, for kplan nodes --node-groups
     kplan snapshot groups cluster.json.gz -o json  # of a snapshot, as JSON
     """,
-    short_help="Print the node groups of the cluster-autoscaler that a cluster shows.",
 )
 @with_flags
 def groups(
     file: FileArgument = "",
     *,
-    output: RoleFormat = flag("--output -o", "Output format.", default=RoleFormat.YAML),
-    cluster: ChangedClusterFlags,
-    quiet: QuietOption = False,
+    output: RoleFormat = _ROLE_FORMAT,
+    cluster: _SourceFlags,
 ) -> None:
     """Print the node groups that a cluster shows, in the format of --node-groups.
 
@@ -267,15 +261,10 @@ def groups(
     from kplan.autoscaling.cluster_autoscaler.setup import found_list
 
     check_template(output)
-    known = found_list(_open(file, cluster, quiet=quiet))
-    if not quiet:
+    known = found_list(cluster.open(file))
+    if not cluster.quiet:
         for warning in known.warnings:
             say(f"warning: {warning.object}: {warning.message}")
         if not known.content["nodeGroups"]:
             say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
     write_out(as_data(known.content, output))
-
-
-def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:
-    """Load the file of the argument, else the cluster of the flags, with the flags' changes."""
-    return changed_cluster(cluster, file or cluster.snapshot, quiet=quiet)
