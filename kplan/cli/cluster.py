@@ -38,20 +38,18 @@ class ClusterFlags:
     panel: ClassVar[str] = "Cluster"
 
     snapshot: SnapshotOption = ""
-    kubeconfig: str = flag("--kubeconfig PATH", "Path of the kubeconfig.", default="", envvar="KUBECONFIG")
-    context: str = flag("--context NAME", "Context of the kubeconfig.", default="")
-    cluster: str = flag("--cluster NAME", "Cluster of the kubeconfig.", default="")
-    user: str = flag("--user NAME", "User of the kubeconfig.", default="")
-    as_user: str = flag("--as USER", "User or service account to impersonate.", default="")
-    as_group: list[str] | None = flag("--as-group GROUP", "Group to impersonate; repeatable.", default=None)
+    kubeconfig: str = flag("--kubeconfig PATH", "Path of the kubeconfig.", envvar="KUBECONFIG")
+    context: str = flag("--context NAME", "Context of the kubeconfig.")
+    cluster: str = flag("--cluster NAME", "Cluster of the kubeconfig.")
+    user: str = flag("--user NAME", "User of the kubeconfig.")
+    as_user: str = flag("--as USER", "User or service account to impersonate.")
+    as_group: list[str] | None = repeated("--as-group GROUP", "Group to impersonate; repeatable.")
     request_timeout: str = flag(
         "--request-timeout TIME", "Time limit of a request: 30s, 2m; 0 for none.", default="60s"
     )
-    insecure_skip_tls_verify: bool = flag(
-        "--insecure-skip-tls-verify", "Do not verify the API server's certificate.", default=False
-    )
-    namespaces: list[str] | None = flag(
-        "--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster.", default=None
+    insecure_skip_tls_verify: bool = switch("--insecure-skip-tls-verify", "Do not verify the API server's certificate.")
+    namespaces: list[str] | None = repeated(
+        "--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster."
     )
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
@@ -94,26 +92,15 @@ class ClusterFlags:
 def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:
     """Load the cluster from a file, or from a live API server where `snapshot` is empty.
 
-    Raises
-    ------
-    SnapshotError
-        The file cannot be used.
-    LiveClusterError
-        The API server cannot be read.
+    Raises SnapshotError for a file, and LiveClusterError for an API server, that cannot be read.
     """
-    return _read(snapshot, quiet=quiet) if snapshot else _collect(live, quiet=quiet)
+    if snapshot:
+        from kplan.reading.documents import name_of
+        from kplan.snapshot.load import load_snapshot
 
-
-def _read(source: str, *, quiet: bool) -> Snapshot:
-    from kplan.reading.documents import name_of
-    from kplan.snapshot.load import load_snapshot
-
-    shown = shows_progress(quiet=quiet)
-    with noted_when_interrupted(f"reading {name_of(source)}"), _progress_bar(shown=shown) as reading:
-        return load_snapshot(source, progress=reading)
-
-
-def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
+        shown = shows_progress(quiet=quiet)
+        with noted_when_interrupted(f"reading {name_of(snapshot)}"), _progress_bar(shown=shown) as reading:
+            return load_snapshot(snapshot, progress=reading)
     from kplan.live.collect import collect_snapshot
 
     with ExitStack() as stack:
@@ -159,8 +146,6 @@ def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
 
 
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
-
-
 _VPA = "vpa"
 
 

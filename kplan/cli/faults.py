@@ -19,14 +19,13 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
 from kplan.cli import process
-from kplan.cli.pipelines import remember_formats, tell_refusal
+from kplan.cli.pipelines import remember_formats, tell_refusal, working_directory
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError, UsageError
 from kplan.version import __version__
 from kplan.visible import visible
@@ -76,14 +75,10 @@ class QuickConversion:
             return self._typers().coerce(value, param=param, ctx=ctx)
         except typer.BadParameter as error:
             if annotation is int:
-                error.message = _expected_number(str(value), param)
+                least, most = param.min, param.max
+                bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
+                error.message = f"expected a whole number{bounds}, got {str(value)[:_MOST_SHOWN]!r}"
             raise
-
-
-def _expected_number(text: str, param: Any) -> str:
-    least, most = param.min, param.max
-    bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
-    return f"expected a whole number{bounds}, got {text[:_MOST_SHOWN]!r}"
 
 
 def convert_quickly(parameters: Iterable[Any]) -> None:
@@ -230,7 +225,7 @@ def silence_output() -> None:
 
 
 def _print_error(error: Exception) -> None:
-    if isinstance(error, FileNotFoundError) and _has_no_directory():
+    if isinstance(error, FileNotFoundError) and not working_directory():
         error = UsageError("the working directory does not exist any more", hint="change to one that exists")
     for line in lines_of(error):
         say(line)
@@ -241,14 +236,6 @@ def _print_error(error: Exception) -> None:
             silence_output()
         except (KplanError, OSError) as other:
             say(f"error: {other}")
-
-
-def _has_no_directory() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return True
-    return False
 
 
 def lines_of(error: Exception) -> Iterator[str]:
@@ -289,20 +276,16 @@ def say_traceback(error: Exception) -> None:
 def say(text: str) -> None:
     """Print a sentence on standard error, with control characters escaped; a terminal gets it wrapped between words."""
     message = visible(text)
-    if 0 < (width := _width_of_errors()) < len(message):
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (AttributeError, OSError, ValueError):  # no terminal
+        width = 0
+    if 0 < width < len(message):
         # Long words stay whole, as many a path is copied from here.
         message = "\n".join(
             textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         )
     typer.echo(message, err=True)
-
-
-def _width_of_errors() -> int:
-    """Return the width of standard error; 0 where it is no terminal."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except (AttributeError, OSError, ValueError):
-        return 0
 
 
 _PATIENCE_SECONDS = 1.0
@@ -314,18 +297,11 @@ _BETWEEN_SECONDS = 0.1
 def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Show what kplan is doing, on a terminal and after more than a second; remove it at the end.
 
-    Parameters
-    ----------
-    doing : such as ``reading the cluster``; also for the message after an interrupt
-
-    Yields
-    ------
-    callable
-        Shows the progress, in place of the former one.
+    It is also for the message after an interrupt. What is yielded shows the progress, in place of the former one.
     """
     with noted_when_interrupted(doing):
         if not shows_progress(quiet=quiet):
-            yield _say_nothing
+            yield lambda _progress: None
             return
         from rich.console import Console
 
@@ -363,10 +339,6 @@ def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]
 def shows_progress(*, quiet: bool) -> bool:
     """Tell whether standard error is a terminal on which a line can be written anew; dumb ones only add lines."""
     return not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _say_nothing(_progress: str) -> None:
-    """Show nothing."""
 
 
 @contextmanager

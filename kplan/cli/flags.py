@@ -12,18 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from kplan.cli.arguments import check_read_once
 from kplan.cli.cluster import ChangedClusterFlags
@@ -52,9 +41,6 @@ ExtenderMode = StrEnum("ExtenderMode", {"IGNORE": "ignore", "CALL": "call"})
 
 ValidateMode = StrEnum("ValidateMode", {"STRICT": "strict", "WARN": "warn", "IGNORE": "ignore"})
 """How unknown fields are treated."""
-
-RolloutMode = StrEnum("RolloutMode", {"AUTO": "auto", "ALWAYS": "always", "NEVER": "never"})
-"""When a workload that runs already rolls out."""
 
 RunCronJobsOption = Annotated[
     bool,
@@ -280,7 +266,15 @@ SPELLED: dict[str, str] = {}
 class _Field(NamedTuple):
     name: str
     parameter: inspect.Parameter  #: as Typer reads it
-    read: Callable[[Any], Any]
+    read: Callable[[str], Any] | None  #: makes the value of the text
+
+    def value(self, given: Any) -> Any:
+        """Return the value for the field of what the command line gives; None where that is nothing."""
+        if self.read is not None:
+            return self.read(given) if given else None
+        if isinstance(given, StrEnum):
+            return given.value
+        return tuple(given) if isinstance(given, list) else given
 
 
 def _question_of(hint: Any) -> Any:
@@ -295,7 +289,9 @@ def fields_of(struct: Any) -> list[_Field]:
 
     hints, about = get_type_hints(struct, include_extras=True), descriptions(struct)
     options_made: list[_Field] = []
-    for name, default in zip(struct.__struct_fields__, _defaults(struct), strict=True):
+    n_required = len(struct.__struct_fields__) - len(struct.__struct_defaults__)
+    defaults = (*(None,) * n_required, *struct.__struct_defaults__)
+    for name, default in zip(struct.__struct_fields__, defaults, strict=True):
         declared = next((part for part in getattr(hints[name], "__metadata__", ()) if isinstance(part, Option)), None)
         if declared is not None:
             text = about[name]
@@ -305,11 +301,6 @@ def fields_of(struct: Any) -> list[_Field]:
         elif hasattr(hints[name], "__struct_fields__"):
             options_made += fields_of(hints[name])
     return options_made
-
-
-def _defaults(struct: Any) -> list[Any]:
-    defaults = struct.__struct_defaults__
-    return [None] * (len(struct.__struct_fields__) - len(defaults)) + list(defaults)
 
 
 def _field(name: str, hint: Any, declared: Any, default: Any, about: str) -> _Field:
@@ -324,35 +315,20 @@ def _field(name: str, hint: Any, declared: Any, default: Any, about: str) -> _Fi
         plain = name.replace("_", "-")
         names = [f"--{plain}/--no-{plain}" if kind is bool and default else f"--{plain}"]
         words = [*names, *words]
-    settings: dict[str, Any] = {}
-    read: Callable[[Any], Any] = _as_it_is
     if declared.read is not None:
-        kind, default, read = str, "", functools.partial(_unless_empty, declared.read)
+        kind, default = str, ""
     elif get_origin(kind) is Literal:
-        choices = [(word.upper(), word) for word in get_args(kind)]
-        kind, read = cast("Any", StrEnum)(name, choices), _word_of
+        choices: Any = StrEnum
+        kind = choices(name, [(word.upper(), word) for word in get_args(kind)])
         default = None if default is None else kind(default)
-    elif kind is int:
-        settings = bounds
     elif get_origin(kind) is tuple:
-        kind, default, read = list[str], None, tuple
+        kind, default = list[str], None
     elif kind is str:
         default = default or ""
+    settings = bounds if kind is int else {}
     declaration = option(" ".join(words), about, panel=MORE if declared.more else None, **settings)
     wanted = kind | None if default is None else kind
-    return _Field(name, _parameter(own_name, Annotated[wanted, declaration], default), read)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _unless_empty(read: Callable[[str], Any], text: str) -> Any:
-    return read(text) if text else None
-
-
-def _word_of(choice: StrEnum) -> str:
-    return choice.value
+    return _Field(name, _parameter(own_name, Annotated[wanted, declaration], default), declared.read)
 
 
 def _words_in(hint: Any) -> Iterator[str]:
@@ -386,8 +362,7 @@ def _values_of(struct: Any, arguments: dict[str, Any]) -> Fields:
     values: Fields = {}
     for name, hint in get_type_hints(struct).items():
         if name in own:
-            value = arguments[own[name].parameter.name]
-            values[name] = None if value is None else own[name].read(value)
+            values[name] = own[name].value(arguments[own[name].parameter.name])
         elif hasattr(hint, "__struct_fields__") and fields_of(hint):
             values[name] = hint(**_values_of(hint, arguments))
     return {name: value for name, value in values.items() if value is not None}

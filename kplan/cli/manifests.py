@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kplan.cli.cluster import ClusterFlags
     from kplan.snapshot import Snapshot
     from kplan.workloads import Manifests
-    from kplan.workloads.sources import PassedOver
 
 
 def read_manifests(
@@ -42,12 +41,8 @@ def read_manifests(
     ----------
     may_be_idle : objects without a pod and without a workload among them are no error
 
-    Raises
-    ------
-    ManifestError
-        With all problems, each with file, document, line and JSON path.
-    KubeconfigError
-        When the kubeconfig, whose context has the namespace, cannot be used.
+    Raises ManifestError with all problems, and KubeconfigError where that, whose context has the namespace, cannot be
+    used.
     """
     from kplan.workloads import load_manifests
 
@@ -69,22 +64,13 @@ def read_manifests(
     if not verbosity.quiet:
         if not manifests.workloads:
             say(f"no pod and no workload in {listing([*files, *(flags.kustomize or ())])}")
-        for line in _passed_over_lines(manifests.passed_over):
-            say(line)
+        for reason in dict.fromkeys(file.reason for file in manifests.passed_over):
+            paths = [file.path for file in manifests.passed_over if file.reason == reason]
+            say(f"skipped: {listing(paths)}: {reason}")
     if verbosity.verbose and manifests.skipped:
         kinds = ", ".join(f"{kind} {number}" for kind, number in manifests.skipped.items())
         say(f"manifests: left out, because scheduling does not use them: {kinds}")
     return manifests
-
-
-def _passed_over_lines(passed_over: Sequence[PassedOver]) -> list[str]:
-    """Return messages about files of directories that were passed over, one for each reason."""
-    reasons = dict.fromkeys(file.reason for file in passed_over)
-    lines = []
-    for reason in reasons:
-        paths = [file.path for file in passed_over if file.reason == reason]
-        lines.append(f"skipped: {listing(paths)}: {reason}")
-    return lines
 
 
 _TIMEOUT = 60
@@ -97,12 +83,7 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 def build(directory: str) -> Text:
     """Build a kustomization with kustomize or kubectl, whichever is on the PATH.
 
-    Raises
-    ------
-    UsageError
-        When there is no such directory, or neither program.
-    ManifestError
-        When the program cannot build it, or takes too long.
+    Raises UsageError without the directory or a program, and ManifestError where that cannot build it, or in time.
     """
     if not Path(directory).is_dir():
         raise UsageError(f"-k {directory}: no such directory", hint="name the directory with the kustomization.yaml")
@@ -124,17 +105,17 @@ def error_of(output: bytes) -> str:
 def _run(program: str, command: str, directory: str) -> bytes:
     # A name that begins with a dash must not become an option.
     named = directory if not directory.startswith("-") else f"./{directory}"
+    name = Path(program).name
     try:
         done = subprocess.run(  # noqa: S603 - no shell; the program is the user's own, the argument one directory
             [program, command, named], capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        message = f"{Path(program).name} took longer than {_TIMEOUT} seconds"
-        raise ManifestError([Problem(message, path=directory, hint="build it by hand and pipe the result")]) from None
+        message, hint = f"took longer than {_TIMEOUT} seconds", "build it by hand and pipe the result"
     except OSError as error:
-        message = f"{Path(program).name} cannot be run: {error.strerror}"
-        raise ManifestError([Problem(message, path=directory, hint="check the program on your PATH")]) from None
-    if done.returncode:
-        message = f"{Path(program).name} cannot build it: {error_of(done.stderr)}"
-        raise ManifestError([Problem(message, path=directory, hint=f"try {Path(program).name} {command} {directory}")])
-    return done.stdout
+        message, hint = f"cannot be run: {error.strerror}", "check the program on your PATH"
+    else:
+        if not done.returncode:
+            return done.stdout
+        message, hint = f"cannot build it: {error_of(done.stderr)}", f"try {name} {command} {directory}"
+    raise ManifestError([Problem(f"{name} {message}", path=directory, hint=hint)])

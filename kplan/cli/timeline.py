@@ -53,9 +53,9 @@ class TimelineFlags:
 
     def check(self) -> None:
         """Raise UsageError for options that mean nothing without --timeline."""
-        names = enumerated([f"--{name.replace('_', '-')}" for name in self.idle()] or [""])
-        if names:
-            verb = "need" if len(self.idle()) > 1 else "needs"
+        if idle := self.idle():
+            names = enumerated([f"--{name.replace('_', '-')}" for name in idle])
+            verb = "need" if len(idle) > 1 else "needs"
             raise UsageError(f"{names} {verb} --timeline", hint=f"add --timeline, or leave {names} out")
 
     def idle(self) -> list[str]:
@@ -77,19 +77,14 @@ class TimelineFlags:
             start=_read("--start", self.start or ()),
             stop=_read("--stop", self.stop or ()),
             run=_read("--run", self.run or ()),
-            node_start=self._node_starts(),
+            node_start={
+                name if separator else "*": seconds_of(text, "--node-start")
+                for name, separator, text in (value.rpartition("=") for value in self.node_start or ())
+            },
             until=seconds_of(self.until, "--until") if self.until else None,
             runs_for=seconds_of(self.runs_for, "--for") if self.runs_for else 0.0,
             min_ready=self._least_ready(),
         )
-
-    def _node_starts(self) -> dict[str, float]:
-        """Return pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named."""
-        starts: dict[str, float] = {}
-        for value in self.node_start or ():
-            name, separator, text = value.rpartition("=")
-            starts[name if separator else "*"] = seconds_of(text, "--node-start")
-        return starts
 
     def _least_ready(self) -> int | str:
         text = self.min_ready.strip() or "1"
