@@ -65,9 +65,6 @@ _OUTLINE_FORMATS = frozenset({"table", "wide", "short", "markdown", "name"})
 _DOCUMENT_FORMATS = ("json", "yaml")
 """Formats that hold the whole report, with the decision about each pod; jsonpath is one of them."""
 
-_NO_COLOR = "NO_COLOR"
-_FORCE_COLOR = "FORCE_COLOR"
-
 
 def ask(
     what: Sequence[str] | None,
@@ -143,17 +140,8 @@ def ask(
     if files or manifests.kustomize:
         from kplan.cli.manifests import read_manifests
 
-        minor = planner.release.number
-        loaded = read_manifests(
-            files,
-            manifests,
-            cluster,
-            planner.snapshot,
-            verbosity,
-            replicas=manifests.replicas,
-            minor=minor,
-            may_be_idle=may_be_idle,
-        )
+        minor, held = planner.release.number, planner.snapshot
+        loaded = read_manifests(files, manifests, cluster, held, verbosity, minor=minor, may_be_idle=may_be_idle)
         subject = loaded_subject(planner, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
     if not names:
         return subject
@@ -312,10 +300,11 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
         for text in warning_texts(document):
             say(f"warning: {text}")
     rendering = Rendering(document)
-    for name, path in _reports(output):
+    reports = _reports(output)
+    for name, path in reports:
         text = rendering.text(name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
-    if "github" in (written, *(name for name, _ in _reports(output))):
+    if "github" in (written, *dict(reports)):
         add_to_step_summary(rendering.text("markdown", _options(output, "markdown", verbosity, is_file=True)))
     write_out(rendering.text(written, _options(output, written, verbosity, is_file=False)))
     if document.verdict.exit_code:
@@ -342,19 +331,15 @@ def write_out(text: str) -> None:
 def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_file: bool) -> ReportOptions:
     from kplan.report.options import DEFAULT_WIDTH, ReportOptions
 
-    is_terminal = not is_file and sys.stdout is not None and sys.stdout.isatty()
-    width = DEFAULT_WIDTH if is_file else text_width()
-    wants_colour = is_terminal and os.environ.get("TERM") != "dumb"
-    if not is_file and os.environ.get(_FORCE_COLOR):
-        wants_colour = True
-    has_colour = wants_colour and not verbosity.no_color and not os.environ.get(_NO_COLOR)
+    is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    wants_colour = not is_file and bool(is_terminal or os.environ.get("FORCE_COLOR"))
     here = working_directory()
     return ReportOptions(
         top=_top(output),
         explain=output.explain,
         is_wide=name == "wide",
-        width=width,
-        has_colour=has_colour,
+        width=DEFAULT_WIDTH if is_file else text_width(),
+        has_colour=wants_colour and not verbosity.no_color and not os.environ.get("NO_COLOR"),
         here=here,
         command=command_line(),
         repository=repository_around(here),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import SweepFlags, emit, formats_of, showing_of, write_out
+from kplan.cli.answer import SweepFlags, as_data, emit, formats_of, showing_of, write_out
 from kplan.cli.answer import ask as prepare
 from kplan.cli.faults import busy
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, VerbosityFlags, with_flags
@@ -55,7 +55,10 @@ def ask(
     showing = replace(showing_of(output, fail_on), ask_all=sweeping.ask_all)
     questions = read_questions(questions_file)
     if len(questions) > 1:
-        _check_formats(formats, output)
+        alone = [name for name in formats if name not in _FORMATS_OF_SEVERAL]
+        if alone or output.report:
+            what = f"format {alone[0]}" if alone else "--report"
+            raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
     planner = prepare(None, flags).base
     settings = following.settings_for(planner.objects)
     if settings is not None:
@@ -66,7 +69,8 @@ def ask(
             answers.append(question.answer(planner, showing))
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
-        _print_list(answers, output)
+        items = [answer.to_dict() for answer in answers]
+        write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
         codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
         raise typer.Exit(0 if output.exit_zero else max(codes, default=0))
     code = 0
@@ -76,13 +80,6 @@ def ask(
         except typer.Exit as ended:
             code = max(code, ended.exit_code)
     raise typer.Exit(code)
-
-
-def _check_formats(formats: list[str], output: OutputFlags) -> None:
-    alone = [name for name in formats if name not in _FORMATS_OF_SEVERAL]
-    if alone or output.report:
-        what = f"format {alone[0]}" if alone else "--report"
-        raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
 
 
 def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None:
@@ -98,10 +95,3 @@ def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None
         if output.output.value not in known and output.output.template is None:
             raise UsageError(f"pods have no format {output.output.value}", hint=f"choose from {', '.join(known)}")
         write_pods(answer, PodsFormat(output.output))
-
-
-def _print_list(answers: list[Head], output: OutputFlags) -> None:
-    from kplan.cli.answer import as_data
-
-    items = [answer.to_dict() for answer in answers]
-    write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))

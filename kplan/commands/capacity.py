@@ -46,12 +46,7 @@ class OtherQuestions:
     @property
     def option(self) -> str:
         """The option of the question; empty for the plain count."""
-        questions = {
-            "--headroom": self.headroom,
-            "--shapes": bool(self.shapes),
-            "--shrink": self.shrink,
-        }
-        chosen = [option for option, is_on in questions.items() if is_on]
+        chosen = [f"--{name}" for name in _INCOMPATIBLE if getattr(self, name)]
         if len(chosen) > 1:
             raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask them one at a time")
         return chosen[0] if chosen else ""
@@ -59,13 +54,12 @@ class OtherQuestions:
     def refuse(self, arguments: Mapping[str, bool]) -> None:
         """Raise UsageError for options that the question does not use."""
         option = self.option
-        if self.all_namespaces and not self.headroom:
-            raise UsageError("--all-namespaces is for --headroom", hint="add --headroom, or leave it out")
-        for name, is_on in (("--force", self.force), ("--delete-emptydir-data", self.delete_emptydir_data)):
-            if is_on and not self.shrink:
-                raise UsageError(f"{name} is for --shrink", hint="add --shrink, or leave it out")
+        for name, of in _PARTS.items():
+            if getattr(self, name) and not getattr(self, of):
+                hint = f"add --{of}, or leave it out"
+                raise UsageError(f"--{name.replace('_', '-')} is for --{of}", hint=hint)
         for name, is_set in arguments.items():
-            if is_set and name in _INCOMPATIBLE.get(option, ()):
+            if option and is_set and name in _INCOMPATIBLE[option.removeprefix("--")]:
                 raise UsageError(f"{name} does not go with {option}", hint="leave one of them out")
 
     def question(self, replicas: int | None, settings: Fields) -> Capacity | Shapes | Headroom | Shrink:
@@ -82,22 +76,22 @@ class OtherQuestions:
         capacity.check()
         return capacity
 
-    @property
-    def words(self) -> tuple[str, str]:
-        """What kplan does meanwhile, and the words of its progress."""
+    def meanwhile(self, sweeping: SweepFlags) -> Meanwhile:
         if self.shrink:
-            return "draining nodes, one after another", "{0:,} can go, {1:,} looked at"
+            return Meanwhile("draining nodes, one after another", "{0:,} can go, {1:,} looked at", sweeping)
         if self.headroom:
-            return "counting replicas of each workload", "{0:,} of {1:,}"
-        return "counting replicas", "{0:,} fit so far"
+            return Meanwhile("counting replicas of each workload", "{0:,} of {1:,}", sweeping)
+        return Meanwhile("counting replicas", "{0:,} fit so far", sweeping)
 
 
-_INCOMPATIBLE: Mapping[str, frozenset[str]] = {
-    "--headroom": frozenset({"--mix", "--preempt"}),
-    "--shapes": frozenset({"--preempt", "--max"}),
-    "--shrink": frozenset({"FILE", "--replicas", "--mix", "--preempt", "--max"}),
+_PARTS = {"all_namespaces": "headroom", "force": "shrink", "delete_emptydir_data": "shrink"}
+"""Parameter -> the question that it is a part of."""
+_INCOMPATIBLE: Mapping[str, tuple[str, ...]] = {
+    "headroom": ("--mix", "--preempt"),
+    "shapes": ("--preempt", "--max"),
+    "shrink": ("FILE", "--replicas", "--mix", "--preempt", "--max"),
 }
-"""Options that a question does not use."""
+"""Question -> options that it does not use."""
 
 
 EXAMPLES = """
@@ -162,15 +156,13 @@ def capacity(
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = dataclasses.replace(base.snapshot, pods=())
-        minor = base.release.number
         loaded = read_manifests(
             files,
-            manifests,
+            dataclasses.replace(manifests, replicas=1),
             flags.cluster,
             alone,
             flags.verbosity,
-            replicas=1,
-            minor=minor,
+            minor=base.release.number,
             keeps_groups=isinstance(question, Counting) and base.release.is_on(WORKLOAD_GATE),
         )
     if isinstance(question, AboutWorkloads):
@@ -178,6 +170,5 @@ def capacity(
         workloads = scalable_workloads(names, where, base.objects)
         namespace = "" if other.all_namespaces else manifests.namespace
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
-    doing, words = other.words
     subject = structs.replace(subject, base=base, manifests=loaded)
-    reply(question, subject, showing, flags, Meanwhile(doing, words, sweeping))
+    reply(question, subject, showing, flags, other.meanwhile(sweeping))

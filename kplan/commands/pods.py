@@ -74,16 +74,7 @@ def pods(
     from kplan.config.releases import nearest
 
     minor = nearest(snapshot.server_version).number
-    loaded = read_manifests(
-        files,
-        manifests,
-        cluster,
-        snapshot,
-        verbosity,
-        replicas=manifests.replicas,
-        minor=minor,
-        may_be_idle=True,
-    )
+    loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, minor=minor, may_be_idle=True)
     from kplan.questions.pods.created import pods_report
     from kplan.visible import visible
 
