@@ -12,8 +12,8 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
@@ -38,6 +38,7 @@ _PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
 
 _WORD = re.compile(r"\S+")
+_BLANKS_AND_WORD = re.compile(r"(\s*)(\S+)")
 _LONG_NAME = re.compile(r"\w-\w")
 """A name with a dash, at which it would break."""
 
@@ -271,93 +272,24 @@ def _note(table: Table, width: int) -> list[TextLine]:
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
     """Return pieces broken into lines at blanks; a word that is longer than a line breaks as in a table.
 
-    By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
+    A word that several pieces make up has the style of the first. By hand: `textwrap` knows no styled pieces, and Rich
+    no indent of the lines that follow the first.
     """
-    return _at_single_blanks(spans, first, rest, width) or _between_words(spans, first, rest, width)
-
-
-def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
-    """Return the lines of `_between_words`, many times as fast; none unless only the last piece has to be broken.
-
-    That is so for most lines, and reports can have many thousands. Its words must be shorter than a line, and have one
-    blank between them.
-    """
-    if not all(span.text.isprintable() for span in spans):
-        return []
-    *before, last = _of_whole_words(_with_units(spans))
-    text, room = last.text.rstrip(" "), width - len(first) - sum(len(span.text) for span in before)
-    if not text or room <= 0 or "  " in text:
-        return []
-    if any(span.text[-1:] == " " == following.text[:1] for span, following in pairwise((Span(" "), *before, last))):
-        return []
-    parts: list[str] = []
-    while len(text) > room:
-        end = text.rfind(" ", 0, room + 1)
-        if end <= 0:
-            return []
-        parts.append(text[:end])
-        text, room = text[end + 1 :], width - len(rest)
-    one, *others = [Span(part, last.style) for part in (*parts, text)]
-    lines = [[Span(first), *before, one], *([Span(rest), other] for other in others)]
-    return [[Span(span.text.replace(NO_BREAK, " "), span.style) for span in line] for line in lines]
-
-
-def _with_units(spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the pieces with what keeps numbers on one line with their units, which may be in different pieces."""
-    text = "".join(span.text for span in spans)
-    unbroken = with_units(text)
-    if unbroken == text:
-        return spans
-    ends = itertools.accumulate(len(span.text) for span in spans)
-    return [Span(unbroken[end - len(span.text) : end], span.style) for span, end in zip(spans, ends, strict=True)]
-
-
-def _of_whole_words(spans: Sequence[Span]) -> list[Span]:
-    """Return the pieces, but a word that several of them make up in the first of these."""
-    whole: list[Span] = []
-    for span in spans:
-        text = span.text
-        if whole and not whole[-1].text.endswith(" "):
-            word, blank, others = text.partition(" ")
-            whole[-1] = Span(whole[-1].text + word, whole[-1].style)
-            text = blank + others
-        if text:
-            whole.append(Span(text, span.style))
-    return whole or list(spans)
-
-
-def _between_words(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
-    lines: list[TextLine] = []
-    current: TextLine = [Span(first)]
-    used, is_fresh = len(first), True
-    for word, style in _words(spans, width - len(rest)):
-        if word.isspace():
-            if not is_fresh:
-                current.append(Span(word, style))
-                used += len(word)
-            continue
-        if not is_fresh and used + len(word) > width:
-            lines.append(current)
-            current, used = [Span(rest)], len(rest)
-        current.append(Span(word, style))
-        used += len(word)
-        is_fresh = False
-    lines.append(current)
-    return [_without_trailing_blanks(line) for line in lines]
-
-
-def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, Style]]:
-    """Yield words and blanks; a word that several pieces make up has the style of the first."""
-    text = with_units("".join(span.text for span in spans))
+    text = with_units("".join([span.text for span in spans]))
     starts = list(itertools.accumulate((len(span.text) for span in spans), initial=0))
-    for word in re.finditer(r"\s+|\S+", text):
-        style = spans[bisect.bisect_right(starts, word.start()) - 1].style
-        parts = pieces_of(word.group(), width) if len(word.group()) > width else [word.group()]
-        yield from ((part.replace(NO_BREAK, " "), style) for part in parts)
-
-
-def _without_trailing_blanks(spans: TextLine) -> TextLine:
-    remaining = list(spans)
-    while remaining and remaining[-1].text.isspace():
-        remaining.pop()
-    return remaining
+    lines: list[TextLine] = []
+    line, used, is_fresh = [Span(first)], len(first), True
+    for found in _BLANKS_AND_WORD.finditer(text):
+        blanks, word = found.groups()
+        style = spans[bisect.bisect_right(starts, found.start(2)) - 1].style
+        for part in [word] if len(word) <= width - len(rest) else pieces_of(word, width - len(rest)):
+            if not is_fresh and used + len(blanks) + len(part) > width:
+                lines.append(line)
+                line, used = [Span(rest)], len(rest)
+            elif not is_fresh and blanks:
+                line.append(Span(blanks, spans[bisect.bisect_right(starts, found.start()) - 1].style))
+                used += len(blanks)
+            line.append(Span(part.replace(NO_BREAK, " "), style))
+            used += len(part)
+            blanks, is_fresh = "", False
+    return [*lines, line]
