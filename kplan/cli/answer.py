@@ -36,9 +36,7 @@ from kplan.cli.pipelines import (
     command_line,
     remember_formats,
     repository,
-    repository_around,
     repository_pages,
-    working_directory,
 )
 from kplan.errors import KplanError, ParameterError, UsageError
 from kplan.report.options import JsonFormat
@@ -51,8 +49,7 @@ if TYPE_CHECKING:
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Head, Report
     from kplan.framework.interface import Extender
-    from kplan.report.checks import Repository
-    from kplan.report.options import ReportOptions
+    from kplan.report.options import ReportOptions, Repository
     from kplan.report.view import CaseReport
 
 
@@ -333,16 +330,14 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
 
     is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     wants_colour = not is_file and bool(is_terminal or os.environ.get("FORCE_COLOR"))
-    here = working_directory()
     return ReportOptions(
         top=_top(output),
         explain=output.explain,
         is_wide=name == "wide",
         width=DEFAULT_WIDTH if is_file else text_width(),
         has_colour=wants_colour and not verbosity.no_color and not os.environ.get("NO_COLOR"),
-        here=here,
         command=command_line(),
-        repository=repository_around(here),
+        repository=repository(),
         pages=repository_pages() if name == "markdown" else "",
     )
 

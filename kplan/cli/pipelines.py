@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kplan.errors import InputError, KplanError, Problem
 
 if TYPE_CHECKING:
-    from kplan.report.checks import Repository
+    from kplan.report.options import Repository
 
 _ADDRESS = r"https?://[\w.:/~-]+"
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -51,13 +51,6 @@ def working_directory() -> str:
         return ""
 
 
-def repository_around(here: str) -> str:
-    """Return the root of the pipeline's repository, else the working directory."""
-    directories = (os.environ.get(name, "") for name in _WORKSPACES)
-    around = (directory for directory in directories if directory and Path(here).is_relative_to(directory))
-    return next(around, here)
-
-
 def repository_pages() -> str:
     """Return the address under which GitHub or GitLab shows the files of the commit of the job; empty for none."""
     server, name, commit = (os.environ.get(f"GITHUB_{word}", "") for word in ("SERVER_URL", "REPOSITORY", "SHA"))
@@ -68,11 +61,13 @@ def repository_pages() -> str:
 
 
 def repository() -> Repository:
-    """Return the directories to which file names in annotations are relative."""
-    from kplan.report.checks import Repository
+    """Return the working directory, and the root of the pipeline's repository around it, else the same."""
+    from kplan.report.options import Repository
 
     here = working_directory()
-    return Repository(here, repository_around(here))
+    directories = (os.environ.get(name, "") for name in _WORKSPACES)
+    around = (directory for directory in directories if directory and Path(here).is_relative_to(directory))
+    return Repository(here, next(around, here))
 
 
 _formats: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=())
@@ -100,10 +95,9 @@ def tell_refusal(error: KplanError) -> None:
     wanted = [(name, path) for name, path in _formats.get() if path or name in PROGRAM_FORMATS]
     if not wanted:
         return
-    here = working_directory()
     problems = error.problems if isinstance(error, InputError) else ()
     problems = problems or (Problem(error.message, hint=error.hint),)
-    refusal = refused(problems, here, repository_around(here))
+    refusal = refused(problems, repository())
     for name, path in wanted:
         text = render_refusal(refusal, name)
         if path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import count
@@ -15,35 +14,24 @@ from kplan.documents.pods import PodsMade, PodsReport
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown
+from kplan.report.options import Repository
 from kplan.report.view import Case, CaseReport
-from kplan.report.words import file_in
 from kplan.visible import shown, visible
-
-
-class Repository(msgspec.Struct, frozen=True):
-    """The directories that file names are relative to."""
-
-    here: str = ""  #: the directory that relative names start from
-    root: str = ""  #: of the repository; empty where it is not known
-
-    def file(self, name: str) -> str:
-        """Return a file's path in the repository; empty for standard input and the like."""
-        return file_in(self.root, self.here, name)
 
 
 def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
     """Return a case for each object: the API server accepts its pods, or refuses them."""
     report = shown(document)
     n_refused = sum(1 for pods in report.pods if pods.refusal)
-    cases = [_pods_case(pods, where) for pods in report.pods] + [
-        _warning(warning, where) for warning in report.warnings
-    ]
     return CaseReport(
         kind=report.kind,
         title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
         generated_at=report.generated_at,
         source=where.file(report.cluster),
-        cases=cases,
+        cases=[
+            *(_pods_case(pods, where) for pods in report.pods),
+            *(_warning(warning, where) for warning in report.warnings),
+        ],
         exit_code=1 if report.summary.refused or n_refused else 0,
     )
 
@@ -96,7 +84,7 @@ def configuration_cases(
     name = visible(source)
     if problems:
         return replace(
-            refused(problems, where.here, where.root),
+            refused(problems, where),
             kind="SchedulerConfigCheck",
             title=f"kplan config check: {name}: {count(len(problems), 'problem')}",
         )
@@ -123,29 +111,27 @@ _MOST_PROBLEMS = 50
 _FAILED = 2
 
 
-def refused(problems: Sequence[Problem], here: str, repository: str) -> CaseReport:
+def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
     """Return a case for each problem, with its file and line."""
+    files = [where.file(visible(problem.path)) for problem in problems]
     return CaseReport(
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
         generated_at=now(),
-        source=next(
-            (name for problem in problems if (name := file_in(repository, here, visible(problem.path)))), "kplan"
-        ),
-        cases=[_case(problem, here, repository) for problem in problems[:_MOST_PROBLEMS]],
+        source=next(filter(None, files), "kplan"),
+        cases=[_case(problem, file) for problem, file in zip(problems[:_MOST_PROBLEMS], files, strict=False)],
         exit_code=_FAILED,
     )
 
 
-def _case(problem: Problem, here: str, repository: str) -> Case:
-    message = visible(problem.message)
+def _case(problem: Problem, file: str) -> Case:
     return Case(
         name=visible(problem.json_path or problem.path) or "input",
         state="failed",
         rule="Invalid",
-        message=message,
+        message=visible(problem.message),
         detail=visible(str(problem)),
-        file=file_in(repository, here, visible(problem.path)),
+        file=file,
         document=problem.document,
         line=problem.line,
         hint=visible(problem.hint),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from enum import StrEnum
 
 import msgspec
@@ -74,6 +76,28 @@ class OutputFormat(JsonFormat):
     HTML = "html"
 
 
+STREAM = r"-|standard input"
+BUILT = r"(?P<directory>.+) \((?:kustomize|kubectl)\)"
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """The directories that file names are relative to."""
+
+    here: str = ""  #: the directory that relative names start from
+    root: str = ""  #: of the repository; empty where it is not known, which leaves names as they are
+
+    def file(self, name: str) -> str:
+        """Return a file's path as the repository has it; empty for what is no file, such as standard input."""
+        if not name or re.fullmatch(STREAM, name) or re.fullmatch(BUILT, name):
+            return ""
+        if not self.root:
+            return name
+        # Texts: a saved report's files need not be here.
+        path = os.path.normpath(os.path.join(self.here, name))  # noqa: PTH118
+        below = os.path.relpath(path, self.root)
+        return path if below.startswith("..") else below
+
+
 class ReportOptions(msgspec.Struct, frozen=True):
     """What the flags of the command line say about a report."""
 
@@ -85,10 +109,9 @@ class ReportOptions(msgspec.Struct, frozen=True):
     is_comment: bool = False  #: it is for a comment on a pull request, whose tables are read before what is folded
     is_page: bool = False  #: it is for an HTML page, which has room for what tables leave out
     ties: str = ""  #: the --ties of the document; empty where it holds none
-    here: str = ""  #: the directory that relative names of manifests start from
     has_details: bool = True  #: the format shows everything that is known about each case
     command: str = ""  #: the command that makes the report, as it was typed; empty where it is not known
-    repository: str = ""  #: its root; empty leaves the names of files as they are on the command line
+    repository: Repository = Repository()
     pages: str = ""  #: the address under which a pipeline shows its files; empty where it is not known
 
     @property

@@ -6,7 +6,6 @@ the cases of that view is one function, and an entry in `_WRITERS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -18,7 +17,6 @@ from kplan.catalogue import VIEWS
 from kplan.documents.base import Report, to_json, with_sentence
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.view import Case, CaseReport, View, warning_cases
-from kplan.report.words import file_in
 from kplan.visible import as_json, as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
@@ -27,13 +25,13 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 
 KINDS = tuple(VIEWS)
 
-_WRITERS: Mapping[str, str] = {
-    "junit": "kplan.report.pipelines:render_junit",
-    "github": "kplan.report.pipelines:render_github",
-    "sarif": "kplan.report.pipelines:render_sarif",
-    "codequality": "kplan.report.pipelines:render_code_quality",
+_WRITERS = {
+    "junit": "render_junit",
+    "github": "render_github",
+    "sarif": "render_sarif",
+    "codequality": "render_code_quality",
 }
-"""Formats that hold what went well and what did not -> the function that writes it."""
+"""Formats that hold what went well and what did not -> the function of `kplan.report.pipelines` that writes it."""
 PROGRAM_FORMATS = frozenset({*_WRITERS, "openmetrics"})
 
 
@@ -119,7 +117,7 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
         kind=document.kind,
         title=document.sentence,
         generated_at=document.generated_at,
-        source=file_in(options.repository, options.here, document.snapshot.source),
+        source=options.repository.file(document.snapshot.source),
         cases=_cases(document, view, options),
         exit_code=document.verdict.exit_code,
         facts=_facts(document),
@@ -130,14 +128,15 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
 def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Case]:
     """Return the cases of a document, its warnings included, with files named as the repository has them."""
     cases = [*view.cases(document, options), *warning_cases(document)]
-    files = {case.file: file_in(options.repository, options.here, case.file) for case in cases}
+    files = {name: options.repository.file(name) for name in {case.file for case in cases}}
     return [replace(case, file=files[case.file]) for case in cases]
 
 
 def render_for_programs(report: CaseReport, output: str) -> str:
     """Return the cases in one of the formats for programs, such as `junit`."""
-    module, _, function = _WRITERS[output].partition(":")
-    text: str = getattr(import_module(module), function)(report)
+    from kplan.report import pipelines
+
+    text: str = getattr(pipelines, _WRITERS[output])(report)
     return text
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
+from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
 
 GAP = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TypeVar
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count
 from kplan.report.blocks import Cell, Span
+from kplan.report.options import BUILT, STREAM
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -58,8 +58,7 @@ def points(number: int) -> str:
 
 
 def scored_by(plugin: str) -> str:
-    about = _ABOUT.get(plugin)
-    return f"{plugin} ({about})" if about else plugin
+    return f"{plugin} ({_ABOUT[plugin]})" if plugin in _ABOUT else plugin
 
 
 def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
@@ -84,7 +83,6 @@ def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
 
 
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
-_TWO_DAYS = 2 * _DAY
 
 
 def age_text(since: str | None, now: str | None) -> str:
@@ -95,7 +93,7 @@ def age_text(since: str | None, now: str | None) -> str:
     if start is None or end is None:
         return moment_text(since)
     seconds = max(int((end - start).total_seconds()), 0)
-    if seconds >= _TWO_DAYS:
+    if seconds >= 2 * _DAY:
         return f"{seconds // _DAY}d"
     if seconds >= _HOUR:
         return f"{seconds // _HOUR}h"
@@ -116,10 +114,6 @@ def _parse(text: str) -> datetime | None:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-_MINUTE = 60
-_HOUR = 3600
-
-
 def seconds_text(seconds: float) -> str:
     """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
     if seconds < _MINUTE:
@@ -137,31 +131,9 @@ def object_title(name: str) -> str:
     return WorkloadRef.parse(name).title
 
 
-_STREAM = r"-|standard input"
-_BUILT = r"(?P<directory>.+) \((?:kustomize|kubectl)\)"
-
-
-def file_in(repository: str, here: str, name: str) -> str:
-    """Return a file's path as the repository has it; empty for what is no file, such as standard input.
-
-    Parameters
-    ----------
-    repository : its root; empty where it is not known
-    here : the directory that relative names start from
-    name : as the command line has it
-    """
-    if not name or re.fullmatch(_STREAM, name) or re.fullmatch(_BUILT, name):
-        return ""
-    if not repository:
-        return name
-    path = os.path.normpath(os.path.join(here, name))  # noqa: PTH118 - texts: a saved report's files need not be here
-    below = os.path.relpath(path, repository)
-    return path if below.startswith("..") else below
-
-
 def as_argument(name: str) -> str:
     """Return the argument with which a command reads the same manifests again."""
-    if re.fullmatch(_STREAM, name):
+    if re.fullmatch(STREAM, name):
         return "-"
-    built = re.fullmatch(_BUILT, name)
+    built = re.fullmatch(BUILT, name)
     return f"-k {shlex.quote(built['directory'])}" if built else shlex.quote(name)

@@ -1,6 +1,7 @@
 import pytest
 
-from kplan.report.words import as_argument, file_in
+from kplan.report.options import Repository
+from kplan.report.words import as_argument
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from kplan.report.words import as_argument, file_in
     ],
 )
 def test_files_are_named_as_the_repository_has_them(name: str, expected: str):
-    assert file_in("/repo", "/repo/apps", name) == expected
+    assert Repository("/repo/apps", "/repo").file(name) == expected
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, View
-from kplan.report.words import file_in, left_out
+from kplan.report.words import left_out
 
 STYLES: Mapping[Difference, Style] = {
     Difference.NEWLY_PENDING: "bad",
@@ -165,7 +165,7 @@ def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
     if not options.pages:
         return name
     case = _located(row)
-    file = file_in(options.repository, options.here, case.file)
+    file = options.repository.file(case.file)
     is_inside = file and not file.startswith(("/", "../"))
     return Span(name, href=f"{options.pages}/{quote(file)}#L{case.line or 1}") if is_inside else name
 
