@@ -17,7 +17,8 @@ from kplan.health.pods import PodHealth
 from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.options import DEFAULT_TOP, ReportOptions
-from kplan.report.words import left_out, points, scored_by
+from kplan.report.remedies import diagnosis_blocks
+from kplan.report.words import grouped, left_out, points, scored_by
 
 _MOST_NAMES = 3
 _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound
@@ -353,9 +354,9 @@ def decision_blocks(
         if not options.in_full:
             return
         yield from _current(placement, placement.current)
-    diagnosis = placement.diagnosis if isinstance(placement.diagnosis, str) else ""
+    diagnosis = placement.diagnosis or ""
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from _diagnosis(placement, options, has_reason=has_reason)
+    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
         if not diagnosis or not is_in_diagnosis:
@@ -371,13 +372,6 @@ def decision_blocks(
         yield from _rejected(placement, n_nodes, options)
     if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
-
-
-def _diagnosis(placement: PodPlacement, options: ReportOptions, *, has_reason: bool) -> Iterator[Block]:
-    if isinstance(placement.diagnosis, str):
-        from kplan.report.remedies import diagnosis_blocks
-
-        yield from diagnosis_blocks(placement, options, has_reason=has_reason)
 
 
 def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:
@@ -400,11 +394,9 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
         return
     mine, best = placement.scores.get(node), placement.scores.get(placement.node or "")
     if mine is not None and best is not None:
-        differences = _differences(best.plugins, mine.plugins)
-        sources = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in differences)
-        yield line(f"{node} has {mine.total} points, {best.total - mine.total} fewer than {placement.node}: {sources}.")
-    elif node in placement.rejections:
-        rejection = placement.rejections[node]
+        fewer = f"{best.total - mine.total} fewer than {placement.node}: {_sources(best.plugins, mine.plugins)}"
+        yield line(f"{node} has {mine.total} points, {fewer}.")
+    elif rejection := placement.rejections.get(node):
         why = "; ".join(failure_lines(rejection))
         yield line(f"{node} is rejected by {rejection.plugin or _NO_PLUGIN}: {why}.")
     else:
@@ -454,8 +446,7 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
         return [f"{node} scores best with {total} points."]
     runner_up = ranked[1]
     ahead = total - scores[runner_up].total
-    why = _differences(scores[node].plugins, scores[runner_up].plugins)
-    sources = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in why)
+    sources = _sources(scores[node].plugins, scores[runner_up].plugins)
     return [f"{node} wins with {total} points, {ahead} ahead of {runner_up}: {sources}."]
 
 
@@ -463,6 +454,10 @@ def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tup
     """Return the plugins that score two nodes differently, the greatest difference first."""
     deltas = [(plugin, delta) for plugin, score in mine.items() if (delta := score - theirs.get(plugin, 0))]
     return sorted(deltas, key=lambda item: (-abs(item[1]), item[0])) if len(deltas) > 1 else deltas
+
+
+def _sources(mine: Mapping[str, int], theirs: Mapping[str, int]) -> str:
+    return ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in _differences(mine, theirs))
 
 
 def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], options: ReportOptions) -> Table:
@@ -476,20 +471,14 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
             for node in nodes
         ]
         return Table(("NODE", "SCORE", *plugins), tuple(rows), "<" + ">" * (len(plugins) + 1), note=note)
-    differences: dict[int, str] = {}  # nodes that score alike share their score
     rows = []
     for node in nodes:
         score = scores[node]
-        if id(score) not in differences:
-            parts = _differences(best.plugins, score.plugins)
-            differences[id(score)] = ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts)
-        behind = "" if node == chosen else _behind(best.total, score.total)
-        rows.append((_marked(node, chosen), str(score.total), behind, differences[id(score)]))
+        parts = _differences(best.plugins, score.plugins)
+        differences = ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts)
+        behind = "tie" if score.total == best.total else points(score.total - best.total)
+        rows.append((_marked(node, chosen), str(score.total), "" if node == chosen else behind, differences))
     return Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), tuple(rows), "<>><", note=note)
-
-
-def _behind(best: int, total: int) -> str:
-    return "tie" if total == best else points(total - best)
 
 
 def _marked(node: str, chosen: str) -> Cell:
@@ -510,18 +499,14 @@ def _score_details(placement: PodPlacement, nodes: Sequence[str]) -> Iterator[Bl
 
 def _passed_over(placement: PodPlacement) -> Iterator[Block]:
     number = placement.not_evaluated_count
-    if number:
-        yield line(
-            f"{count(number, 'node')} {'was' if number == 1 else 'were'} not evaluated: {_why_passed(placement)}."
-        )
-
-
-def _why_passed(placement: PodPlacement) -> str:
+    if not number:
+        return
+    why = "kube-scheduler stops when it has found enough"
     if placement.among:
-        return f"this is how its group ends where {placement.among.key} is {placement.among.value}"
-    if placement.feasible_count == 1 and not placement.rejection_summary:
-        return "its nominated node is tried first, and fits"
-    return "kube-scheduler stops when it has found enough"
+        why = f"this is how its group ends where {placement.among.key} is {placement.among.value}"
+    elif placement.feasible_count == 1 and not placement.rejection_summary:
+        why = "its nominated node is tried first, and fits"
+    yield line(f"{count(number, 'node')} {'was' if number == 1 else 'were'} not evaluated: {why}.")
 
 
 def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
@@ -591,10 +576,8 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
     ----------
     best : the closest node of all groups; empty where it has been marked as such
     """
-    nodes_by_text: dict[str, list[str]] = {}
     nodes = _nodes_of(placement, group, options.top)
-    for node in nodes:
-        nodes_by_text.setdefault(_about(placement.rejections[node], group.reason), []).append(node)
+    nodes_by_text = grouped((_about(placement.rejections[node], group.reason), node) for node in nodes)
     if list(nodes_by_text) in ([], [""]):
         return
     for index, (text, names) in enumerate(nodes_by_text.items()):
@@ -631,18 +614,13 @@ def _about(rejection: Rejection, reason: str) -> str:
 
 def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
     rejections = placement.rejections
-    shown: dict[str, None] = {}
-    for group in placement.rejection_summary:
-        shown.update(dict.fromkeys(_nodes_of(placement, group, options.top)))
+    shown = {node for group in placement.rejection_summary for node in _nodes_of(placement, group, options.top)}
     rows: list[tuple[Cell, ...]] = []
     for node in sorted(shown):
         name = node
         rejection = rejections[node]
-        failures: list[tuple[str, Failure | Rejection]] = [
-            (rejection.plugin or _NO_PLUGIN, rejection),
-            *rejection.also_failing.items(),
-        ]
-        for plugin, failure in failures:
+        failures: dict[str, Failure | Rejection] = {rejection.plugin or _NO_PLUGIN: rejection}
+        for plugin, failure in (*failures.items(), *rejection.also_failing.items()):
             label = plugin
             for text in failure_lines(failure):
                 rows.append((name, label, text))

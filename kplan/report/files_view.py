@@ -158,25 +158,19 @@ def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...]) -
 
 
 def _extenders(config: SchedulerConfiguration) -> Table:
-    rows = []
-    for extender in config.extenders:
-        verbs = {
-            "filter": extender.filter_verb,
-            "prioritize": extender.prioritize_verb,
-            "preempt": extender.preempt_verb,
-            "bind": extender.bind_verb,
-        }
-        rows.append(
-            (
-                "+",
-                without_account(extender.url_prefix),
-                " ".join(name for name, verb in verbs.items() if verb) or "none",
-                str(extender.weight or "") if extender.prioritize_verb else "",
-                "yes" if extender.ignorable else "no",
-                " ".join(resource.name for resource in extender.managed_resources) or "all pods",
-            )
+    verbs = ("filter", "prioritize", "preempt", "bind")
+    rows = tuple(
+        (
+            "+",
+            without_account(extender.url_prefix),
+            " ".join(verb for verb in verbs if getattr(extender, f"{verb}_verb")) or "none",
+            str(extender.weight or "") if extender.prioritize_verb else "",
+            "yes" if extender.ignorable else "no",
+            " ".join(resource.name for resource in extender.managed_resources) or "all pods",
         )
-    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), tuple(rows), "<<<<<<")
+        for extender in config.extenders
+    )
+    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows, "<<<<<<")
 
 
 def _plugins(config: SchedulerConfiguration, profile: Profile) -> Table:
@@ -215,8 +209,7 @@ def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
     for i, name in enumerate(shared):
         before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
         ending_at.append([*_longest(before), name])
-    longest = _longest(ending_at)
-    return frozenset(longest)
+    return frozenset(_longest(ending_at))
 
 
 def _longest(chains: list[list[str]]) -> list[str]:
@@ -256,14 +249,14 @@ def _leaves(value: object, path: str = "") -> Iterable[tuple[str, object]]:
 def _value(value: object) -> str:
     if value is None:
         return "not set"
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return " ".join(value) or "none"
-    if isinstance(value, list) and all(isinstance(item, dict) and set(item) == {"name", "weight"} for item in value):
-        return " ".join(f"{item['name']}:{item['weight']}" for item in value)
-    if isinstance(value, list) and all(
-        isinstance(item, dict) and set(item) == {"utilization", "score"} for item in value
-    ):
-        return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
+    if isinstance(value, list):
+        fields = [set(item) if isinstance(item, dict) else type(item) for item in value]
+        if all(kind is str for kind in fields):
+            return " ".join(value) or "none"
+        if all(kind == {"name", "weight"} for kind in fields):
+            return " ".join(f"{item['name']}:{item['weight']}" for item in value)
+        if all(kind == {"utilization", "score"} for kind in fields):
+            return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -445,13 +438,8 @@ def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
 
 def _nodes(nodes: NodeOverview) -> str:
     parts = [f"{nodes.total} in all", f"{nodes.ready} ready"]
-    others = (
-        (nodes.unschedulable, "cordoned"),
-        (nodes.tainted, "tainted"),
-        (nodes.control_plane, "of the control plane"),
-    )
-    parts += [f"{number} {words}" for number, words in others if number]
-    return ", ".join(parts)
+    others = {"cordoned": nodes.unschedulable, "tainted": nodes.tainted, "of the control plane": nodes.control_plane}
+    return ", ".join([*parts, *(f"{number} {words}" for words, number in others.items() if number)])
 
 
 def _pods(pods: PodOverview) -> str:

@@ -30,12 +30,9 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     snapshot, scheduler = document.snapshot, document.scheduler
     when = f", taken {snapshot.taken_at}" if snapshot.taken_at else ""
     yield line(f"Cluster: {snapshot.source} ({count(snapshot.nodes, 'node')}, {count(snapshot.pods, 'pod')}{when})")
-    profiles = ", ".join(scheduler.profiles)
     gates = "".join(f", {gate}={str(is_on).lower()}" for gate, is_on in (scheduler.feature_gates or {}).items())
-    yield line(
-        f"Scheduler: v{scheduler.kubernetes_version}{gates}, configuration {scheduler.config_source}, profiles "
-        f"{profiles}"
-    )
+    profiles = f"configuration {scheduler.config_source}, profiles {', '.join(scheduler.profiles)}"
+    yield line(f"Scheduler: v{scheduler.kubernetes_version}{gates}, {profiles}")
 
 
 def _luck_line(luck: Luck, more: str) -> Block:
@@ -81,20 +78,15 @@ def closing_blocks(document: Report) -> Iterator[Block]:
         yield from (line(text, indent=1, is_item=True) for text in warnings)
 
 
-def _in_answer(document: Report) -> set[tuple[str, str]]:
-    """Return code and object of the warnings about workloads that the answer itself is about."""
-    present = getattr(document, "at_present", UNSET)
-    workloads = present.workloads if present else getattr(document, "workloads", ())
-    return {("MissingReplicas", one.workload) for one in workloads or () if isinstance(one, WorkloadHealth)}
-
-
 def warning_texts(document: Report) -> list[str]:
     """Return a sentence for everything that may make the answer differ from what the cluster does.
 
     A warning about several objects comes once, under the first of them; one about no object has no name before it.
     What the answer begins with is no warning any more.
     """
-    in_answer = _in_answer(document)
+    present = getattr(document, "at_present", UNSET)
+    workloads = present.workloads if present else getattr(document, "workloads", ())
+    in_answer = {("MissingReplicas", one.workload) for one in workloads or () if isinstance(one, WorkloadHealth)}
     objects = grouped(
         ((warning.message, warning.code), warning.object)
         for warning in document.warnings

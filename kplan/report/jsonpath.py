@@ -127,10 +127,6 @@ def _children(value: Any) -> Values:
     return list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
 
 
-def _all_children(values: Values) -> Values:
-    return [child for value in values for child in _children(value)]
-
-
 def _descend(values: Values) -> Values:
     """Return every object and list that is not empty, at any depth, a parent before its children."""
     descendants: Values = []
@@ -277,7 +273,7 @@ class _Parser:
 
     def _field(self) -> Step:
         if self._takes("*"):
-            return _all_children
+            return lambda values: [child for value in values for child in _children(value)]
         match_ = _FIELD.match(self._text, self._at)
         if match_ is None:
             # A dot by itself is the value itself.

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
 from itertools import groupby
 from textwrap import indent
 
-from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, end_of_section, plain
+from kplan.report.blocks import (
+    NO_BREAK,
+    Block,
+    Cell,
+    Heading,
+    Line,
+    Preformatted,
+    Span,
+    Table,
+    end_of_section,
+    plain,
+    spans_of,
+)
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
 _AT_FIRST = re.compile(r"^(\d*)([-+#=.)])")
@@ -28,6 +41,7 @@ _NOT_IN_CODE = {"`": "&grave;", "|": "&vert;"}
 """What would end code, or the cell of a table, and how it stands between two pieces of code."""
 _PIECES = re.compile("([`|])")
 
+_STRONG = ("strong", "good", "bad", "warn")
 _BACKTICKS = re.compile("`+")
 
 
@@ -129,31 +143,22 @@ _HEAD_ROWS = 2
 
 def _table(table: Table) -> str:
     rows = [table.header, ["--:" if side == ">" else "---" for side in table.align]]
-    rows += [[_linked(cell) for cell in row] for row in table.rows]
+    for row in table.rows:
+        texts = [(_inline((cell,)), cell.href if isinstance(cell, Span) else "") for cell in row]
+        rows.append([f"[{text}]({href})" if href else text for text, href in texts])
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"{text}\n\n{escape_markdown(plain(table.note))}" if table.note else text
 
 
-def _linked(cell: Cell) -> str:
-    """Return a cell of a table; one with an address is a link."""
-    text = _inline((cell,))
-    return f"[{text}]({cell.href})" if isinstance(cell, Span) and cell.href else text
-
-
 def _inline(cells: Iterable[Cell]) -> str:
     """Return pieces one after the other; those of one style are one text, in which a word may span pieces."""
-    runs = groupby(cells, key=_is_strong)
-    return "".join(_strong(plain(run)) if is_strong else escape_markdown(plain(run)) for is_strong, run in runs)
-
-
-def _is_strong(cell: Cell) -> bool:
-    return isinstance(cell, Span) and cell.style in ("strong", "good", "bad", "warn")
-
-
-def _strong(text: str) -> str:
-    """Return a text in bold; blanks around it stay outside, or the asterisks would be text."""
-    bare = text.strip()
-    return text.replace(bare, f"**{escape_markdown(bare)}**") if bare else text
+    texts = []
+    for is_strong, run in groupby(spans_of(list(cells)), key=lambda span: span.style in _STRONG):
+        text = plain(run)
+        # Blanks around what is bold stay outside, or the asterisks would be text.
+        bare = text.strip() if is_strong else ""
+        texts.append(text.replace(bare, f"**{escape_markdown(bare)}**") if bare else escape_markdown(text))
+    return "".join(texts)
 
 
 def escape_markdown(text: str) -> str:
@@ -161,14 +166,14 @@ def escape_markdown(text: str) -> str:
 
     A word that would is written as code.
     """
-    text = _one_line(text)
-    if _CALL.search(text) is None:
-        return _escaped(text)
     return _by_words(text, _escaped, _code)
 
 
 def _by_words(text: str, escaped: Callable[[str], str], code: Callable[[str], str]) -> str:
-    """Return a text with the words that call somebody or something as code, and the rest escaped."""
+    """Return a text as one line with the words that call somebody or something as code, and the rest escaped."""
+    text = text.replace("\n", " ").replace(NO_BREAK, " ")
+    if _CALL.search(text) is None:
+        return escaped(text)
     parts: list[str] = []
     end = 0
     for word in _WORD.finditer(text):
@@ -181,10 +186,6 @@ def _by_words(text: str, escaped: Callable[[str], str], code: Callable[[str], st
     return "".join([*parts, escaped(text[end:])])
 
 
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ").replace(NO_BREAK, " ")
-
-
 def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
 
@@ -195,8 +196,4 @@ def _code(text: str) -> str:
 
 
 def _html(text: str) -> str:
-    return _by_words(
-        _one_line(text),
-        lambda part: escape(part, quote=False),
-        lambda word: f"<code>{escape(word, quote=False)}</code>",
-    )
+    return _by_words(text, partial(escape, quote=False), lambda word: f"<code>{escape(word, quote=False)}</code>")

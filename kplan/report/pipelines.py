@@ -211,10 +211,8 @@ def _attribute(text: str) -> str:
 
 
 _LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
-_MOST_NAMES = 10
-
-
 _ORDER = tuple(_LEVELS)
+_MOST_NAMES = 10
 _FIRST = "NewlyPending"
 """What is told before others of its level."""
 
@@ -227,18 +225,13 @@ def render_github(report: CaseReport) -> str:
 
     A workload has one, and so has a warning that is about several objects. There are `MOST_ANNOTATIONS` at most.
     """
-    groups = [*alike(case for case in report.cases if case.state in ("failed", "skipped")), *_warnings(report)]
+    warnings = grouped(((case.rule, case.message), case) for case in report.cases if case.state == "warning")
+    groups = [*alike(case for case in report.cases if case.state in ("failed", "skipped")), *warnings.values()]
     groups.sort(key=lambda cases: (_ORDER.index(cases[0].level), cases[0].rule != _FIRST, not cases[0].file))
     shown, rest = groups[: MOST_ANNOTATIONS - 1], groups[MOST_ANNOTATIONS - 1 :]
     lines = [_annotation(cases) for cases in shown]
     lines.append(f"::notice title=kplan::{_data(report.title + _left_out(rest))}")
     return "\n".join(lines) + "\n"
-
-
-def _warnings(report: CaseReport) -> list[list[Case]]:
-    """Return the warnings, those that say the same about several objects together."""
-    groups = grouped(((case.rule, case.message), case) for case in report.cases if case.state == "warning")
-    return list(groups.values())
 
 
 def _left_out(groups: Sequence[Sequence[Case]]) -> str:
@@ -289,19 +282,17 @@ def render_sarif(report: CaseReport) -> str:
         "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
         "automationDetails": {"id": f"kplan/{report.kind}/"},
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [_invocation(report)],
+        "invocations": [
+            {
+                "executionSuccessful": report.exit_code in _ANSWERED,
+                "exitCode": report.exit_code,
+                "endTimeUtc": report.generated_at,
+            }
+        ],
         "results": [_result(cases, rules, report.source) for cases in groups],
         "columnKind": "utf16CodeUnits",
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
-
-
-def _invocation(report: CaseReport) -> dict[str, Any]:
-    return {
-        "executionSuccessful": report.exit_code in _ANSWERED,
-        "exitCode": report.exit_code,
-        "endTimeUtc": report.generated_at,
-    }
 
 
 def _rule(name: str) -> dict[str, Any]:
@@ -319,6 +310,8 @@ def _rule(name: str) -> dict[str, Any]:
 
 def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[str, Any]:
     case = cases[0]
+    name = case.file or source
+    is_elsewhere = name.startswith("/")
     return {
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
@@ -328,7 +321,11 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
             {
                 # Code scanning takes no result without a place in a file.
                 "physicalLocation": {
-                    "artifactLocation": _artifact(case.file or source),
+                    "artifactLocation": (
+                        {"uri": PurePosixPath(name).as_uri()}
+                        if is_elsewhere
+                        else {"uri": quote(name), "uriBaseId": _ROOT}
+                    ),
                     "region": {"startLine": case.line or 1},
                 },
                 "logicalLocations": [{"fullyQualifiedName": case.about, "kind": "object"}],
@@ -366,12 +363,6 @@ def _fingerprint(case: Case) -> str:
     """Return what identifies a result while other lines of the file come and go."""
     within = f":{case.file}:{case.document}" if case.file and not case.workload else ""
     return f"{case.rule}:{case.about}{within}"
-
-
-def _artifact(name: str) -> dict[str, str]:
-    if name.startswith("/"):
-        return {"uri": PurePosixPath(name).as_uri()}
-    return {"uri": quote(name), "uriBaseId": _ROOT}
 
 
 _MOST_CHARACTERS = 500

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.catalogue import VIEWS
 from kplan.documents.base import Report, to_json, with_sentence
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
-from kplan.report.view import Case, CaseReport, View, warning_cases
+from kplan.report.view import Case, CaseReport, View, verdict_line, warning_cases
 from kplan.visible import as_json, as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
@@ -96,7 +96,8 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     if output in ("html", "markdown"):
         blocks = list(without_hints(blocks))
     if output != "html":
-        blocks = arranged(blocks, view.verdict(document), is_wide=options.is_wide)
+        reasons = view.reasons(document) if document.verdict.failed else ""
+        blocks = arranged(blocks, verdict_line(document.verdict, reasons), is_wide=options.is_wide)
     if output == "markdown":
         from kplan.report.markdown import render_markdown
 

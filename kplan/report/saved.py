@@ -32,12 +32,13 @@ def read_report(path: str) -> Report:
         if strange is None:
             return convert(_with_kinds(value), report_struct(value["kind"]))
     except DecodeError as error:
-        raise InputError([read.locate(_hinted(problem)) for problem in error.problems]) from None
+        raise InputError(
+            [
+                read.locate(Problem(problem.message, json_path=problem.json_path, hint=problem.hint or _HINT))
+                for problem in error.problems
+            ]
+        ) from None
     raise InputError([read.locate(strange)])
-
-
-def _hinted(problem: Problem) -> Problem:
-    return Problem(problem.message, json_path=problem.json_path, hint=problem.hint or _HINT)
 
 
 def _with_kinds(value: Any) -> Any:

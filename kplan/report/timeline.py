@@ -9,8 +9,6 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, listing
 from kplan.documents.change import (
-    NodeTimeline,
-    PodDuration,
     PodDurations,
     QueueTimeline,
     Step,
@@ -18,7 +16,6 @@ from kplan.documents.change import (
     Timeline,
     UsageTimeline,
     WorkloadTimeline,
-    WorkloadWaits,
 )
 from kplan.documents.plan import PlanReport
 from kplan.health.workloads import WorkloadHealth
@@ -43,18 +40,25 @@ def horizon(timeline: Timeline) -> float:
 def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
     """Yield how long pods wait, then the queue and the utilisation in equal parts of the time."""
     queue, usages = timeline.queue, timeline.utilisation
-    if isinstance(queue, UnsetType) or isinstance(usages, UnsetType) or not horizon(timeline):
+    if not queue or isinstance(usages, UnsetType) or not horizon(timeline):
         return
     yield Heading(("Queue and utilisation over time",))
     yield line(queue_sentence(queue))
     waits = [(name, waits) for name, waits in queue.workloads.items() if waits.longest >= _SHORT or waits.waiting]
     waits.sort(key=lambda entry: (-entry[1].longest, entry[0]))
     if waits:
-        n_more = len(waits) - _MOST_WAITING
-        note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
-        rows = tuple(_wait_row(*wait) for wait in waits[:_MOST_WAITING])
+        rows: list[tuple[Cell, ...]] = [
+            (
+                object_title(name),
+                str(one.pods),
+                seconds_text(one.mean),
+                seconds_text(one.longest),
+                Span(str(one.waiting), "warn" if one.waiting else ""),
+            )
+            for name, one in waits[:_MOST_WAITING]
+        ]
         header = ("WORKLOAD", "PODS", "WAIT, MEAN", "LONGEST", "STILL WAITING")
-        yield Table(header, rows, "<>>>>", note=note)
+        yield Table(header, tuple(rows), "<>>>>", note=_in_json(len(waits) - _MOST_WAITING, "workload"))
     if horizon(timeline) >= _LONG:
         yield _over_time(timeline, queue, shown_usages(usages))
     means = ", ".join(
@@ -88,9 +92,9 @@ def shown_usages(usages: dict[str, UsageTimeline]) -> dict[str, UsageTimeline]:
     return dict(list(used.items())[:_MOST_RESOURCES])
 
 
-def _wait_row(name: str, waits: WorkloadWaits) -> tuple[Cell, ...]:
-    still = Span(str(waits.waiting), "warn" if waits.waiting else "")
-    return object_title(name), str(waits.pods), seconds_text(waits.mean), seconds_text(waits.longest), still
+def _in_json(number: int, noun: str) -> str:
+    """Return the note about rows that a table leaves out; empty for none."""
+    return f"and {count(number, f'more {noun}')} (JSON has all)" if number > 0 else ""
 
 
 def _over_time(timeline: Timeline, queue: QueueTimeline, usages: dict[str, UsageTimeline]) -> Table:
@@ -167,7 +171,7 @@ def _wanting(timeline: Timeline) -> list[str]:
         if (end := _ready_at_end(workload)) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
     ]
     queue = timeline.queue
-    waits = {} if isinstance(queue, UnsetType) else {name: one.waiting for name, one in queue.workloads.items()}
+    waits = {name: one.waiting for name, one in queue.workloads.items()} if queue else {}
     waiting = [
         name.removeprefix("Pod/") if name.startswith("Pod/") else f"{count(number, 'pod')} of {object_title(name)}"
         for name, number in waits.items()
@@ -190,16 +194,14 @@ def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block
     ----------
     steps : the course with its times
     """
-    waits = _longest_waits(steps)
-    if waits:
+    if waits := _longest_waits(steps):
         yield line(f"Longest waits: {'; '.join(waits)}")
     yield from _node_blocks(timeline)
     moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
     moving.sort(key=lambda entry: by_drop(*entry))
     if moving:
         rows = tuple(_row(name, workload) for name, workload in moving[:_MOST_WORKLOADS])
-        n_more = len(moving) - _MOST_WORKLOADS
-        note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
+        note = _in_json(len(moving) - _MOST_WORKLOADS, "workload")
         yield Table(("WORKLOAD", "READY BEFORE", "LOWEST", "AT", "AT THE END", "WANTED"), rows, "<>>>>>", note=note)
     yield from occupancy_blocks(timeline)
     yield from _assumptions(timeline)
@@ -234,11 +236,6 @@ _NODE_COLUMNS = {
 }
 
 
-def _comes_back(node: NodeTimeline) -> bool:
-    """Tell whether a node, or a new one in its place, is ready after it was drained."""
-    return node.draining is not None and node.ready is not None and node.draining < node.ready
-
-
 def _node_blocks(timeline: Timeline) -> Iterator[Block]:
     """Yield a table of the nodes that come, are emptied or go, those with the same times in one row."""
     nodes = timeline.nodes
@@ -247,26 +244,23 @@ def _node_blocks(timeline: Timeline) -> Iterator[Block]:
         for title, field in _NODE_COLUMNS.items()
         if any(getattr(node, field) is not None for node in nodes.values())
     }
-    if "READY" in columns and all(_comes_back(node) for node in nodes.values() if node.ready is not None):
-        columns["READY AGAIN"] = columns.pop("READY")
+    ready = [node for node in nodes.values() if node.ready is not None]
+    if ready and all(node.draining is not None and node.draining < (node.ready or 0) for node in ready):
+        columns["READY AGAIN"] = columns.pop("READY")  # the node, or a new one in its place
     if not columns:
         return
+    times_of = {name: [getattr(node, field) for field in columns.values()] for name, node in nodes.items()}
     alike = grouped(
-        (tuple(_time_text(getattr(node, field)) for field in columns.values()), name) for name, node in nodes.items()
+        (tuple("-" if time is None else seconds_text(time) for time in times), name) for name, times in times_of.items()
     )
     rows: list[tuple[Cell, ...]] = [(name_ranges(names), *times) for times, names in list(alike.items())[:_MOST_NODES]]
-    n_more = sum(map(len, list(alike.values())[_MOST_NODES:]))
-    note = f"and {count(n_more, 'more node')} (JSON has all)" if n_more > 0 else ""
+    note = _in_json(sum(map(len, list(alike.values())[_MOST_NODES:])), "node")
     yield Table(("NODE", *columns), tuple(rows), "<" + ">" * len(columns), note=note)
-
-
-def _time_text(seconds: float | None) -> str:
-    return "-" if seconds is None else seconds_text(seconds)
 
 
 def _longest_waits(steps: Sequence[Step]) -> list[str]:
     """Return the longest waits of pods for a node, of pods to be ready, and of evictions for a budget."""
-    since: dict[tuple[str, str], tuple[float, str]] = {}
+    since: dict[tuple[str, StepEvent], float] = {}
     best: dict[StepEvent, tuple[float, str]] = {}
     ends = {
         StepEvent.BOUND: (StepEvent.CREATED, "until {} has a node"),
@@ -277,47 +271,37 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
     for step in steps:
         if isinstance(step.at, UnsetType) or not step.pod:
             continue
-        begun, words = ends.get(step.event, (None, ""))
-        if begun is not None:
-            start = since.pop((step.pod, begun), None)
-            if start is not None and step.at > start[0]:
-                seconds = step.at - start[0]
-                if seconds > best.get(step.event, (0.0, ""))[0]:
-                    best[step.event] = (seconds, words.format(step.pod))
-        since[step.pod, step.event] = (step.at, step.pod)
+        begun, words = ends.get(step.event, (step.event, ""))
+        seconds = step.at - since.pop((step.pod, begun), step.at)
+        if words and seconds > best.get(step.event, (0.0, ""))[0]:
+            best[step.event] = (seconds, words.format(step.pod))
+        since[step.pod, step.event] = step.at
     longest = sorted(best.values(), reverse=True)[:_LONGEST]
     return [f"{seconds_text(seconds)} {words}" for seconds, words in longest]
 
 
 def _assumptions(timeline: Timeline) -> Iterator[Block]:
     """Yield which durations the answer rests on, and where they are known from; workloads with the same once."""
-    groups: dict[str, list[str]] = {}
-    for name, workload in timeline.workloads.items():
-        groups.setdefault(durations_text(workload.durations), []).append(name)
+    groups = grouped((_durations_text(workload.durations), name) for name, workload in timeline.workloads.items())
     for words, names in sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         which = object_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
         yield line(Span(f"Durations of {which}: {words}", "dim"))
 
 
-def durations_text(durations: PodDurations) -> str:
+def _durations_text(durations: PodDurations) -> str:
     """Return how long pods take, and where that is known from."""
-    parts = [("start", durations.start), ("stop", durations.stop)]
-    if not isinstance(durations.run, UnsetType):
-        parts.append(("run", durations.run))
-    return ", ".join(f"{name} {_duration_text(duration)}" for name, duration in parts)
-
-
-def _duration_text(duration: PodDuration) -> str:
-    length = "without end" if duration.seconds is None else seconds_text(duration.seconds)
-    of = f" from {duration.samples}" if duration.samples else ""
-    return f"{length} ({duration.source}{of})"
+    texts = []
+    for name, duration in (("start", durations.start), ("stop", durations.stop), ("run", durations.run)):
+        if not isinstance(duration, UnsetType):
+            length = "without end" if duration.seconds is None else seconds_text(duration.seconds)
+            of = f" from {duration.samples}" if duration.samples else ""
+            texts.append(f"{name} {length} ({duration.source}{of})")
+    return ", ".join(texts)
 
 
 def unavailable_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each workload of which too few pods are ready for a while."""
-    if isinstance(document.timeline, UnsetType):
-        return
-    for name, workload in document.timeline.workloads.items():
+    for name, workload in document.timeline.workloads.items() if document.timeline else ():
         if any(event.rule == "Unavailable" for event in document.verdict.counted_of(name)):
             words = (
                 f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
@@ -341,7 +325,6 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     if not steps:
         return
     yield Heading(("Steps",))
-    has_times = not isinstance(steps[-1].at, UnsetType)
     rows: list[tuple[Cell, ...]] = [
         (
             str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
@@ -352,6 +335,6 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
         )
         for step in steps[:_MOST_STEPS]
     ]
-    note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
-    first = "SECOND" if has_times else "STEP"
+    first = "STEP" if isinstance(steps[-1].at, UnsetType) else "SECOND"
+    note = _in_json(len(steps) - _MOST_STEPS, "step")
     yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)

@@ -65,12 +65,12 @@ class CaseReport(msgspec.Struct, frozen=True):
 
 def alike(cases: Iterable[Case]) -> list[list[Case]]:
     """Return cases in groups that are reported once: the replicas of a workload that end alike."""
-    groups: dict[tuple[object, ...], list[Case]] = {}
-    for case in cases:
-        end: tuple[object, ...] = (case.state, case.rule, case.file, case.document, case.about)
+    ends = (
         # Two warnings about one object are two things to say.
-        groups.setdefault(end if case.workload else (*end, case.message), []).append(case)
-    return list(groups.values())
+        ((case.state, case.rule, case.file, case.document, case.about, "" if case.workload else case.message), case)
+        for case in cases
+    )
+    return list(grouped(ends).values())
 
 
 def brief_lines(cases: Sequence[Case]) -> list[str]:
@@ -165,7 +165,3 @@ class View(msgspec.Struct, Generic[R], frozen=True):
         yield from self.opening(document, options)
         yield from self.body(document, options)
         yield from closing_blocks(document)
-
-    def verdict(self, document: R) -> Heading:
-        """Return the last line for people."""
-        return verdict_line(document.verdict, self.reasons(document) if document.verdict.failed else "")

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.quantity import count
-from kplan.documents.base import Report, Verdict
+from kplan.documents.base import Report
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import ClusterMap, NodeLoad
 from kplan.documents.placement import NodeScore, PodPlacement
@@ -21,7 +21,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.pipelines import rule_of
-from kplan.report.view import Case, Moment, View, alike
+from kplan.report.view import Case, View, alike
 from kplan.report.words import name_ranges
 from kplan.visible import escape_json
 
@@ -43,12 +43,8 @@ def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[
     """
     placed = set(described)
     has_groups = cluster.group_label is not None
-    names = (
-        "Node",
-        *(("Group",) if has_groups else ()),
-        *cluster.resources,
-        "Verdict" if marks else "Pods that come and go",
-    )
+    last = "Verdict" if marks else "Pods that come and go"
+    names = ("Node", *(("Group",) if has_groups else ()), *cluster.resources, last)
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     rows = "\n".join(
         _node_row(cluster, index, placed, marks, has_groups=has_groups) for index in range(len(cluster.nodes))
@@ -141,10 +137,15 @@ def render_html(
     cluster = _map_of(document)
     inner = _Inside(cluster, document, has_bars=view.has_bars)
     title, marks = document.sentence, view.marks(document)
+    moments = view.moments
+    if cluster is not None and not moments:
+        is_left = any(node.leaving for node in cluster.nodes)
+        moments = {"before": "Before", "after": "After"} if is_left else {"after": "The cluster with the new pods"}
+    timeline = getattr(document, "timeline", UNSET)
     parts = [
         verdict_box(document, cases),
-        "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, view.moments or _moments(cluster), marks)}",
-        _course(document),
+        "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, moments, marks)}",
+        timeline_figures(timeline, getattr(document, "steps", ())) if isinstance(timeline, Timeline) else "",
         "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
         scores_by_plugin(_placements(document)),
@@ -172,11 +173,6 @@ def render_html(
 """
 
 
-def _course(document: Report) -> str:
-    timeline = getattr(document, "timeline", UNSET)
-    return timeline_figures(timeline, getattr(document, "steps", ())) if isinstance(timeline, Timeline) else ""
-
-
 def _map_of(document: Report) -> ClusterMap | None:
     cluster = getattr(document, "cluster", UNSET)
     return cluster if isinstance(cluster, ClusterMap) and cluster.nodes else None
@@ -186,24 +182,16 @@ def _placements(document: Report) -> tuple[PodPlacement, ...]:
     return getattr(document, "placements", ())
 
 
-def _moments(cluster: ClusterMap) -> dict[Moment, str]:
-    """Return which pictures of the cluster the page has, and their captions."""
-    if any(node.leaving for node in cluster.nodes):
-        return {"before": "Before", "after": "After"}
-    return {"after": "The cluster with the new pods"}
-
-
 def _facts(document: Report, command: str) -> str:
     snapshot, scheduler = document.snapshot, document.scheduler
     facts = [
+        ("Command", command),
         ("Cluster", f"{snapshot.source} ({snapshot.nodes} nodes, {snapshot.pods} pods)"),
         ("Snapshot", f"{snapshot.digest}{', taken ' + snapshot.taken_at if snapshot.taken_at else ''}"),
         ("Scheduler", f"v{scheduler.kubernetes_version}, configuration {scheduler.config_source}"),
         ("Generated", document.generated_at),
     ]
-    if command:
-        facts.insert(0, ("Command", command))
-    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if value)
     return f"<h2>About this report</h2><dl>{items}</dl>"
 
 
@@ -290,19 +278,13 @@ class _Inside:
     def _column(self, cells: Sequence[Cell], side: str, label: str) -> list[str]:
         """Return the cells of a column; numbers get bars where the page draws them."""
         texts = list(map(self._styled, cells))
-        most = self._most(cells)
+        has_bars = self._has_bars and len(cells) > 1 and all(plain(cell).isdecimal() for cell in cells)
+        numbers = [int(plain(cell)) for cell in cells] if has_bars else []
+        most = max(numbers, default=0)
         if not most:
             return [f"<td{side}{label}>{text}</td>" for text in texts]
         start = f'<td{label} class="right amount" style="--part:'
-        parts = [f"{100 * int(plain(cell)) / most:.4g}" for cell in cells]
-        return [f'{start}{part}%">{text}</td>' for part, text in zip(parts, texts, strict=True)]
-
-    def _most(self, cells: Sequence[Cell]) -> int:
-        """Return the largest number of a column whose cells get bars; 0 for a column without bars."""
-        if not self._has_bars or len(cells) < 2:
-            return 0
-        texts = list(map(plain, cells))
-        return max(map(int, texts)) if all(text.isdecimal() for text in texts) else 0
+        return [f'{start}{100 * number / most:.4g}%">{text}</td>' for number, text in zip(numbers, texts, strict=True)]
 
     def _inline(self, cells: Iterable[Cell]) -> str:
         return "".join(self._styled(cell) for cell in cells)
@@ -360,32 +342,22 @@ _MOST = 5
 
 def verdict_box(document: Report, cases: Iterable[Case]) -> str:
     """Return the box, with a few lines for each workload that failed."""
-    if not document.verdict.failed:
-        skipped = [case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure]
-        return _not_counted(skipped, document.verdict)
-    groups = alike(case for case in cases if case.state == "failed")
-    items = [_failure(group) for group in groups[:_MOST]]
-    if not items:
-        items = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
-    left_out = (len(groups) or len(document.verdict.because)) - len(items)
-    items += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
-    heading = f"<p><strong>Verdict: failed (exit code {document.verdict.exit_code})</strong></p>"
-    return f'<div class="verdict failed">{heading}<ul>{"".join(items)}</ul></div>'
-
-
-def _not_counted(cases: Sequence[Case], verdict: Verdict) -> str:
-    """Return the box of an answer that is no failure, with what went wrong all the same."""
-    if not cases:
-        return '<div class="verdict"><p><strong>Verdict: passed</strong></p></div>'
-    groups = alike(cases)
-    items = [_failure(group) for group in groups[:_MOST]]
-    items += [f"<li>and {len(groups) - _MOST} more</li>"] if len(groups) > _MOST else []
-    conditions = escape(", ".join(verdict.fail_on)) or "none"
-    heading = (
-        "<p><strong>Not all is well.</strong> The exit code is 0 all the same: "
-        f"--fail-on is {conditions}, which counts none of this.</p>"
-    )
-    return f'<div class="verdict failed">{heading}<ul>{"".join(items)}</ul></div>'
+    verdict = document.verdict
+    if verdict.failed:
+        groups = alike(case for case in cases if case.state == "failed")
+        heading = f"<strong>Verdict: failed (exit code {verdict.exit_code})</strong>"
+    else:  # what went wrong all the same
+        groups = alike(case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure)
+        if not groups:
+            return '<div class="verdict"><p><strong>Verdict: passed</strong></p></div>'
+        conditions = escape(", ".join(verdict.fail_on)) or "none"
+        heading = (
+            "<strong>Not all is well.</strong> The exit code is 0 all the same: "
+            f"--fail-on is {conditions}, which counts none of this."
+        )
+    items = [_failure(group) for group in groups] or [f"<li>{escape(reason)}</li>" for reason in verdict.because]
+    more = [f"<li>and {len(items) - _MOST} more</li>"] if len(items) > _MOST else []
+    return f'<div class="verdict failed"><p>{heading}</p><ul>{"".join([*items[:_MOST], *more])}</ul></div>'
 
 
 def _failure(cases: Sequence[Case]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from string import ascii_uppercase
 
@@ -19,6 +19,7 @@ from kplan.report.blocks import Span
 from kplan.report.view import Moment
 
 _COLOURS = 8
+"""How many colours there are; further groups use them again, in the same order."""
 _SEVERAL = "+"
 """Stands in the cell of a node on which pods of several groups run."""
 
@@ -35,29 +36,27 @@ class Badges:
         self._groups = [group for group in groups if group.group in marked]
         self._n_unmarked = len(groups) - len(self._groups)
 
-    def on_card(self, node: str, moment: Moment) -> str:
-        badges = []
+    def _on(self, node: str, moment: Moment) -> Iterator[tuple[int, GroupOnMap, int]]:
+        """Yield the marked groups of which pods run on a node, each with its place among them and how many do."""
         for index, group in enumerate(self._groups):
-            there = _of(group, moment).get(node)
-            if there:
-                title = escape(f"PodGroup {group.group}: {there} of {count(_n_pods(group, moment), 'pod')}")
-                letter = ascii_uppercase[index]
-                badges.append(
-                    f'<span class="mark gang c{index % _COLOURS}" title="{title}">{letter}\u00d7{there}</span>'
-                )
-        return "".join(badges)
+            if there := _of(group, moment).get(node):
+                yield index, group, there
+
+    def on_card(self, node: str, moment: Moment) -> str:
+        badges = ""
+        for index, group, there in self._on(node, moment):
+            title = escape(f"PodGroup {group.group}: {there} of {count(_n_pods(group, moment), 'pod')}")
+            letter = f"{ascii_uppercase[index]}\u00d7{there}"
+            badges += f'<span class="mark gang c{index % _COLOURS}" title="{title}">{letter}</span>'
+        return badges
 
     def in_cell(self, node: str, moment: Moment) -> str:
         """Return the letter of the group of which pods run on a node; empty for none."""
-        letters = [ascii_uppercase[index] for index, group in enumerate(self._groups) if node in _of(group, moment)]
+        letters = [ascii_uppercase[index] for index, *_ in self._on(node, moment)]
         return _SEVERAL if len(letters) > 1 else "".join(letters)
 
     def in_words(self, node: str, moment: Moment) -> list[str]:
-        return [
-            f"{count(there, 'pod')} of {group.group}"
-            for group in self._groups
-            if (there := _of(group, moment).get(node))
-        ]
+        return [f"{count(there, 'pod')} of {group.group}" for _, group, there in self._on(node, moment)]
 
     def legend(self) -> str:
         """Return which letter is which group, and where its pods run; empty where no group is marked."""
@@ -65,22 +64,20 @@ class Badges:
             return ""
         items = "".join(
             f'<li><span class="mark gang c{index % _COLOURS}">{ascii_uppercase[index]}</span> '
-            f"{escape(group.group)}: {_course(group)}</li>"
+            f"{escape(group.group)}: {_places(group)}</li>"
             for index, group in enumerate(self._groups)
         )
         more = f"<li>and {count(self._n_unmarked, 'smaller group')} without a letter</li>" if self._n_unmarked else ""
         return f'<p class="legend">Letters are pod groups, which run together:</p><ul class="groups">{items}{more}</ul>'
 
 
-def _course(group: GroupOnMap) -> str:
+def _places(group: GroupOnMap) -> str:
     """Return on how many nodes the pods of a group run, before and after where that differs."""
-    then, now = (_places(group, moment) for moment in ("before", "after"))
+    then, now = (
+        f"{count(sum(on.values()), 'pod')} on {count(len(on), 'node')}" if on else "no pod"
+        for on in (group.before, group.after)
+    )
     return now if group.before == group.after else f"{then} \u2192 {now}"
-
-
-def _places(group: GroupOnMap, moment: Moment) -> str:
-    on = _of(group, moment)
-    return f"{count(_n_pods(group, moment), 'pod')} on {count(len(on), 'node')}" if on else "no pod"
 
 
 def _of(group: GroupOnMap, moment: Moment) -> Mapping[str, int]:
@@ -117,8 +114,6 @@ _WIDE = 3
 _LARGEST = 2.0
 """Cells are drawn up to so many times as large where there are few."""
 
-_PALETTE = 8
-"""How many colours there are; further groups use them again, in the same order."""
 _LISTED_PODS = 12
 """A card lists at most so many pods: no more than the table of nodes names, where links to pods lead."""
 
@@ -133,7 +128,7 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
     """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
     groups = sorted({node.group for node in cluster.nodes})
-    colours, badges = {group: index % _PALETTE for index, group in enumerate(groups)}, Badges(cluster)
+    colours, badges = {group: index % _COLOURS for index, group in enumerate(groups)}, Badges(cluster)
     figures = "".join(
         f'<figure class="cluster"><figcaption>{escape(caption)}</figcaption>'
         f"{draw(cluster, moment, colours, marks, badges)}</figure>"
@@ -146,34 +141,23 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
 def _cards(
     cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span], badges: Badges
 ) -> str:
-    there = (index for index, node in enumerate(cluster.nodes) if moment == "after" or not node.new)
-    cards = "".join(
-        _card(
-            cluster,
-            index,
-            moment,
-            colours[cluster.nodes[index].group],
-            _labels(cluster.nodes[index], moment, marks.get(cluster.nodes[index].name))
-            + badges.on_card(cluster.nodes[index].name, moment),
+    cards = []
+    for index, node in enumerate(cluster.nodes):
+        if moment == "before" and node.new:
+            continue
+        labels = _labels(node, moment, marks.get(node.name)) + badges.on_card(node.name, moment)
+        bars = "".join(
+            _bar(resource, node, position, moment)
+            for position, resource in enumerate(cluster.resources)
+            if node.allocatable[position] or node.before[position] or node.after[position]
         )
-        for index in there
-    )
-    return f'<ul class="cards">{cards}</ul>'
-
-
-def _card(cluster: ClusterMap, index: int, moment: Moment, colour: int, labels: str) -> str:
-    node = cluster.nodes[index]
-    bars = "".join(
-        _bar(resource, node, position, moment)
-        for position, resource in enumerate(cluster.resources)
-        if node.allocatable[position] or node.before[position] or node.after[position]
-    )
-    pods = "".join(_pods(node, moment))
-    name = escape(node.name)
-    return (
-        f'<li class="card g{colour}{" off" if node.cordoned else ""}">'
-        f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>{labels}{bars}{pods}</li>'
-    )
+        name = escape(node.name)
+        cards.append(
+            f'<li class="card g{colours[node.group]}{" off" if node.cordoned else ""}">'
+            f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>'
+            f"{labels}{bars}{_pods(node, moment)}</li>"
+        )
+    return f'<ul class="cards">{"".join(cards)}</ul>'
 
 
 def _labels(node: NodeLoad, moment: Moment, mark: Span | None) -> str:
@@ -204,13 +188,13 @@ def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
     )
 
 
-def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
+def _pods(node: NodeLoad, moment: Moment) -> str:
     pods, word = (node.leaving, "leaving") if moment == "before" else (node.arriving, "new")
     if not pods:
-        return
+        return ""
     items = "".join(f"<li>{pod_link(pod)}</li>" for pod in pods[:_LISTED_PODS])
     more = f"<li>and {len(pods) - _LISTED_PODS} more</li>" if len(pods) > _LISTED_PODS else ""
-    yield f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
+    return f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
 
 
 def _heat_map(
@@ -228,18 +212,14 @@ def _heat_map(
         width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
         shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
         label = f"{group or 'no group'}: {len(indices)} nodes"
-        description = f"{label}, {_in_words(cluster, indices, moment)}"
+        shares = [fullest(cluster.nodes[index], moment) for index in indices]
+        full = f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
         parts.append(
             f'<div class="heat g{colours[group]}"><h3>{escape(label)}</h3><svg viewBox="0 0 {width} {height}" '
-            f'style="max-width:{shown:.0f}px" role="img" aria-label="{escape(description)}">'
+            f'style="max-width:{shown:.0f}px" role="img" aria-label="{escape(f"{label}, {full}")}">'
             f"{cells}</svg></div>"
         )
     return f'<div class="heats">{"".join(parts)}</div>'
-
-
-def _in_words(cluster: ClusterMap, indices: Sequence[int], moment: Moment) -> str:
-    shares = [fullest(cluster.nodes[index], moment) for index in indices]
-    return f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
 
 
 def _cell(  # noqa: PLR0917 - all that a cell shows
@@ -255,22 +235,17 @@ def _cell(  # noqa: PLR0917 - all that a cell shows
     verdict = marks.get(node.name)
     is_bad = verdict is not None and verdict.style == "bad"
     marked = is_bad or (node.arriving if moment == "after" else node.leaving)
-    mark = (
-        f'<circle class="{"n" if moment == "after" and not is_bad else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>'
-        if marked
-        else ""
-    )
+    shape = "n" if moment == "after" and not is_bad else "o"
+    mark = f'<circle class="{shape}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>' if marked else ""
     letter = badges.in_cell(node.name, moment)
     if letter and not is_bad:
         mark = f'<text class="gang" x="{x + 5}" y="{y + 8}">{letter}</text>'
     off = " off" if node.cordoned or (node.new and moment == "before") else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
     words = [*([verdict.text] if verdict is not None else []), *badges.in_words(node.name, moment)]
-    title = f"{node.name}: {', '.join(words)}" if words else node.name
+    title = escape(f"{node.name}: {', '.join(words)}" if words else node.name)
     # Only cells where something happens are links; the table below leads to all others.
-    return (
-        f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(title)}</title></a>' if marked or letter else rect
-    )
+    return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{title}</title></a>' if marked or letter else rect
 
 
 def share(node: NodeLoad, position: int, moment: Moment) -> float:
@@ -296,15 +271,15 @@ def _legend(cluster: ClusterMap, colours: Mapping[str, int], *, has_marks: bool)
         for group, colour in list(colours.items())[:40]
     )
     what = f"Groups by {escape(cluster.group_label)}: " if cluster.group_label else ""
-    if len(cluster.nodes) <= MAX_CARDS:
-        shapes = "Bars are requests against what a node offers"
-        shapes += "." if has_marks else "; striped: new pods, outlined: leaving ones."
-    else:
-        shapes = "A cell is a node, the stronger its colour the fuller it is; "
-        shapes += (
-            "a ring: a node that leaves or cannot be drained."
-            if has_marks
-            else "a dot: new pods, a ring: leaving ones."
+    shapes, of_marks, of_pods = (
+        ("Bars are requests against what a node offers", ".", "; striped: new pods, outlined: leaving ones.")
+        if len(cluster.nodes) <= MAX_CARDS
+        else (
+            "A cell is a node, the stronger its colour the fuller it is; ",
+            "a ring: a node that leaves or cannot be drained.",
+            "a dot: new pods, a ring: leaving ones.",
         )
+    )
+    shapes += of_marks if has_marks else of_pods
     shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
     return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'

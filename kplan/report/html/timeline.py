@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UnsetType
@@ -78,20 +78,20 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
         return ""
     bars = _bars(steps, timeline.end)
     names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
-    figures = [
+    figures = "".join(
         _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]
-    ]
+    )
     n_more = len(names) - MAX_WORKLOADS
     more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
-    nodes = _nodes_figure(timeline)
-    whole = _occupancy_figures(timeline)
-    return f'<h2>The course</h2>{whole}{nodes}{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+    legend = _key({phase: phase for phase in _NODE_WORDS}, "<li>line: ready pods; dashed: wanted pods</li>")
+    whole, nodes = _occupancy_figures(timeline), _nodes_figure(timeline)
+    return f'<h2>The course</h2>{whole}{nodes}{legend}<div class="course">{figures}</div>{more}'
 
 
 def _occupancy_figures(timeline: Timeline) -> str:
     """Return the queue and the use of each resource as lines; empty where they are not known."""
     queue, usages, end = timeline.queue, timeline.utilisation, horizon(timeline)
-    if isinstance(queue, UnsetType) or isinstance(usages, UnsetType) or not end:
+    if not queue or isinstance(usages, UnsetType) or not end:
         return ""
     figures = [_whole_figure(queue_sentence(queue), queue.over_time, max(queue.most, 1), end)]
     for name, usage in shown_usages(usages).items():
@@ -105,11 +105,8 @@ def _occupancy_figures(timeline: Timeline) -> str:
 
 def _whole_figure(words: str, points: Sequence[tuple[float, float]], most: float, end: float) -> str:
     """Return a line from 0 to `most`, with its highest number beside it."""
-    line = _steps(points, most, end)
-    return (
-        f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>'
-        f"{_over_time(words, line)}{_axis(end)}</figure>"
-    )
+    line = _over_time(words, _steps(points, most, end))
+    return f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>{line}{_axis(end)}</figure>'
 
 
 def _over_time(words: str, points: str, below: str = "") -> str:
@@ -138,36 +135,38 @@ def _nodes_figure(timeline: Timeline) -> str:
     nodes = timeline.nodes
     if not nodes:
         return ""
-    rows = "".join(
-        _row(name, _node_bar(node, timeline.end), timeline.end) for name, node in list(nodes.items())[:MAX_NODES]
-    )
-    n_more = len(nodes) - MAX_NODES
-    more = f'<li class="note">and {count(n_more, "more node")}</li>' if n_more > 0 else ""
+    lives = _lives({name: _node_bar(node, timeline.end) for name, node in nodes.items()}, timeline.end, "node")
     caption = f"Nodes that come, are emptied or go: {len(nodes)}"
-    key = _key([("pending", "asked for"), ("ready", "there"), ("starting", "unneeded"), ("stopping", "being emptied")])
+    words = {phase: _NODE_WORDS[phase] for phase in ("pending", "ready", "starting", "stopping")}
     return (
-        f'{key}<div class="course"><figure class="of-nodes"><figcaption>{caption}</figcaption>{_axis(timeline.end)}'
-        f'<ul class="lives">{rows}{more}</ul></figure></div>'
+        f'{_key(words)}<div class="course"><figure class="of-nodes"><figcaption>{caption}</figcaption>'
+        f"{_axis(timeline.end)}{lives}</figure></div>"
     )
+
+
+def _lives(bars: Mapping[str, _Bar], end: float, noun: Literal["node", "pod"]) -> str:
+    """Return a row for each bar, and how many more there are; empty for none."""
+    most = MAX_NODES if noun == "node" else MAX_PODS
+    rows = "".join(_row(name, bar, end) for name, bar in list(bars.items())[:most])
+    more = f'<li class="note">and {count(len(bars) - most, f"more {noun}")}</li>' if len(bars) > most else ""
+    return f'<ul class="lives">{rows}{more}</ul>' if rows else ""
 
 
 def _node_bar(node: NodeTimeline, end: float) -> _Bar:
     """Return a node over time; the phases have the looks of a pod's, and words of their own."""
     bar = _Bar(words=_NODE_WORDS)
-    times: list[tuple[float, Phase | None]] = []
-    if node.requested is not None:
-        times.append((node.requested, "pending"))
-    elif node.ready is None or (node.draining is not None and node.ready > node.draining):
-        times.append((0.0, "ready"))
+    was_there = node.ready is None or (node.draining is not None and node.ready > node.draining)
+    stays_empty = node.gone is None and node.ready is None and node.draining is not None
     marks: list[tuple[float | None, Phase | None]] = [
+        (node.requested, "pending"),
+        (0.0 if node.requested is None and was_there else None, "ready"),
         (node.ready, "ready"),
         (node.unneeded, "starting"),
         (node.draining, "stopping"),
         (node.gone, None),
+        (node.emptied if stays_empty else None, "starting"),
     ]
-    times += [(at, phase) for at, phase in marks if at is not None]
-    if node.gone is None and node.ready is None and node.draining is not None and node.emptied is not None:
-        times.append((node.emptied, "starting"))
+    times = [(at, phase) for at, phase in marks if at is not None]
     for at, phase in sorted(times, key=lambda entry: entry[0]):
         bar.close(at)
         bar.phase, bar.since = phase, at
@@ -193,20 +192,12 @@ def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end
         f"{object_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
         f" (after {seconds_text(workload.lowest_ready_at)}), {last} of {workload.wanted} at the end"
     )
-    rows = "".join(_row(pod, bar, end) for pod, bar in list(bars.items())[:MAX_PODS])
-    n_more = len(bars) - MAX_PODS
-    more = f'<li class="note">and {count(n_more, "more pod")}</li>' if n_more > 0 else ""
-    pods = f'<ul class="lives">{rows}{more}</ul>' if rows else ""
-    return f"<figure><figcaption>{escape(words)}</figcaption>{_line(workload, end, words)}{_axis(end)}{pods}</figure>"
-
-
-def _line(workload: WorkloadTimeline, end: float, words: str) -> str:
-    """Return the number of ready pods over time as a line, with the wanted number as a dashed one."""
     most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
     points = _steps([(0.0, workload.ready_before), *workload.ready_over_time], most, end)
     wanted = _height(workload.wanted, most)
-    line = f'<line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
-    return _over_time(words, points, below=line)
+    dashed = f'<line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
+    line = _over_time(words, points, below=dashed)
+    return f"<figure><figcaption>{escape(words)}</figcaption>{line}{_axis(end)}{_lives(bars, end, 'pod')}</figure>"
 
 
 def _x(at: float, end: float) -> str:
@@ -234,16 +225,11 @@ def _row(pod: str, bar: _Bar, end: float) -> str:
     )
 
 
-def _legend() -> str:
-    phases: Sequence[Phase] = ("pending", "starting", "ready", "stopping")
-    return _key([(phase, phase) for phase in phases], "<li>line: ready pods; dashed: wanted pods</li>")
-
-
-def _key(phases: Sequence[tuple[Phase, str]], more: str = "") -> str:
+def _key(phases: Mapping[Any, str], more: str = "") -> str:
     """Return what the looks of bars mean."""
     items = "".join(
         f'<li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="{phase}" width="20" height="10"/></svg>'
         f"{words}</li>"
-        for phase, words in phases
+        for phase, words in phases.items()
     )
     return f'<ul class="groups course-key">{items}{more}</ul>'
