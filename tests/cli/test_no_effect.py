@@ -2,7 +2,6 @@
 
 import pytest
 
-from kplan.cli.help import RULES
 from tests.cli.commands import invoke
 
 PLACE = ("place", "shop/voucher-api")
@@ -67,11 +66,6 @@ def test_workers_of_a_command_that_always_asks_much_do_something() -> None:
 
 def test_an_environment_tells_of_no_option() -> None:
     assert "no effect" not in invoke(*PLACE, KUBECONFIG="/no/such").stderr
-
-
-def test_every_rule_is_about_options_of_its_own() -> None:
-    named = [name for rule in RULES for name in rule.options]
-    assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize("option", ["--context", "--kubeconfig", "--cluster"])
