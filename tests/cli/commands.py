@@ -1,6 +1,9 @@
 """Runs kplan's commands inside the tests' own process, which is quicker than a process each."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -26,8 +29,18 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def printed(*args: str | Path, code: int = 0, **environment: str) -> str:
+def printed(*args: str | Path, code: int = 0, stdin: str | None = None, **environment: str) -> str:
     """Run a command that must end with an exit code, and return what it prints."""
-    result = invoke(*args, **environment)
+    result = invoke(*args, stdin=stdin, **environment)
     assert result.exit_code == code, result.output
     return result.stdout
+
+
+def told(*args: str | Path, **environment: str) -> Any:
+    """Run a command, whatever its exit code, and return the document that it prints as JSON."""
+    return json.loads(invoke(*args, "-o", "json", **environment).stdout)
+
+
+def listed(path: Path, *objects: Mapping[str, Any]) -> Path:
+    """Write a file of objects, and return where it is."""
+    return written(path, json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))

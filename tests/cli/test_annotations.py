@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, written
+from tests.cli.commands import invoke, told, written
 
 CHART = """\
 apiVersion: v1
@@ -117,7 +117,7 @@ def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
 
 
 def test_the_line_of_the_object_stands_in_json(chart: Path):
-    placements = json.loads(invoke("place", chart, "-o", "json").stdout)["placements"]
+    placements = told("place", chart)["placements"]
 
     (first,) = (each for each in placements if each["pod"]["name"] == "front-0")
     assert first["pod"]["from"]["line"] == LINE_OF_NAME

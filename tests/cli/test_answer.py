@@ -32,7 +32,7 @@ from kplan.questions import (
 )
 from kplan.questions.base import Question
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, printed
+from tests.cli.commands import invoke, printed, told
 from tests.report.schemas import against_junit, against_sarif
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -190,6 +190,7 @@ def test_a_question_has_the_answer_of_its_command_and_every_format_tells_it(
         assert comparable(demo.ask(question).to_dict()) == comparable(document)
     assert (result.exit_code, document["verdict"]["exitCode"], document["verdict"]["failed"]) == (code, code, code == 1)
     assert result.stdout == texts["table"]
+    assert printed("show", tmp_path / "json", *(["--explain"] * ("--explain" in command))) == result.stdout
     assert yaml.load(texts["yaml"], LOADER) == document
     assert texts["short"] == f"{document['sentence']}\n"
     for output in ("table", "wide", "markdown", "html"):
@@ -244,7 +245,7 @@ def test_a_template_picks_what_it_names() -> None:
     ],
 )
 def test_it_says_what_stands_in_the_json_document(args: tuple[str, ...], template: str) -> None:
-    value = json.loads(invoke(*args, "-o", "json").stdout)
+    value = told(*args)
     for key in template.strip("{}.").replace("[0]", ".0").split("."):
         value = value[int(key) if key.isdigit() else key]
     written = value if isinstance(value, str) else json.dumps(value)

@@ -1,10 +1,8 @@
 """Which pods are meant by namespace and labels."""
 
-import json
-
 import pytest
 
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import invoke, told
 
 
 def names(*args: str) -> list[str]:
@@ -48,27 +46,13 @@ def test_explain_takes_all_pods_that_are_meant() -> None:
 
 def test_a_snapshot_counts_the_pods_that_are_meant() -> None:
     def counted(*options: str) -> tuple[int, float]:
-        document = json.loads(invoke("snapshot", "show", "demo", *options, "-o", "json").stdout)
+        document = told("snapshot", "show", "demo", *options)
         return document["pods"]["total"], next(e["requested"] for e in document["resources"] if e["name"] == "cpu")
 
     everything, shop = counted(), counted("-n", "shop")
     assert counted("-n", "shop", "-A") == everything
     assert shop[0] < everything[0]
     assert shop[1] < everything[1]
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("explain",), "nothing to explain"),
-        (("explain", "-l", "app=cart"), "no such pod in namespace default"),
-        (("preempt", "-l", "a=b=c"), "--selector a=b=c: "),
-    ],
-)
-def test_what_means_no_pod_is_told(args: tuple[str, ...], words: str) -> None:
-    said = refused(*args)
-    assert words in said
-    assert "\nhint: " in said
 
 
 def test_a_choice_beside_a_name_does_nothing() -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, told, written
 from tests.commands.test_place import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
 
 
 def report(*args: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(invoke("capacity", "--headroom", *args, "-o", "json").stdout)
+    found: dict[str, Any] = told("capacity", "--headroom", *args)
     del found["generatedAt"]
     return found
 
@@ -43,7 +43,7 @@ def test_each_line_is_the_answer_to_its_question_alone(tmp_path: Path, demo: dic
     assert list(together) == ["Deployment/default/web", "Pod/default/hello"]
     for path in (web, hello):
         (alone,) = report(path)["workloads"]
-        plain = json.loads(invoke("capacity", path, "-o", "json").stdout)
+        plain = told("capacity", path)
         assert together[alone["workload"]] == alone
         assert alone["fits"] == plain["summary"]["fits"]
         assert alone["stop"] == plain["stop"]["placement"]
@@ -62,14 +62,3 @@ def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
 
     assert "EACH REQUESTS" in found
     assert "What stops the next replica of Deployment/default/web" in found
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--headroom", "--mix", "1:2"), "--mix does not go with --headroom"),
-        (("--headroom", "--preempt"), "--preempt does not go with --headroom"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], problem: str) -> None:
-    assert problem in refused("capacity", *options)

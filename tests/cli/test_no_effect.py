@@ -1,8 +1,10 @@
 """Options that do nothing are told, and passed over."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 PLACE = ("place", "shop/voucher-api")
 LINES = {
@@ -60,8 +62,9 @@ def test_nothing_is_told_where_nothing_is_to_be_told_and_of_what_does_something(
     assert "no effect" not in invoke(*PLACE, *useful).stderr
 
 
-def test_workers_of_a_command_that_always_asks_much_do_something() -> None:
-    assert "no effect" not in invoke("check", "--workers", "2").stderr
+def test_workers_of_a_command_that_always_asks_much_do_something(tmp_path: Path) -> None:
+    checks = written(tmp_path / "checks.yaml", "apiVersion: kplan/v1\nkind: Checks\nchecks: [{budgets: all}]\n")
+    assert "no effect" not in invoke("check", checks, "--workers", "2").stderr
 
 
 def test_an_environment_tells_of_no_option() -> None:

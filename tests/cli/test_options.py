@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from kplan.cli.flags import Fields, OutputFlags, SavedOutputFlags, with_flags
 from kplan.cli.options import argument, option
 from kplan.reading.arguments import Option
-from tests.cli.commands import refused
 
 
 @pytest.mark.parametrize(
@@ -122,8 +121,3 @@ def test_options_are_made_from_the_fields_of_a_question(words: list[str], expect
     assert re.search(r"--dish NAME +What to cook\.", text)
     assert re.search(r"--clockwise / --no-clockwise +To the right\.", text)
     assert "--hours" not in text
-
-
-def test_a_cluster_that_is_named_twice_is_refused_by_all_but_place() -> None:
-    for command in ("plan", "check", "drain", "explain"):
-        assert "is about one cluster\nhint: name one; kplan place tells" in refused(command, "-s", "demo", "-s", "demo")

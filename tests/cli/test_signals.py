@@ -30,7 +30,7 @@ def test_a_signal_has_the_exit_code_that_shells_give_it() -> None:
 @pytest.mark.parametrize("number", CODES)
 def test_a_signal_at_any_moment_shows_no_traceback(number: signal.Signals) -> None:
     moments = random.Random(number)
-    for _ in range(5 if IS_WHOLE else 2):
+    for _ in range(5 if IS_WHOLE else 1):
         with _start("plan") as process:
             # Before that Python itself starts, and has not come to kplan yet.
             time.sleep(0.15 + moments.random())
@@ -97,7 +97,7 @@ def test_a_signal_leaves_no_half_written_file(number: signal.Signals, tmp_path: 
     target = tmp_path / "directory" / "demo.yaml"
     target.parent.mkdir()
     moments = random.Random(number)
-    for _ in range(4 if IS_WHOLE else 2):
+    for _ in range(4 if IS_WHOLE else 1):
         with _start("snapshot", "save", str(target)) as process:
             time.sleep(0.4 + moments.random() / 2)
             process.send_signal(number)

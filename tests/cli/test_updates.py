@@ -10,7 +10,7 @@ import yaml
 import kplan
 from kplan.reading.files import as_builtins
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, listed, told, written
 from tests.objects import deployment, head, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
@@ -100,14 +100,8 @@ def test_placements_say_of_every_pod_why_it_is_where_it_is(tmp_path: Path, optio
 
 
 def full_quota(tmp_path: Path, namespace: str = "ml") -> Path:
-    metadata = {"name": "full", "namespace": namespace}
-    path = tmp_path / "quota.yaml"
-    path.write_text(
-        yaml.safe_dump(
-            {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": "0"}}}
-        )
-    )
-    return path
+    quota = head("ResourceQuota", name="full", namespace=namespace) | {"spec": {"hard": {"pods": "0"}}}
+    return listed(tmp_path / "quota.json", quota)
 
 
 def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tmp_path: Path) -> None:
@@ -148,11 +142,7 @@ def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -
     assert place(tmp_path, same, "--rollout", "always").stdout.startswith("1 rolled out: ")
 
 
-def test_steps_are_told_when_asked_for(tmp_path: Path) -> None:
-    assert "created" in place(tmp_path, with_image(manifest(INFERENCE)), "--explain").stdout
-
-
-def autoscaled(tmp_path: Path, **extra: Any) -> Path:
+def autoscaled(tmp_path: Path, *, is_scaled: bool = True) -> Path:
     """Write the demo cluster's storefront scaled by an autoscaler, as somebody applied it with three replicas."""
     storefront = manifest(replicas=7)
     last = manifest(replicas=3)
@@ -165,11 +155,7 @@ def autoscaled(tmp_path: Path, **extra: Any) -> Path:
     }
     large = node("n1", "64", "256Gi", labels={"topology.kubernetes.io/zone": "a"})
     priority = head("PriorityClass", name="standard") | {"value": 10}
-    path = tmp_path / "cluster.json"
-    path.write_text(
-        json.dumps({"kind": "List", "items": [large, priority, storefront, *([scaler] if not extra else [])]})
-    )
-    return path
+    return listed(tmp_path / "cluster.json", large, priority, storefront, *([scaler] if is_scaled else []))
 
 
 def test_the_live_number_stands_where_an_autoscaler_owns_it_and_the_manifest_names_none(tmp_path: Path) -> None:
@@ -186,7 +172,7 @@ def test_the_live_number_stands_where_an_autoscaler_owns_it_and_the_manifest_nam
 def test_without_an_autoscaler_a_number_that_is_named_no_more_falls_back_to_one(tmp_path: Path) -> None:
     written = manifest()
     del written["spec"]["replicas"]
-    cluster = autoscaled(tmp_path, without=True)
+    cluster = autoscaled(tmp_path, is_scaled=False)
 
     document = json.loads(place(tmp_path, written, "-s", str(cluster), "-o", "json", command="plan").stdout)
 
@@ -204,43 +190,22 @@ def test_every_format_says_that_an_autoscaler_will_set_a_number_back(tmp_path: P
         assert "autoscaler storefront (2-10) will set them back" in flat, output
 
 
-def chart(tmp_path: Path, **requests: str) -> tuple[Path, Path, Path]:
+def chart(tmp_path: Path, cpu: str, replicas: int = 2) -> tuple[Path, Path, Path]:
     """Write a cluster of three nodes, a workload that it has and a new one, and the new one alone."""
-    names = ("a", "b", "c")
-    nodes = [
-        (
-            head("Node", name=f"n-{zone}", labels={"kubernetes.io/hostname": f"n-{zone}"})
-            | {"status": {"allocatable": {"cpu": str(2 + number), "memory": "8Gi", "pods": "110"}}}
-        )
-        for number, zone in enumerate(names)
-    ]
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    old = workload("old", 0)
-    cluster, both, alone = (tmp_path / name for name in ("cluster.json", "chart.yaml", "new.yaml"))
-    cluster.write_text(json.dumps({"kind": "List", "items": [*nodes, namespace, old]}))
-    new = workload("new", 2, **requests)
-    both.write_text(yaml.safe_dump_all([old, new]))
-    alone.write_text(yaml.safe_dump_all([new]))
-    return cluster, both, alone
-
-
-def workload(name: str, replicas: int, **requests: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "main", "resources": {"requests": requests}}
-    labels = {"app": name}
-    return head("Deployment", name=name, namespace="shop") | {
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        }
-    }
+    nodes = [node(f"n-{zone}", str(2 + number)) for number, zone in enumerate("abc")]
+    old, new = deployment("old", 0), deployment("new", replicas, cpu=cpu)
+    for one in (old, new):
+        one["metadata"] = {"name": one["metadata"]["name"], "namespace": "shop"}
+    cluster = listed(tmp_path / "cluster.json", *nodes, head("Namespace", name="shop"), old)
+    both = written(tmp_path / "chart.yaml", yaml.safe_dump_all([old, new]))
+    return cluster, both, written(tmp_path / "new.yaml", yaml.safe_dump_all([new]))
 
 
 def test_what_is_new_in_a_chart_is_explained_as_if_it_came_alone(tmp_path: Path) -> None:
     cluster, both, alone = chart(tmp_path, cpu="1")
 
-    mixed = json.loads(invoke("place", both, "-s", cluster, "-o", "json").stdout)
-    plain = json.loads(invoke("place", alone, "-s", cluster, "-o", "json").stdout)
+    mixed = told("place", both, "-s", cluster)
+    plain = told("place", alone, "-s", cluster)
 
     def facts(document: dict[str, Any]) -> list[dict[str, Any]]:
         return [{key: item for key, item in each.items() if key != "pod"} for each in document["placements"]]
@@ -294,10 +259,7 @@ def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path
 
 
 def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) -> None:
-    cluster, both, _ = chart(tmp_path, cpu="2")
-    changed = list(yaml.safe_load_all(both.read_text()))
-    changed[1]["spec"]["replicas"] = 9
-    both.write_text(yaml.safe_dump_all(changed))
+    cluster, both, _ = chart(tmp_path, cpu="2", replicas=9)
 
     found = invoke("place", both, "-s", cluster, "-o", "json", "--max-listed", "3")
 
@@ -335,7 +297,7 @@ def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: lis
     path = tmp_path / "chart.yaml"
     path.write_text(CRON_JOB)
 
-    found = json.loads(invoke("place", path, "-o", "json", *options).stdout)
+    found = told("place", path, *options)
 
     assert sorted(each["pod"]["name"] for each in found["placements"]) == pods
     assert [each["object"] for each in found["warnings"] if each["code"] == "NotStarted"] == (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, printed, refused, written
+from tests.cli.commands import invoke, printed, refused, told, written
 
 
 def changes(*args: str) -> list[tuple[str, str]]:
-    report = json.loads(invoke("place", "shop/voucher-api", *args, "--exit-zero", "-o", "json").stdout)
+    report = told("place", "shop/voucher-api", *args, "--exit-zero")
     return [(each["change"], each["what"]) for each in report["snapshot"]["changes"]]
 
 
@@ -45,7 +45,7 @@ def test_an_order_makes_a_difference() -> None:
 
 
 def test_settling_comes_last_wherever_it_stands() -> None:
-    report = json.loads(invoke("plan", "--settle", "--cordon", "general-a-1", "--exit-zero", "-o", "json").stdout)
+    report = told("plan", "--settle", "--cordon", "general-a-1", "--exit-zero")
 
     assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
 
@@ -75,9 +75,7 @@ def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:
         encoding="utf-8",
     )
 
-    report = json.loads(
-        invoke("place", "shop/voucher-api", "--cordon", "*", "--with", str(path), "-o", "json", "--exit-zero").stdout
-    )
+    report = told("place", "shop/voucher-api", "--cordon", "*", "--with", str(path), "--exit-zero")
 
     assert report["placements"][0]["node"] == "extra"
     assert report["snapshot"]["nodes"] == 14
@@ -111,12 +109,12 @@ def test_pods_follow_a_changed_cluster(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["show", "check"])
 def test_a_snapshot_is_looked_into_as_it_would_be(command: str) -> None:
     table = invoke("snapshot", command, "demo", "--add-nodes", "2=general-a-1")
-    document = json.loads(invoke("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle", "-o", "json").stdout)
+    document = told("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle")
 
     assert "What if: add 2 nodes like general-a-1\n" in table.stdout
     assert "15 nodes" in table.stdout.replace("Nodes: 15", "15 nodes")
     assert [each["change"] for each in document["snapshot"]["changes"]] == ["cordon", "settle"]
-    assert "changes" not in json.loads(invoke("snapshot", command, "demo", "-o", "json").stdout)["snapshot"]
+    assert "changes" not in told("snapshot", command, "demo")["snapshot"]
 
 
 def test_a_changed_cluster_is_saved_with_its_changes_unless_names_are_hidden(tmp_path: Path) -> None:
@@ -139,10 +137,6 @@ def test_a_changed_cluster_is_saved_with_its_changes_unless_names_are_hidden(tmp
 
 
 def test_the_cluster_settles_before_somebody_is_evicted() -> None:
-    report = json.loads(invoke("preempt", "--settle", "--cordon", "general-a-1", "--exit-zero", "-o", "json").stdout)
+    report = told("preempt", "--settle", "--cordon", "general-a-1", "--exit-zero")
 
     assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
-
-
-def test_standard_input_is_read_once() -> None:
-    assert "standard input can be read only once" in refused("snapshot", "show", "-", "--with", "-")

@@ -8,7 +8,7 @@ from kplan.commands.config import app
 from kplan.config import load_scheduler_config
 from kplan.config.releases import reference
 from kplan.errors import UsageError
-from tests.cli.commands import invoke, written
+from tests.cli.commands import invoke, told, written
 
 GOOD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -165,7 +165,7 @@ def test_no_file_to_check_and_two_to_choose_from_are_usage_errors(arguments: lis
 
 def test_show_lists_the_gates_of_the_release_and_how_they_are_set() -> None:
     text = invoke("config", "show", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false").stdout
-    document = json.loads(invoke("config", "show", "--kubernetes-version", "1.34.1", "-o", "json").stdout)
+    document = told("config", "show", "--kubernetes-version", "1.34.1")
 
     assert "the default of kube-scheduler v1.34\n" in text
     assert "*PodLevelResources" in text

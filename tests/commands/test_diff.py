@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, listed, refused, told, written
+from tests.objects import deployment, head, node, running
 
 CHANGE = ("--cordon", "general-a-*")
 POD = (
@@ -71,15 +71,6 @@ def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
     assert n_fewer > 1
     assert invoke("diff", before, after).stdout.startswith(f"Fewer fit of {n_fewer} workloads\n")
     assert invoke("diff", after, before).stdout.startswith(f"More fit of {n_fewer} workloads\n")
-
-
-def test_a_difference_is_saved_and_shown_again(tmp_path: Path) -> None:
-    path = tmp_path / "diff.json"
-
-    first = invoke("diff", "shop/voucher-api", *CHANGE, "--save", path)
-
-    assert invoke("show", path).stdout == first.stdout
-    assert "general-a-2 rejects it: node(s) were unschedulable (NodeUnschedulable)" in " ".join(first.stdout.split())
 
 
 def test_the_pending_pods_are_asked_about_where_nothing_is_named() -> None:
@@ -239,21 +230,6 @@ def test_a_fault_in_the_manifests_of_a_revision_is_named_by_it(tmp_path: Path) -
     assert f"git:HEAD:{tmp_path}/p.yaml" in refused("diff", tmp_path, "--against-manifests", "git:HEAD")
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "nothing to compare with"),
-        (["one.json"], "nothing to compare with"),
-        (["--against", "demo", "--fail-on", "pending"], "a difference fails on regression, warning or none"),
-        (["git:--output=x", "README.md"], "no revision"),
-    ],
-)
-def test_what_cannot_be_compared_is_told(args: list[str], message: str) -> None:
-    said = refused("diff", *args)
-    assert message in said
-    assert "hint: " in said
-
-
 def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
     words = " ".join(invoke("diff", "--help-all").stdout.split())
 
@@ -355,44 +331,10 @@ def written_on(path: Path, replicas: int, cpu: str, priority: str = "") -> Path:
 
 @pytest.fixture
 def crowded(tmp_path: Path) -> Path:
-    """Write a cluster in which a Deployment runs with three pods beside eight small ones, and return its file."""
-    live = yaml.safe_load(WEB.format(replicas=3, cpu="1").replace("shop", "default"))
-    template = live["spec"]["template"]
-    labels = {"app": "basket", "pod-template-hash": "abc"}
-    head = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
-    owned_by = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "basket", "uid": "d", "controller": True}
-    replica_set = head | {
-        "metadata": {"name": "basket-abc", "namespace": "default", "uid": "r", "ownerReferences": [owned_by]},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
-        },
-    }
-    live["metadata"]["uid"] = "d"
-    owner = {**owned_by, "kind": "ReplicaSet", "name": "basket-abc", "uid": "r"}
-    pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"basket-abc-{n}",
-                "namespace": "default",
-                "labels": labels,
-                "ownerReferences": [owner],
-            },
-            "spec": {**template["spec"], "nodeName": "n"},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-        }
-        for n in range(3)
-    ]
-    room = {"cpu": "8", "memory": "16Gi", "pods": "20"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": room}}
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    return written(
-        tmp_path / "cluster.json",
-        json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, high, live, replica_set, *pods]}),
-    )
+    """Write a cluster in which a Deployment runs with three pods on the only node, and return its file."""
+    high = head("PriorityClass", name="high") | {"value": 1000}
+    live = running(deployment("basket", 3, image="i", cpu="1"), ["n"] * 3)
+    return listed(tmp_path / "cluster.json", node("n", "8", "16Gi", "20"), high, *live)
 
 
 def test_replicas_are_counted_and_not_the_pods_of_a_rollout_beside_them(crowded: Path, tmp_path: Path) -> None:
@@ -428,7 +370,7 @@ def test_what_another_change_evicts_or_leaves_no_room_for_is_told_with_its_reaso
 
     comment = invoke("diff", before, after, "-s", crowded, "-o", "markdown").stdout
     assert comment.count("<details>") == comment.count("</details>")
-    plan = json.loads(invoke("plan", after, "-s", crowded, "-o", "json").stdout)
+    plan = told("plan", after, "-s", crowded)
     assert {f"Deployment/default/{one['name']}": one["pending"] for one in plan["workloads"]} == {
         key: row["after"]["pods"] - row["after"]["placed"] for key, row in rows.items()
     }

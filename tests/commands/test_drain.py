@@ -7,7 +7,7 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import invoke, listed, told
 from tests.objects import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
@@ -34,7 +34,7 @@ def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() 
 
 @pytest.mark.parametrize("lost", [(), ("--lost",)])
 def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> None:
-    placements = json.loads(invoke("drain", "spot-b-1", "-o", "json", *lost).stdout)["placements"]
+    placements = told("drain", "spot-b-1", *lost)["placements"]
 
     scheduled = [placement for placement in placements if placement["outcome"] == "Scheduled"]
     assert len(scheduled) > 1
@@ -44,32 +44,9 @@ def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> No
         assert bool(placement["scores"]) == (placement["feasibleCount"] > 1)
 
 
-def test_steps_are_told_when_asked_for() -> None:
-    assert "evicted" in invoke("drain", "general-b-2", "--explain").stdout
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ((), "no node to drain"),
-        (("general-x",), "general-x"),
-        (("-l", "pool=nothing"), "no node has labels pool=nothing"),
-        (("--zone", "mars"), "no node is in zone mars"),
-        (("general-a-1", "--lost", "--one-by-one"), "two ways"),
-        (("general-a-1", "--lost", "--one-by-one", "--rolling"), "three ways"),
-        (("general-a-1", "--runbook", "--lost", "--runs", "3"), "--runbook does not go with --lost and --runs"),
-        (("--each", "--rolling"), "--each does not go with --rolling or --replace"),
-        (("--by", "colour"), "no node has label colour"),
-        (("-l", "a in"), "--selector a in"),
-    ],
-)
-def test_what_cannot_be_asked(args: tuple[str, ...], words: str) -> None:
-    assert words in refused("drain", *args)
-
-
 def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained() -> None:
     page = invoke("drain", "--each", "-o", "html").stdout
-    drains = json.loads(invoke("drain", "--each", "-o", "json").stdout)["drains"]
+    drains = told("drain", "--each")["drains"]
     assert page.count('<span class="mark good">drainable</span>') == sum(drain["mayGo"] for drain in drains)
     assert page.count('<span class="mark bad">not drainable</span>') == sum(not drain["mayGo"] for drain in drains)
     assert '<span class="mark bad">pool not drainable</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout
@@ -79,11 +56,10 @@ def test_a_pool_is_drained_as_a_whole() -> None:
     by_labels = invoke("drain", "-l", "pool=spot", "-o", "name")
 
     assert invoke("drain", "--pool", "spot", "-o", "name").stdout == by_labels.stdout
-    assert "hint: there are " in invoke("drain", "--pool", "spott").stderr
 
 
 def test_each_drain_takes_its_time_and_the_longest_of_those_that_end_alike_comes_first() -> None:
-    document = json.loads(invoke("drain", "spot-*", "database-*", "--each", "--timeline", "-o", "json").stdout)
+    document = told("drain", "spot-*", "database-*", "--each", "--timeline")
 
     assert_keeps_to_its_schema(document)
     outcomes = {drain["name"]: drain for drain in document["drains"]}
@@ -103,7 +79,7 @@ def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
 
 
 def test_many_runs_tell_when_they_end() -> None:
-    report = json.loads(invoke("drain", "spot-a-1", "--timeline", "--runs", "5", "-o", "json").stdout)
+    report = told("drain", "spot-a-1", "--timeline", "--runs", "5")
 
     assert_keeps_to_its_schema(report)
     end = report["summary"]["end"]
@@ -112,23 +88,20 @@ def test_many_runs_tell_when_they_end() -> None:
 
 
 def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "cluster.json"
-    objects = [*map(node, ("n0", "n1")), *running(deployment("web", 2), ["n0", "n1"])]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    pods = running(deployment("web", 2), ["n0", "n1"])
+    path = listed(tmp_path / "cluster.json", *map(node, ("n0", "n1")), *pods)
 
-    shown = invoke("drain", "n0", "n1", "--lost", "--timeline", "--snapshot", str(path)).stdout
+    shown = invoke("drain", "n0", "n1", "--lost", "--timeline", "--snapshot", path).stdout
 
     assert shown.startswith("Pods of 2 lost nodes not replaced")
     assert "1 pod there stays bound without running" in shown
 
 
 def test_a_node_that_is_not_reached_is_told_of_its_only_pod(tmp_path: Path) -> None:
-    path = tmp_path / "cluster.json"
     pods = running(deployment("web", 2), ["n0", "n1"])
-    objects = [*map(node, ("n0", "n1")), *pods, budget("web", minAvailable=2)]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    path = listed(tmp_path / "cluster.json", *map(node, ("n0", "n1")), *pods, budget("web", minAvailable=2))
 
-    shown = " ".join(invoke("drain", "n0", "n1", "--snapshot", str(path)).stdout.split())
+    shown = " ".join(invoke("drain", "n0", "n1", "--snapshot", path).stdout.split())
 
     assert "Node/n1: stays cordoned with 1 pod, which could not be evicted either: kubectl drain" in shown
 
@@ -146,7 +119,7 @@ def test_each_drain_tells_what_it_brings_about_and_not_what_pods_that_waited_bef
     demo = kplan.Planner("demo")
     drains = {drain.name: drain for drain in demo.ask(InTurn()).drains}
 
-    for name, drain in sample(list(drains.items()), one_of=4):
+    for name, drain in sample(list(drains.items()), one_of=6):
         changes = [change for change in demo.ask(Drain((name,))).changes if change.caused_by == "change"]
         actions = [change.action for change in changes]
         assert drain.placed == actions.count(Action.PLACED) + actions.count(Action.MOVED)
@@ -156,7 +129,7 @@ def test_each_drain_tells_what_it_brings_about_and_not_what_pods_that_waited_bef
         # As it is without any drain: a job's pod makes way for ml/fine-tune.
         assert drain.waiting <= 1
     roomier = demo.changed(without=["node/spot-b-1"], add_nodes=["1=spot-a-1"])
-    may_go = {drain.name: drain for drain in roomier.ask(InTurn()).drains}["spot-a-1-more-1"]
+    (may_go,) = roomier.ask(InTurn(question=Drain(("spot-a-1-more-1",)))).drains
     assert (may_go.may_go, may_go.pod, may_go.because) == (True, "", "")
     assert (drains["spot-b-1"].may_go, drains["spot-b-1"].state) == (False, "blocked")  # it does not answer
 

@@ -1,10 +1,9 @@
-import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import invoke, refused, told
 from tests.report.documents import node, pod
 
 
@@ -19,7 +18,7 @@ def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
     )
     found = invoke("explain", "default/p", "-s", cluster, "--explain")
     assert "fewer than free: NodeResourcesFit (free resources) +" in " ".join(found.stdout.split())
-    current = json.loads(invoke("explain", "default/p", "-s", cluster, "-o", "json").stdout)["placements"][0]["current"]
+    current = told("explain", "default/p", "-s", cluster)["placements"][0]["current"]
     assert (current["node"], current["stillFits"], current["stillBest"]) == ("full", True, False)
     assert current["score"] < current["bestScore"]
 
@@ -52,45 +51,8 @@ def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
     assert lines[0] == "shop/cart: 6 of 6 pods are ready"
     assert "shop/cart-" not in found.stdout
     assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
-    placements = json.loads(invoke("explain", "deployment/shop/cart", "-o", "json").stdout)["placements"]
+    placements = told("explain", "deployment/shop/cart")["placements"]
     assert [each["current"]["stillBest"] for each in placements] == [True] * 6
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("shop/voucher-api", "shop/voucher-api ->"),
-        ("pod/shop/voucher-api", "shop/voucher-api ->"),
-        ("po/voucher-api", "shop/voucher-api ->"),
-        ("voucher-api", "shop/voucher-api ->"),
-    ],
-)
-def test_a_pod_is_named_as_kubectl_takes_it(what: str, said: str) -> None:
-    assert invoke("explain", what, "-n", "shop").stdout.startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("what", "hint"),
-    [
-        (("cart",), "did you mean deploy/shop/cart?"),
-        (("cart", "-n", "shop"), "did you mean deploy/shop/cart?"),
-        (("shop/cart",), "did you mean deploy/shop/cart?"),
-        (("voucher-api",), "did you mean shop/voucher-api?"),
-        (("deploy/cart",), "did you mean deploy/shop/cart?"),
-    ],
-)
-def test_what_is_not_there_is_answered_with_a_workload_or_a_namespace_that_has_the_name(
-    what: tuple[str, ...], hint: str
-) -> None:
-    result = invoke("explain", *what)
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[1] == f"hint: {hint}"
-
-
-def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
-    said = refused("explain", "node/a/b")
-    assert said.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
 
 
 def test_a_pod_that_has_ended(tmp_path: Path) -> None:

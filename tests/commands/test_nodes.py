@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, listed, refused, told, written
+from tests.objects import head, node
 
 GROUPS = "fixtures/node-groups.yaml"
 
@@ -25,7 +26,7 @@ def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_not
 
 
 def test_kube_scheduler_goes_first() -> None:
-    report = json.loads(invoke("nodes", "--node-groups", GROUPS, "-o", "json").stdout)
+    report = told("nodes", "--node-groups", GROUPS)
 
     (added,) = report["adds"]
     # ml/fine-tune takes the node of the example's training run, which a group then gets a node for.
@@ -48,7 +49,7 @@ def pod_manifest(tmp_path: Path, spec: str) -> str:
 def test_pods_of_manifests_join_in(tmp_path: Path) -> None:
     manifest = pod_manifest(tmp_path, "nodeSelector: {topology.kubernetes.io/zone: eu-west-1c, pool: general}")
 
-    report = json.loads(invoke("nodes", manifest, "--node-groups", GROUPS, "-o", "json").stdout)
+    report = told("nodes", manifest, "--node-groups", GROUPS)
 
     # The new pod evicts others of eu-west-1c; those get the new nodes.
     assert "general" in {added["group"].rpartition("-")[0] for added in report["adds"]}
@@ -57,7 +58,7 @@ def test_pods_of_manifests_join_in(tmp_path: Path) -> None:
 def test_pods_that_the_api_server_refuses_are_left_out_with_a_warning(tmp_path: Path) -> None:
     manifest = pod_manifest(tmp_path, "preemptionPolicy: Never")
 
-    report = json.loads(invoke("nodes", manifest, "--node-groups", GROUPS, "-o", "json").stdout)
+    report = told("nodes", manifest, "--node-groups", GROUPS)
 
     (warning,) = report["warnings"]
     assert (warning["code"], warning["object"]) == ("Refused", "Pod/shop/big")
@@ -73,63 +74,31 @@ def test_new_nodes_and_pods_without_help_fail_where_they_should() -> None:
 
 
 def test_the_whole_decision_is_there_for_those_who_want_it() -> None:
-    report = json.loads(invoke("nodes", "--node-groups", GROUPS, "--full", "--loops", "0,10", "-o", "json").stdout)
+    report = told("nodes", "--node-groups", GROUPS, "--full", "--loops", "0,10")
 
     assert len(report["detail"]["loops"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "the cluster shows no autoscaler"),
-        (["--autoscaler", "none", "--snapshot", "demo"], "the cluster shows no autoscaler"),
-        (["--node-groups", GROUPS, "--loops", "soon"], "--loops soon: expected seconds with commas between"),
-        (["--node-groups", GROUPS, "--loops", "10,0"], "loops are not times in ascending order"),
-        (
-            ["--node-groups", GROUPS, "--autoscaler", "karpenter"],
-            "--node-groups is for --autoscaler cluster-autoscaler",
-        ),
-        (
-            ["--node-groups", GROUPS, "--instance-types", "a.yaml"],
-            "and --instance-types for Karpenter",
-        ),
-    ],
-)
-def test_mistakes_are_told(arguments: list[str], words: str) -> None:
-    assert words in refused("nodes", *arguments)
-
-
 def test_groups_are_printed_in_the_format_in_which_they_are_read(tmp_path: Path) -> None:
     label = "cloud.google.com/gke-nodepool"
-    cluster = tmp_path / "cluster.json"
-    resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    items = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": f"n{number}", "labels": {label: "a", "topology.kubernetes.io/zone": "z"}},
-            "status": {
-                "allocatable": resources,
-                "capacity": resources,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-        for number in range(2)
-    ]
-    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    labels = {label: "a", "topology.kubernetes.io/zone": "z"}
+    nodes = [node(name, labels=labels) for name in ("n0", "n1")]
+    for each in nodes:
+        each["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    cluster = listed(tmp_path / "cluster.json", *nodes)
 
-    printed = invoke("snapshot", "groups", str(cluster))
+    printed = invoke("snapshot", "groups", cluster)
     groups = written(tmp_path / "groups.yaml", printed.stdout)
 
     assert "a-z: its sizes are unknown" in printed.stderr
-    report = json.loads(invoke("nodes", "-s", str(cluster), "--node-groups", str(groups), "-o", "json").stdout)
+    report = told("nodes", "-s", str(cluster), "--node-groups", str(groups))
     assert [removal["nodes"] for removal in report["removes"]] == [["n0"], ["n1"]]
 
 
 def test_the_question_can_be_a_document(tmp_path: Path) -> None:
     question = written(tmp_path / "question.yaml", "apiVersion: kplan/v1\nkind: NodesQuestion\n")
 
-    report = json.loads(invoke("ask", str(question), "--node-groups", GROUPS, "-o", "json").stdout)
+    report = told("ask", str(question), "--node-groups", GROUPS)
 
     assert report["kind"] == "NodesReport"
     stay = report["stays"]["general-a-1"]
@@ -174,7 +143,7 @@ def test_a_changed_node_pool_shows_which_nodes_drift(tmp_path: Path) -> None:
         "      requirements: []\n      expireAfter: 24h\n"
     )
 
-    report = json.loads(invoke("nodes", *KARPENTER, *TYPES, "--with", str(manifest), "-o", "json").stdout)
+    report = told("nodes", *KARPENTER, *TYPES, "--with", str(manifest))
 
     reasons = {node.partition(".")[0]: stay["reason"] for node, stay in report["stays"].items()}
     assert reasons["general-4f2lq"] == reasons["general-8xk2p"] == "Drifted"
@@ -199,7 +168,7 @@ def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
     assert "2 new" in new
     (gone,) = (card for card in page.split("<li class=") if '<span class="mark bad">leaves: Empty</span>' in card)
     assert "general-zd9mb.eu-west-1" in gone
-    assert "cluster" not in json.loads(invoke("nodes", *karpenter, "-o", "json").stdout)
+    assert "cluster" not in told("nodes", *karpenter)
 
 
 def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
@@ -211,10 +180,6 @@ def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
     assert "batch/nightly-export, ml/llm-eval wait for a node" in shown.stdout
 
 
-def test_options_of_the_clock_need_it() -> None:
-    assert "--until needs --timeline" in refused("nodes", "--node-groups", GROUPS, "--until", "1h")
-
-
 def test_the_page_draws_the_nodes_that_come_and_go() -> None:
     page = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h", "-o", "html").stdout
 
@@ -224,8 +189,7 @@ def test_the_page_draws_the_nodes_that_come_and_go() -> None:
 
 def test_labels_of_a_cloud_without_a_status_are_told(tmp_path: Path) -> None:
     labels = {"eks.amazonaws.com/nodegroup": "web"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels}}
-    file = written(tmp_path / "cluster.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
+    file = listed(tmp_path / "cluster.json", head("Node", name="n", labels=labels))
 
     said = refused("nodes", "-s", file)
     assert "its nodes are in EKS pool web: if the cluster-autoscaler scales them" in " ".join(said.split())

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, printed, refused, written
+from tests.cli.commands import invoke, printed, refused, told, written
 from tests.cli.processes import kplan
 from tests.commands.test_place import WEB
 
@@ -90,10 +90,6 @@ def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
     assert [line[:14] for line in alone.stdout.splitlines()] == ["+ default/web-"] * 2
 
 
-def test_nothing_given_and_nothing_else_wanted_is_an_error() -> None:
-    assert "hint: name a manifest" in refused("plan", "--only-given")
-
-
 def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) -> None:
     short = invoke("plan", web, "--only-given", "--replicas", "4").stdout
     wide = invoke("plan", web, "--only-given", "--replicas", "4", "-o", "wide").stdout
@@ -111,15 +107,9 @@ def test_without_replacements_victims_are_gone() -> None:
 
 
 def test_rounds_can_be_limited() -> None:
-    report = json.loads(invoke("plan", "--max-rounds", "1", "-o", "json").stdout)
+    report = told("plan", "--max-rounds", "1")
 
     assert report["summary"]["rounds"] == 1
-
-
-def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
-    for command in (("place", "shop/voucher-api"), ("preempt",), ("plan", "--queue")):
-        first = invoke(*command, "--report", f"json={tmp_path / 'saved.json'}")
-        assert invoke("show", tmp_path / "saved.json").stdout == first.stdout
 
 
 @pytest.mark.parametrize(
@@ -139,7 +129,7 @@ def test_what_is_no_report_is_said(tmp_path: Path, text: str, problem: str) -> N
 
 def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
-    document = json.loads(invoke("plan", "-o", "json").stdout)
+    document = told("plan")
     del document["changes"]
     path.write_text(json.dumps(document))
     assert "$.changes: is missing" in refused("show", path)

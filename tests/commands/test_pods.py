@@ -1,12 +1,11 @@
 """`kplan pods`, as it is typed."""
 
-import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, refused, told, written
 from tests.schemas import assert_keeps_to_its_schema
 
 WEB = """\
@@ -71,7 +70,7 @@ def test_other_formats(web: Path, cluster: Path) -> None:
         ["default", "web-2", "Deployment/web", "1", "no"],
     ]
     assert invoke("pods", web, "-s", cluster, "-o", "name").stdout == "pod/default/web-0\n"
-    document = json.loads(invoke("pods", web, "-s", cluster, "-o", "json").stdout)
+    document = told("pods", web, "-s", cluster)
     assert_keeps_to_its_schema(document)
     assert document["summary"] == {"pods": 3, "refused": 1}
 
@@ -103,11 +102,6 @@ def test_fields_that_stand_twice_or_are_misspelt(web: Path) -> None:
     assert 'unknown field "spec.replicsa"' in warned.stderr
     assert "Deployment/default/web: spec.replicas is written twice (line 7); the last one counts" in warned.stderr
     assert invoke("pods", web, "-s", "demo", "--validate", "ignore").stderr == ""
-
-
-def test_nothing_to_tell_about() -> None:
-    assert "no manifest given" in invoke("pods").stderr
-    assert "shop/flash-sale is not a manifest" in invoke("pods", "shop/flash-sale").stderr
 
 
 def test_a_kustomization_is_built_where_a_program_is_there(

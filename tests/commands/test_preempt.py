@@ -1,6 +1,6 @@
 import json
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, told
 
 
 def test_without_arguments_every_pod_that_fits_nowhere() -> None:
@@ -17,12 +17,12 @@ def test_without_arguments_every_pod_that_fits_nowhere() -> None:
 def test_tables_follow_the_victims_unless_told_not_to() -> None:
     assert "Where the victims go" in invoke("preempt", "ml/fine-tune").stdout
     assert "Where the victims go" not in invoke("preempt", "ml/fine-tune", "--no-follow").stdout
-    followed = json.loads(invoke("preempt", "ml/fine-tune", "--follow", "-o", "json").stdout)["aftermath"]
+    followed = told("preempt", "ml/fine-tune", "--follow")["aftermath"]
     assert [(each["by"], each["from"]) for each in followed] == [("ml/fine-tune", "gpu-b-1")]
 
 
 def test_settling_tries_the_pod_again() -> None:
-    placements = json.loads(invoke("preempt", "ml/fine-tune", "--settle-preemption", "-o", "json").stdout)["placements"]
+    placements = told("preempt", "ml/fine-tune", "--settle-preemption")["placements"]
     assert [(each["outcome"], each["node"]) for each in placements] == [
         ("Unschedulable", None),
         ("Scheduled", "gpu-b-1"),
@@ -30,7 +30,7 @@ def test_settling_tries_the_pod_again() -> None:
 
 
 def test_victims_are_told_with_what_their_eviction_frees() -> None:
-    document = json.loads(invoke("preempt", "ml/fine-tune", "--explain", "-o", "json").stdout)
+    document = told("preempt", "ml/fine-tune", "--explain")
     preemption = document["placements"][0]["preemption"]
     victim = preemption["victims"][0]
     assert victim["frees"]["nvidia.com/gpu"] == {"amount": "2", "percent": 50}

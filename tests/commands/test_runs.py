@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, told, written
 from tests.commands.test_place import WEB
 from tests.objects import head
 
@@ -25,13 +25,6 @@ def test_place_tells_how_often_each_outcome_comes(web: Path) -> None:
     assert (document["kind"], document["command"], document["summary"]["runs"]) == ("OddsReport", "place", 20)
     assert document["scheduler"]["seed"] == 3
     assert invoke("place", web, "--runs", "20", "--seed", "3", "-o", "name").stdout
-
-
-def test_a_saved_report_of_runs_is_shown_again(tmp_path: Path) -> None:
-    path = tmp_path / "odds.json"
-    told = invoke("plan", "--runs", "5", "--save", path).stdout
-
-    assert invoke("show", path).stdout == told
 
 
 def test_drain_tells_how_often_each_outcome_comes() -> None:
@@ -57,7 +50,7 @@ def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path)
 
     for command in ("place", "plan"):
         nothing = invoke(command, unchanged, "--runs", "5", "--validate", "ignore")
-        more = json.loads(invoke(command, scaled, "--runs", "5", "--validate", "ignore", "-o", "json").stdout)
+        more = told(command, scaled, "--runs", "5", "--validate", "ignore")
 
         assert ("No pod moves in any run." in nothing.stdout) == (command == "place"), "plan tells of those that wait"
         assert "shop/cart-" not in nothing.stdout
@@ -69,29 +62,10 @@ def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path)
         assert len([each for each in more["pods"] if each["workload"] == "Deployment/shop/cart"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("place", "shop/voucher-api", "--runs", "5", "--ties", "name"), "--runs draws between equal nodes"),
-        (("plan", "--runs", "5", "--queue"), "--queue and --runs do not go together"),
-        (("place", "shop/voucher-api", "--kubernetes-version", "1.20"), "Kubernetes 1.20 is not supported"),
-        (("place", "shop/voucher-api", "--feature-gates", "Nonsense=true"), "no feature gate 'Nonsense'"),
-        (
-            ("place", "shop/voucher-api", "--feature-gates", "GangScheduling=true"),
-            "depends on features that are disabled",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(args: tuple[str, ...], message: str) -> None:
-    said = refused(*args)
-    assert message in said
-    assert "hint:" in said.lower()
-
-
 def test_a_report_names_the_release_and_the_gates() -> None:
     args = ("place", "shop/voucher-api", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false")
 
-    scheduler = json.loads(invoke(*args, "-o", "json").stdout)["scheduler"]
+    scheduler = told(*args)["scheduler"]
 
     assert scheduler["kubernetesVersion"] == "1.34"
     assert scheduler["featureGates"] == {"PodLevelResources": False}

@@ -68,11 +68,6 @@ def test_a_redacted_file_says_what_it_is_and_no_names(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text())["metadata"]["source"] == "redacted"
 
 
-def test_a_name_that_says_no_form_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(UsageError, match="the name has no known extension"):
-        run("save", "out.txt", "-s", "/no/such/cluster.json")
-
-
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for command in (("save", "out.json", "-s"), ("show",), ("check",)):
         with pytest.raises(SnapshotError, match="no such file"):
