@@ -268,13 +268,13 @@ class _Field(NamedTuple):
     parameter: inspect.Parameter  #: as Typer reads it
     read: Callable[[str], Any] | None  #: makes the value of the text
 
-    def value(self, given: Any) -> Any:
+    def value(self, typed: Any) -> Any:
         """Return the value for the field of what the command line gives; None where that is nothing."""
         if self.read is not None:
-            return self.read(given) if given else None
-        if isinstance(given, StrEnum):
-            return given.value
-        return tuple(given) if isinstance(given, list) else given
+            return self.read(typed) if typed else None
+        if isinstance(typed, StrEnum):
+            return typed.value
+        return tuple(typed) if isinstance(typed, list) else typed
 
 
 def _question_of(hint: Any) -> Any:

@@ -23,9 +23,9 @@ from kplan.report.decision import (
     UNDECIDED_WORDS,
     decision_blocks,
     decision_heading,
-    failure_lines,
     outcome_text,
 )
+from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State
 from kplan.report.words import grouped, left_out

@@ -279,15 +279,15 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
     starts = list(itertools.accumulate((len(span.text) for span in spans), initial=0))
     lines: list[TextLine] = []
     line, used, is_fresh = [Span(first)], len(first), True
-    for found in _BLANKS_AND_WORD.finditer(text):
-        blanks, word = found.groups()
-        style = spans[bisect.bisect_right(starts, found.start(2)) - 1].style
+    for piece in _BLANKS_AND_WORD.finditer(text):
+        blanks, word = piece.groups()
+        style = spans[bisect.bisect_right(starts, piece.start(2)) - 1].style
         for part in [word] if len(word) <= width - len(rest) else pieces_of(word, width - len(rest)):
             if not is_fresh and used + len(blanks) + len(part) > width:
                 lines.append(line)
                 line, used = [Span(rest)], len(rest)
             elif not is_fresh and blanks:
-                line.append(Span(blanks, spans[bisect.bisect_right(starts, found.start()) - 1].style))
+                line.append(Span(blanks, spans[bisect.bisect_right(starts, piece.start()) - 1].style))
                 used += len(blanks)
             line.append(Span(part.replace(NO_BREAK, " "), style))
             used += len(part)

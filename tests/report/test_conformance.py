@@ -11,7 +11,7 @@ from kplan.documents.base import Report, with_sentence
 from kplan.documents.placement import PlacementReport, PreemptionReport
 from kplan.engine.details import OtherFacts
 from kplan.questions.preempt.document import preemption_report
-from kplan.report.decision import detail_text
+from kplan.report.details import detail_text
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from tests.recorded import IS_WHOLE

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from kplan.engine.details import Detail
-from kplan.report.decision import detail_text
+from kplan.report.details import detail_text
 
 SENTENCES = {
     "a resource that is short": (
