@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.facts import Count, Document
+from kplan.rules.resources import quantity_text
 
 Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
 """Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
@@ -40,6 +41,15 @@ class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"
     allocatable: str
     short: str
     capacity: str | UnsetType = UNSET
+
+
+def insufficient(reason: str, resource: str, requested: int, allocatable: int, used: int) -> InsufficientResource:
+    """Return the detail of a resource from amounts in the scheduler's units."""
+    amounts = (requested, allocatable - used, allocatable, requested - allocatable + used)
+    wanted, free, in_all, short = (quantity_text(resource, amount) for amount in amounts)
+    return InsufficientResource(
+        reason=reason, resource=resource, requested=wanted, free=free, allocatable=in_all, short=short
+    )
 
 
 class MissingResource(DetailBase, frozen=True, kw_only=True, tag="missing-resource"):

@@ -27,7 +27,7 @@ from kplan.engine.arrays import (
     round_half_away,
 )
 from kplan.engine.cluster import Cluster
-from kplan.engine.details import Detail, InsufficientResource
+from kplan.engine.details import Detail, insufficient
 from kplan.engine.mappings import Recent
 from kplan.engine.resource_scoring import (
     MAX_SETS,
@@ -353,13 +353,13 @@ def _bit_type(state: _PreFilterState) -> type[np.generic]:
 
 def _pod_details(nodes: NodeView, position: int) -> list[Detail]:
     allowed = int(nodes.cluster.nodes.allowed_pods[nodes.row(position)])
-    return [_detail(REASON_TOO_MANY_PODS, PODS, 1, allowed, int(nodes.pod_count[position]))]
+    return [insufficient(REASON_TOO_MANY_PODS, PODS, 1, allowed, int(nodes.pod_count[position]))]
 
 
 def _resource_details(nodes: NodeView, request: _Request, position: int) -> list[Detail]:
     resource = request.resource
     allocatable, used = int(nodes.allocatable(resource)[position]), int(nodes.requested(resource)[position])
-    detail = _detail(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)
+    detail = insufficient(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)
     node = nodes.cluster.nodes.nodes[nodes.row(position)]
     unusable = () if allocatable else unusable_resources(node)
     capacities = [one.capacity for one in unusable if one.resource == resource]
@@ -370,15 +370,3 @@ def _shortfall(nodes: NodeView, request: _Request, positions: RowArray) -> Int64
     free = nodes.allocatable(request.resource)[positions] - nodes.requested(request.resource)[positions]
     missing: Int64Array = request.amount - free
     return missing
-
-
-def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> InsufficientResource:
-    free = allocatable - used
-    return InsufficientResource(
-        reason=reason,
-        resource=resource,
-        requested=quantity_text(resource, requested),
-        free=quantity_text(resource, free),
-        allocatable=quantity_text(resource, allocatable),
-        short=quantity_text(resource, requested - free),
-    )

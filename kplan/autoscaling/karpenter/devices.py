@@ -31,9 +31,18 @@ from kplan.autoscaling.karpenter.instance_types import AttributeBinding, Dynamic
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
-from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, Inventory, PoolId, Selection, SliceInfo
-from kplan.plugins.dynamic_resources.picks import Picks
-from kplan.plugins.dynamic_resources.pools import AllocatedState, DeviceResult, Pool, pool_of
+from kplan.plugins.dynamic_resources.allocator import Picks
+from kplan.plugins.dynamic_resources.claims import AllocatedState, DeviceResult
+from kplan.plugins.dynamic_resources.inventory import (
+    DeviceId,
+    DeviceInfo,
+    Inventory,
+    Pool,
+    PoolId,
+    Selection,
+    SliceInfo,
+    pool_of,
+)
 from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, new_constraint
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot

@@ -2,50 +2,54 @@
 
 A search depends on a node, the slices that it can reach, the requests of the claims and the allocated devices among
 those in reach. So the outcome for a set of requests is cached for each node, and the search is repeated only where a
-device in reach was allocated or freed since.
+device in reach was allocated or freed since. Upstream has no counterpart: it searches every node for every pod.
 
-Upstream has no counterpart: it searches every node for every pod.
+For the scores of node resources, devices that provide an extended resource are counted on each node. As upstream counts
+them, slices of every generation count, whether or not their pool is complete, and selectors see every device as one
+that cannot be shared. Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
+calculateDRAResourceTotals.
 """
 
 from __future__ import annotations
 
 import copy
 import enum
+import itertools
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from weakref import WeakKeyDictionary, WeakSet
 
+import msgspec
 import numpy as np
 
+from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Node
-from kplan.api.resource import DeviceClass, ResourceClaim
+from kplan.api.resource import Device, DeviceClass, ResourceClaim, ResourceSliceSpec
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import MissingDevices
 from kplan.engine.mappings import Recent
+from kplan.engine.matching import match_node_selector
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers, by_name
-from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
+from kplan.plugins.dynamic_resources.allocator import Positions, Search, Solution, TimedOutError, positions, transferred
+from kplan.plugins.dynamic_resources.claims import ClaimTracker, rank
 from kplan.plugins.dynamic_resources.inventory import (
+    AllocationError,
+    DeviceId,
     DeviceInfo,
     Inventory,
+    NodePools,
     PoolId,
     Selection,
-    prevents_allocation,
-    with_rules,
-)
-from kplan.plugins.dynamic_resources.picks import Positions, positions, transferred
-from kplan.plugins.dynamic_resources.pools import (
-    AllocationError,
-    ClaimTracker,
-    DeviceResult,
-    NodePools,
+    SliceInfo,
     device_matches,
     gather_pools,
-    rank,
+    prevents_allocation,
+    with_rules,
 )
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions, key_of
 
@@ -58,20 +62,14 @@ LISTS_GATE = "DRAListTypeAttributes"
 _MAX_KINDS = 32
 #: Devices that a search may try before nodes in the same situation share a search.
 _COSTLY_TRIES = 48
-#: Stands for the name of the claim at a position in cached messages, which hold for claims of any name.
-_PLACEHOLDER = "\x00{}\x00"
-#: Stands for the claim's name without the namespace.
-_BARE_PLACEHOLDER = "\x01{}\x01"
 #: Steps that a search may execute. They take some seconds; most longer searches would never end.
 _MAX_EXECUTED = 50_000
 #: How many searches may execute so many steps: upstream ends a pod's cycle with the first that times out.
 _MAX_TIMED_OUT = 3
 
-Solution = list[list[DeviceResult]]
-
 
 class SearchOutcome(enum.IntEnum):
-    """The outcome of the search on a node."""
+    """The outcome of the search on a node; TIMED_OUT counts as an ERROR once it is stored."""
 
     FOUND = 0
     NOT_FOUND = 1
@@ -88,8 +86,7 @@ class Outcomes:
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)  #: int64 array of shape (n_nodes,), for prioritized lists
         self.solutions: dict[int, Solution] = {}  #: node row -> devices for each claim
         self.messages: dict[int, str] = {}  #: node row -> error
-        #: bool array of shape (n_nodes,), searches that timed out
-        self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)
+        self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)  #: searches that timed out
         self.is_costly = False  #: searches try so many devices that nodes in the same situation should share a search
         #: situation -> a solution and the positions of its devices, or NOT_FOUND or TIMED_OUT
         self.by_situation: dict[Hashable, tuple[Solution, Positions] | SearchOutcome] = {}
@@ -148,7 +145,7 @@ class Catalogue:
 
     def _gather(self, node: Node) -> NodePools | AllocationError:
         try:
-            pools = NodePools(gather_pools(self.inventory, node))
+            pools = gather_pools(self.inventory, node)
         except AllocationError as error:
             return error
         for pool in pools.pools:
@@ -212,29 +209,25 @@ class ClusterDevices:
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
         self._position = 0
         self._outcomes: Recent[Outcomes] = Recent(_MAX_KINDS)
-        self._context = SearchContext(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
 
     def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, n_steps: int | None) -> Outcomes:
         """Return the outcomes of the search for devices on some nodes; claims with equal requests have equal keys.
 
-        Parameters
-        ----------
-        n_steps : how many steps upstream would take on a node within its timeout; None without a timeout
+        Upstream would take `n_steps` on a node within its timeout; None without a timeout.
         """
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = self._outcomes.get(key, first.copy)
         self.catch_up()
-        claims = [
-            NamedClaim(_PLACEHOLDER.format(index), _BARE_PLACEHOLDER.format(index), spec)
-            for index, spec in enumerate(specs)
-        ]
         for row in outcomes.stale(rows, self._versions).tolist():
             n_timed_out = int(np.count_nonzero(outcomes.timed_out[rows[rows < row]])) if outcomes.timed_out.any() else 0
-            limits = Limits(n_steps, _MAX_EXECUTED if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES)
-            outcome, result = self._search(outcomes, self._nodes.nodes[row], claims, limits)
-            claims_rank = sum(map(rank, specs, result)) if isinstance(result, list) else 0
+            most_executed = _MAX_EXECUTED if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES
+            outcome, result = self._search(outcomes, self._nodes.nodes[row], specs, n_steps, most_executed)
+            claims_rank = 0
+            if isinstance(result, list):
+                requests = ([device.request.full_name for device in devices] for devices in result)
+                claims_rank = sum(map(rank, specs, requests))
             # A search with fewer steps, because others timed out, is no outcome for later cycles.
-            is_cut_short = outcome is SearchOutcome.TIMED_OUT and limits.n_executed < _MAX_EXECUTED
+            is_cut_short = outcome is SearchOutcome.TIMED_OUT and most_executed < _MAX_EXECUTED
             version = -1 if is_cut_short else int(self._versions[row])
             outcomes.set(row, version, outcome, result, claims_rank)
             if not self.tracker.log:
@@ -265,36 +258,45 @@ class ClusterDevices:
         ``matching`` counts the devices that match the class and the selectors of a request, ``free`` those of them that
         are not allocated and have no untolerated taint. Every alternative has an entry.
         """
-        return [
-            self._missing_for(node, claim.metadata.key, request)
-            for claim in claims
-            for alternatives in claim_spec(claim.spec).requests
-            for request in alternatives
-        ]
-
-    def _missing_for(self, node: Node, claim: str, request: RequestSpec) -> MissingDevices:
-        matching = self.catalogue.matching(node, request)
         allocated = self.tracker.allocated.devices
-        n_free = sum(
-            (request.admin_access or device.id not in allocated)
-            and not (device.device.taints and prevents_allocation(device, request.tolerations))
-            for device in matching
-        )
-        return MissingDevices(
-            claim=claim,
-            request=request.full_name,
-            device_class=request.class_name,
-            wanted="all" if request.wants_all else str(request.count),
-            matching=str(len(matching)),
-            free=str(n_free),
-        )
+        missing = []
+        for claim in claims:
+            for request in itertools.chain.from_iterable(claim_spec(claim.spec).requests):
+                matching = self.catalogue.matching(node, request)
+                n_free = sum(
+                    (request.admin_access or device.id not in allocated)
+                    and not (device.device.taints and prevents_allocation(device, request.tolerations))
+                    for device in matching
+                )
+                missing.append(
+                    MissingDevices(
+                        claim=claim.metadata.key,
+                        request=request.full_name,
+                        device_class=request.class_name,
+                        wanted="all" if request.wants_all else str(request.count),
+                        matching=str(len(matching)),
+                        free=str(n_free),
+                    )
+                )
+        return missing
 
     def _search(
-        self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], limits: Limits
+        self, outcomes: Outcomes, node: Node, specs: Sequence[ClaimSpec], n_steps: int | None, most_executed: int
     ) -> tuple[SearchOutcome, Solution | str | None]:
+        catalogue = self.catalogue
         try:
-            pools = self.catalogue.pools(node)
-            solution = self._run(outcomes, pools, Search(node, pools, claims, self._context, limits), limits)
+            pools = catalogue.pools(node)
+            search = Search(
+                node,
+                pools,
+                specs,
+                allocated=self.tracker.allocated,
+                classes=catalogue.classes,
+                selection=catalogue.selection,
+                n_steps=n_steps,
+                most_executed=most_executed,
+            )
+            solution = _run(outcomes, pools, search, is_whole=most_executed == _MAX_EXECUTED)
         except TimedOutError as error:
             return SearchOutcome.TIMED_OUT, str(error)
         except AllocationError as error:
@@ -303,39 +305,118 @@ class ClusterDevices:
             return SearchOutcome.FAILED if pools.has_invalid else SearchOutcome.NOT_FOUND, None
         return SearchOutcome.FOUND, solution
 
-    def _run(self, outcomes: Outcomes, pools: NodePools, search: Search, limits: Limits) -> Solution | None:
-        """Run a search; once a search was costly, use the solution of a node in the same situation instead."""
-        if not outcomes.is_costly:
-            try:
-                return search.run()
-            finally:
-                outcomes.is_costly = search.n_tries > _COSTLY_TRIES
+
+def _run(outcomes: Outcomes, pools: NodePools, search: Search, *, is_whole: bool) -> Solution | None:
+    """Run a search; once a search was costly, use the solution of a node in the same situation instead.
+
+    Only a search `is_whole` that may execute all steps tells that nodes in its situation time out.
+    """
+    if not outcomes.is_costly:
         try:
-            node_situation = search.situation()
-        except AllocationError:
-            return search.run()  # which may end before it reaches the device on which a selector fails
-        cached = outcomes.by_situation.get(node_situation)
-        if cached is SearchOutcome.TIMED_OUT:
-            raise search.timed_out()
-        if isinstance(cached, tuple):
-            return transferred(pools, *cached)
-        if cached is None:
-            try:
-                solution = search.run()
-            except TimedOutError:
-                if limits.n_executed == _MAX_EXECUTED:
-                    outcomes.by_situation[node_situation] = SearchOutcome.TIMED_OUT
-                raise
-            outcomes.by_situation[node_situation] = (
-                SearchOutcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
-            )
-            return solution
+            return search.run()
+        finally:
+            outcomes.is_costly = search.n_tries > _COSTLY_TRIES
+    try:
+        situation = search.situation()
+    except AllocationError:
+        return search.run()  # which may end before it reaches the device on which a selector fails
+    cached = outcomes.by_situation.get(situation)
+    if cached is SearchOutcome.TIMED_OUT:
+        raise search.timed_out()
+    if isinstance(cached, tuple):
+        return transferred(pools, *cached)
+    if cached is not None:
         return None
+    try:
+        solution = search.run()
+    except TimedOutError:
+        if is_whole:
+            outcomes.by_situation[situation] = SearchOutcome.TIMED_OUT
+        raise
+    found = SearchOutcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
+    outcomes.by_situation[situation] = found
+    return solution
 
 
-def with_claim_names(message: str, names: Sequence[str]) -> str:
-    """Return a cached message with the names of the claims in place of the placeholders."""
-    for index, name in enumerate(names):
-        message = message.replace(_PLACEHOLDER.format(index), name)
-        message = message.replace(_BARE_PLACEHOLDER.format(index), name.partition("/")[2])
-    return message
+class _ClassCount(msgspec.Struct):
+    """The devices of a class: how many each node has, and the nodes for which each device counts."""
+
+    capacity: Int64Array
+    in_use: Int64Array
+    rows: dict[DeviceId, list[RowArray]] = {}
+    counted: set[DeviceId] = set()
+    position: int = 0
+
+
+class DeviceCounter:
+    """Counts devices by extended resource, and how many of them are allocated."""
+
+    def __init__(self, nodes: NodeTable, devices: ClusterDevices, classes: Mapping[str, DeviceClass]) -> None:
+        self._nodes = nodes
+        self._catalogue = devices.catalogue
+        self._tracker = devices.tracker
+        self._classes = classes
+        self._counts: dict[str, _ClassCount] = {}
+
+    def __call__(self, resource: str) -> tuple[Int64Array, Int64Array]:
+        """Return how many devices each node has, and how many of them are allocated; int64 of shape (n_nodes,)."""
+        count = self._counts.get(resource)
+        if count is None:
+            count = self._counts[resource] = self._count(self._classes.get(resource))
+        log = self._tracker.log
+        for device in set(count.rows if count.position == 0 else log[count.position - 1 :]):
+            is_allocated = self._tracker.allocated.is_allocated(device)
+            if device in count.rows and is_allocated != (device in count.counted):
+                (count.counted.add if is_allocated else count.counted.remove)(device)
+                for rows in count.rows[device]:
+                    count.in_use[rows] += 1 if is_allocated else -1
+        count.position = len(log) + 1
+        return count.capacity, count.in_use
+
+    def _count(self, device_class: DeviceClass | None) -> _ClassCount:
+        count = _ClassCount(np.zeros(len(self._nodes), np.int64), np.zeros(len(self._nodes), np.int64))
+        if device_class is None:
+            return count
+        selectors = expressions(device_class.spec.selectors)
+        unreadable: list[RowArray] = []
+        for slice_ in self._catalogue.inventory.slices:
+            for device, rows in self._devices(slice_):
+                try:
+                    if not self._matches(selectors, device):
+                        continue
+                except (CelCompileError, CelError, CostLimitError):
+                    unreadable.append(rows)
+                    continue
+                count.capacity[rows] += 1
+                count.rows.setdefault(device.id, []).append(rows)
+        # A device on which a selector fails makes the count 0 on every node that reaches it.
+        for rows in unreadable:
+            count.capacity[rows] = 0
+        return count
+
+    def _matches(self, selectors: Iterable[str | None], device: DeviceInfo) -> bool:
+        selection = self._catalogue.selection
+        if device.allows_multiple:
+            selection, device = self._catalogue.blind_selection, device.as_unshared()
+        return all(text is None or selection.results(text).matches(device) for text in selectors)
+
+    def _devices(self, slice_: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
+        if slice_.is_per_device:
+            for device in slice_.devices:
+                yield device, self._rows(device.device)
+            return
+        spec = slice_.slice.spec
+        names_no_node = not spec.node_name and spec.node_selector is None
+        rows = self._nodes.all_rows if names_no_node else self._rows(spec)
+        for device in slice_.devices:
+            yield device, rows
+
+    def _rows(self, place: Device | ResourceSliceSpec) -> RowArray:
+        if place.all_nodes:
+            return self._nodes.all_rows
+        if place.node_name:
+            row = self._nodes.row_of.get(place.node_name)
+            return np.asarray([] if row is None else [row], np.intp)
+        if place.node_selector is None:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero(match_node_selector(self._nodes, compile_node_selector(place.node_selector)))

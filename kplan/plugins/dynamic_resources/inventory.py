@@ -1,27 +1,25 @@
-"""All published devices, indexed by node and by pool, with their attributes as selectors read them, and their taints.
+"""All published devices, indexed by node and by pool, and the pools with their devices that a node can reach.
 
 The results of selectors are cached; an expression is evaluated once for devices that are equal in what it reads.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, selectorsMatch, api/types.go,
-resourceclaim/devicetoleration.go ToleratesTaint, resourceslice/tracker/tracker.go applyPatches.
-
-Features of device objects that the reference scheduler ignores because their gates are off, or kplan cannot model.
-
-Upstream: pkg/features/kube_features.go.
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, selectorsMatch,
+pools_incubating.go, api/types.go, resourceclaim/devicetoleration.go ToleratesTaint, resourceslice/tracker/tracker.go
+applyPatches; of features whose gates are off, pkg/features/kube_features.go.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import untolerated
+from kplan.api.affinity import compile_node_selector, untolerated
+from kplan.api.core import Node
 from kplan.api.meta import controller_of
 from kplan.api.quantity import parse
 from kplan.api.resource import (
@@ -31,9 +29,9 @@ from kplan.api.resource import (
     DeviceSelector,
     DeviceTaintRule,
     DeviceToleration,
-    ResourceClaim,
     ResourceClaimSpec,
     ResourceSlice,
+    ResourceSliceSpec,
 )
 from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver
 from kplan.facts import UnmodelledFeature
@@ -46,8 +44,16 @@ _encoder = msgspec.json.Encoder(order="sorted")
 _EFFECTS = {"NoSchedule", "NoExecute"}
 
 
-#: Exact amounts of capacities and counters by name, in nanos.
+T = TypeVar("T")
+
 Amounts = Mapping[str, int]
+"""Exact amounts of capacities by name, in nanos."""
+CounterKey = tuple[str, str]
+"""The names of a counter set and of a counter in it."""
+
+
+class AllocationError(Exception):
+    """An object cannot be used; ends the pod's whole cycle, not only the search on a node."""
 
 
 class PoolId(NamedTuple):
@@ -74,29 +80,29 @@ class DeviceId(NamedTuple):
 class DeviceInfo:
     """A device of a slice, with what the search reads of it."""
 
-    def __init__(self, device: Device, slice_: SliceInfo, index: int, *, lists: bool) -> None:
+    def __init__(self, device: Device, slice_: SliceInfo, index: int) -> None:
         self.device = device
-        self._lists = lists
         self.slice = slice_
         #: position among all devices of the inventory, the key of everything that is cached per device
         self.index = index
         self.id = DeviceId(slice_.driver, slice_.pool_id.pool, device.name)
+        self.driver = slice_.driver
         self.allows_multiple = bool(device.allow_multiple_allocations)
         self.capacity: Mapping[str, DeviceCapacity] = device.capacity  #: name -> capacity as published
         #: whether requests for some capacity are rounded or limited
         self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
 
     def as_unshared(self) -> DeviceInfo:
-        alone = replace(self.device, allow_multiple_allocations=None)
-        return DeviceInfo(alone, self.slice, self.index, lists=self._lists)
+        return DeviceInfo(replace(self.device, allow_multiple_allocations=None), self.slice, self.index)
 
     @cached_property
-    def consumes(self) -> tuple[tuple[str, Amounts], ...]:
-        """What the device draws from counter sets, in nanos."""
-        return tuple(
-            (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
-            for drawn in self.device.consumes_counters
-        )
+    def consumes(self) -> Mapping[CounterKey, int]:
+        """What the device draws from counters, in nanos."""
+        drawn: Counter[CounterKey] = Counter()
+        for consumption in self.device.consumes_counters:
+            for name, counter in consumption.counters.items():
+                drawn[consumption.counter_set, name] += nano(counter.value)
+        return drawn
 
     @cached_property
     def capacity_values(self) -> Amounts:
@@ -111,140 +117,95 @@ class DeviceInfo:
     @cached_property
     def problem(self) -> str:
         """Why every selector fails on the device, whether or not it reads the broken attribute; empty if none does."""
-        problems = (_problem(name, own, lists=self._lists) for name, own in self.device.attributes.items())
-        return next(filter(None, problems), "")
+        for name, attribute in self.device.attributes.items():
+            try:
+                self._cel(attribute)
+            except CelError as error:
+                return f"attribute {name}: {error}"
+        return ""
 
-    def attribute_in(self, domain: str, name: str) -> DeviceAttribute | None:
-        """Return an attribute by domain and name; the driver is the domain of those without one."""
-        attributes = self.device.attributes
-        attribute = attributes.get(name) if domain == self.slice.driver else None
-        return attribute or attributes.get(f"{domain}/{name}")
+    def find(self, named: Mapping[str, T], domain: str, name: str) -> T | None:
+        """Return one of the attributes or capacities; the driver is the domain of those without one."""
+        own = named.get(name) if domain == self.driver else None
+        return own or named.get(f"{domain}/{name}")
 
-    def capacity_in(self, domain: str, name: str) -> DeviceCapacity | None:
-        """Return a capacity by domain and name; the driver is the domain of those without one."""
-        capacity = self.capacity.get(name) if domain == self.slice.driver else None
-        return capacity or self.capacity.get(f"{domain}/{name}")
+    def _fields(self, field: str) -> Mapping[str, DeviceAttribute | DeviceCapacity]:
+        return self.device.attributes if field == "device.attributes" else self.capacity
 
-    @property
-    def driver(self) -> str:
-        return self.slice.driver
+    def _cel(self, value: DeviceAttribute | DeviceCapacity) -> object:
+        if isinstance(value, DeviceCapacity):
+            return parse(value.value)
+        return _cel_value(value, lists=self.slice.lists)
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
         """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
-        if field == "device.attributes":
-            attribute = self.attribute_in(domain, key)
-            return ABSENT if attribute is None else _cel_value(attribute, lists=self._lists)
-        capacity = self.capacity_in(domain, key)
-        return ABSENT if capacity is None else parse(capacity.value)
+        found = self.find(self._fields(field), domain, key)
+        return ABSENT if found is None else self._cel(found)
 
     def cel_domains(self, field: str) -> dict[str, dict[str, object]]:
         domains: dict[str, dict[str, object]] = {}
-        if field == "device.attributes":
-            values = {
-                key: _cel_value(attribute, lists=self._lists) for key, attribute in self.device.attributes.items()
-            }
-        else:
-            values = {key: parse(capacity.value) for key, capacity in self.capacity.items()}
-        for name, value in values.items():
-            domain, key = _qualified(name, self.slice.driver)
-            domains.setdefault(domain, {})[key] = value
+        for name, value in self._fields(field).items():
+            domain, slash, key = name.partition("/")
+            if not slash:
+                domain, key = self.driver, name
+            domains.setdefault(domain, {})[key] = self._cel(value)
         return domains
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """Return an attribute by its fully qualified name; the driver's own may be published without the domain."""
-        attribute = self.device.attributes.get(name)
-        if attribute is None and "/" in name:
-            domain, key = name.split("/", 1)
-            if domain == self.slice.driver:
-                attribute = self.device.attributes.get(key)
-        return attribute
+        attributes = self.device.attributes
+        domain, slash, key = name.partition("/")
+        return attributes.get(name) or (attributes.get(key) if slash and domain == self.driver else None)
 
 
 class SliceInfo:
-    """A slice: its devices, or the counters that devices of its pool share."""
+    """A slice: its devices, or the counters that devices of its pool share.
+
+    Without `lists` selectors fail on devices with an attribute that is a list.
+    """
 
     def __init__(self, published: ResourceSlice, first_index: int, *, lists: bool) -> None:
         spec = published.spec
         self.slice = published
+        self.lists = lists
         self.name = published.metadata.name
         self.driver = spec.driver
         self.pool_id = PoolId(spec.driver, spec.pool.name)
+        self.generation = spec.pool.generation
         self.node_name = spec.node_name or ""
         self.is_per_device = bool(spec.per_device_node_selection)
-        self.devices = tuple(
-            DeviceInfo(device, self, first_index + i, lists=lists) for i, device in enumerate(spec.devices)
-        )
-
-    @property
-    def generation(self) -> int:
-        return self.slice.spec.pool.generation
-
-    @property
-    def has_counters(self) -> bool:
-        """Whether the slice has counters; then its devices do not count."""
-        return bool(self.slice.spec.shared_counters)
+        self.has_counters = bool(spec.shared_counters)  #: then its devices do not count
+        self.devices = tuple(DeviceInfo(device, self, first_index + i) for i, device in enumerate(spec.devices))
 
 
 class Inventory:
-    """The slices of a cluster.
-
-    Parameters
-    ----------
-    lists : attributes may be lists; without the feature selectors fail on such devices
-    """
+    """The slices of a cluster; `lists` as for a SliceInfo."""
 
     def __init__(self, slices: Iterable[ResourceSlice], *, lists: bool = False) -> None:
         self.slices: list[SliceInfo] = []  #: all slices, by name
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
+        self._by_node: defaultdict[str, list[SliceInfo]] = defaultdict(list)
+        self._shared: list[SliceInfo] = []  # those without a node name, or with counters
+        self._by_pool: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
         for published in sorted(slices, key=lambda resource_slice: resource_slice.metadata.name):
             info = SliceInfo(published, len(self.devices), lists=lists)
             self.slices.append(info)
             self.devices.extend(info.devices)
+            self._by_pool[info.pool_id].append(info)
+            if info.node_name and not info.has_counters:
+                self._by_node[info.node_name].append(info)
+            else:
+                self._shared.append(info)
 
     @cached_property
     def has_node_resources(self) -> bool:
         return any(device.device.node_allocatable_resource_mappings for device in self.devices)
 
-    @cached_property
-    def _by_node(self) -> dict[str, list[SliceInfo]]:
-        by_node = defaultdict(list)
-        for slice_ in self.slices:
-            if slice_.node_name and not slice_.has_counters:
-                by_node[slice_.node_name].append(slice_)
-        return dict(by_node)
-
-    @cached_property
-    def shared(self) -> list[SliceInfo]:
-        """Slices that several nodes may use: those without a node name, or with counters."""
-        return [slice_ for slice_ in self.slices if not slice_.node_name or slice_.has_counters]
-
-    @cached_property
-    def _by_pool(self) -> dict[PoolId, list[SliceInfo]]:
-        by_pool = defaultdict(list)
-        for slice_ in self.slices:
-            by_pool[slice_.pool_id].append(slice_)
-        return dict(by_pool)
-
     def for_node(self, name: str) -> list[SliceInfo]:
-        return self._by_node.get(name, []) + self.shared
+        return [*self._by_node.get(name, ()), *self._shared]
 
     def of_pool(self, pool: PoolId) -> list[SliceInfo]:
         return self._by_pool.get(pool, [])
-
-
-def _qualified(name: str, driver: str) -> tuple[str, str]:
-    domain, slash, key = name.partition("/")
-    return (domain, key) if slash else (driver, name)
-
-
-def _problem(name: str, attribute: DeviceAttribute, *, lists: bool) -> str:
-    if attribute.string_value is not None or attribute.int_value is not None or attribute.bool_value is not None:
-        return ""
-    try:
-        _cel_value(attribute, lists=lists)
-    except CelError as error:
-        return f"attribute {name}: {error}"
-    return ""
 
 
 def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
@@ -262,28 +223,138 @@ def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
     raise CelError("unsupported attribute value")
 
 
+class Pool(msgspec.Struct, frozen=True):
+    """A pool as a node can reach it."""
+
+    id: PoolId
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    #: devices that the node can reach, in the order in which the search tries them
+    devices: tuple[DeviceInfo, ...] = ()
+    elsewhere: tuple[DeviceInfo, ...] = ()  #: devices of other nodes, which may use up the pool's counters
+    counters: Mapping[CounterKey, int] = {}  #: in nanos
+
+
+class NodePools:
+    """The pools that a node can reach, and their usable devices in the order in which searches try them."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = pools
+        self.has_invalid = any(pool.is_invalid for pool in pools)
+        self.candidates = [
+            (pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices
+        ]
+
+
+def _is_on(node: Node, place: Device | ResourceSliceSpec) -> bool:
+    """Whether a slice or device, which names its nodes in one of three ways, is on a node.
+
+    Raises AllocationError if the selector cannot be used.
+    """
+    if place.node_name:
+        return node.metadata.name == place.node_name
+    if place.all_nodes or place.node_selector is None:
+        return bool(place.all_nodes)
+    compiled = compile_node_selector(place.node_selector)
+    if compiled.errors:
+        raise AllocationError(f"failed to parse node selector: {', '.join(compiled.errors)}")
+    return compiled.matches(node.metadata.labels, node.metadata.name)
+
+
+def device_matches(device: DeviceInfo, node: Node) -> bool:
+    """Whether a device of a slice with per-device node selection is on a node; raises AllocationError."""
+    return _is_on(node, device.device)
+
+
+def gather_pools(inventory: Inventory, node: Node) -> NodePools:
+    """Return the pools that a node can reach, by driver and name, those with binding conditions last.
+
+    Raises AllocationError if a node selector of a slice cannot be used.
+    """
+    reached: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
+    for slice_ in inventory.for_node(node.metadata.name):
+        if _is_relevant(slice_, node):
+            reached[slice_.pool_id].append(slice_)
+    built = (_pool(inventory, pool_id, reached[pool_id]) for pool_id in sorted(reached))
+    pools = [pool for pool in built if pool is not None]
+    pools.sort(key=lambda pool: any(device.device.binding_conditions for device in pool.devices))
+    return NodePools(pools)
+
+
+def _is_relevant(slice_: SliceInfo, node: Node) -> bool:
+    spec = slice_.slice.spec
+    try:
+        if slice_.has_counters:
+            return True
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return _is_on(node, spec)
+        return slice_.is_per_device and any(device_matches(device, node) for device in slice_.devices)
+    except AllocationError as error:
+        text = f"gather pool information: failed to perform node selection for slice {slice_.name}: {error}"
+        raise AllocationError(text) from None
+
+
+def _pool(inventory: Inventory, pool_id: PoolId, reached: Sequence[SliceInfo]) -> Pool | None:
+    """Return a pool of the slices that a node can reach; None when the newest generation is on other nodes only."""
+    generation = max(slice_.generation for slice_ in reached)
+    slices = [slice_ for slice_ in reached if slice_.generation == generation]
+    others: list[SliceInfo] = []
+    n_slices = slices[0].slice.spec.pool.resource_slice_count
+    if len(slices) != n_slices:
+        all_slices = inventory.of_pool(pool_id)
+        if any(slice_.generation > generation for slice_ in all_slices):
+            return None
+        current = [slice_ for slice_ in all_slices if slice_.generation == generation]
+        if len(current) != n_slices:
+            return Pool(pool_id, is_incomplete=True)
+        others = [slice_ for slice_ in current if slice_ not in slices]
+    return pool_of(pool_id, sorted(slices, key=lambda slice_: slice_.name), others)
+
+
+def pool_of(pool_id: PoolId, slices: Sequence[SliceInfo], others: Sequence[SliceInfo] = ()) -> Pool:
+    """Return a pool of all its slices, of which a node cannot reach the `others`.
+
+    It is invalid when two devices or two counter sets have one name, or a device draws from counters that it lacks.
+    """
+    devices = tuple(device for slice_ in slices if not slice_.has_counters for device in slice_.devices)
+    sets = [shared for slice_ in slices for shared in slice_.slice.spec.shared_counters]
+    counters = {
+        (shared.name, name): nano(counter.value) for shared in sets for name, counter in shared.counters.items()
+    }
+    names = {shared.name for shared in sets}
+    drawing = [device for slice_ in (*slices, *others) for device in slice_.devices]
+    if (
+        len({device.id for device in devices}) < len(devices)
+        or len(names) < len(sets)
+        or any(one.counter_set not in names for device in drawing for one in device.device.consumes_counters)
+        or any(not device.consumes.keys() <= counters.keys() for device in drawing)
+    ):
+        return Pool(pool_id, is_invalid=True)
+    elsewhere = tuple(device for other in others for device in other.devices)
+    return Pool(pool_id, devices=devices, elsewhere=elsewhere, counters=counters)
+
+
 def with_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> list[ResourceSlice]:
-    return [_with_rules(resource_slice, rules) for resource_slice in slices] if rules else list(slices)
+    """Return slices with the taints that rules add to their devices."""
+    if not rules:
+        return list(slices)
+    return [
+        replace(
+            one, spec=replace(one.spec, devices=tuple(_tainted(device, one.spec, rules) for device in one.spec.devices))
+        )
+        for one in slices
+    ]
 
 
-def _with_rules(resource_slice: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
-    spec = resource_slice.spec
-    in_reach = [rule for rule in rules if _selects(rule, spec.driver, spec.pool.name)]
-    if not in_reach:
-        return resource_slice
-    devices = tuple(_tainted(device, in_reach) for device in spec.devices)
-    return replace(resource_slice, spec=replace(spec, devices=devices))
-
-
-def _selects(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
-    """Tell whether a rule may select devices of a pool; what its selector leaves out matches all."""
-    selector = rule.spec.device_selector
-    return selector is None or (selector.driver in {None, driver} and selector.pool in {None, pool})
-
-
-def _tainted(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
-    names = (None if rule.spec.device_selector is None else rule.spec.device_selector.device for rule in rules)
-    taints = tuple(rule.spec.taint for rule, name in zip(rules, names, strict=True) if name in {None, device.name})
+def _tainted(device: Device, spec: ResourceSliceSpec, rules: Iterable[DeviceTaintRule]) -> Device:
+    names = (spec.driver, spec.pool.name, device.name)
+    taints = []
+    for rule in rules:
+        selector = rule.spec.device_selector
+        wanted = () if selector is None else (selector.driver, selector.pool, selector.device)
+        # What a selector leaves out matches all.
+        if all(one is None or one == name for one, name in zip(wanted, names, strict=False)):
+            taints.append(rule.spec.taint)
     return replace(device, taints=(*device.taints, *taints)) if taints else device
 
 
@@ -337,18 +408,13 @@ class ExpressionResults:
         reads = self._expression.reads
         if reads is None:
             return own, _encoder.encode((device.device.attributes, device.capacity))
-        attributes = tuple(device.attribute_in(domain, name) for domain, name in reads.attributes)
-        capacities = (device.capacity_in(domain, name) for domain, name in reads.capacity)
+        attributes = tuple(device.find(device.device.attributes, domain, name) for domain, name in reads.attributes)
+        capacities = (device.find(device.capacity, domain, name) for domain, name in reads.capacity)
         return own, attributes, tuple(None if capacity is None else capacity.value for capacity in capacities)
 
 
 class Selection:
-    """The results of all expressions, by their text.
-
-    Parameters
-    ----------
-    lists : attributes may be lists
-    """
+    """The results of all expressions, by their text; with `lists` attributes may be lists."""
 
     def __init__(self, *, lists: bool) -> None:
         self._lists = lists
@@ -374,19 +440,29 @@ _MAX_SELECTORS = 500
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     """Return the ignored device features of a snapshot's objects, an entry per object and feature."""
-    features = [
-        *_selectors(snapshot),
-        *(feature for resource_slice in snapshot.resource_slices for feature in _of_slice(resource_slice)),
-        *(feature for resource_claim in snapshot.resource_claims for feature in _of_claim(resource_claim)),
-    ]
-    features += [
-        UnmodelledFeature(f"DeviceTaintRule/{rule.metadata.name}", "DRADeviceTaintRules", "the rule taints no device")
-        for rule in snapshot.device_taint_rules
-    ]
+    features = list(_selectors(snapshot))
+
+    def add(owner: str, gate: str, text: str) -> None:
+        features.append(UnmodelledFeature(owner, gate, text))
+
+    for one in snapshot.resource_slices:
+        name = f"ResourceSlice/{one.metadata.name}"
+        if any(map(_has_list, one.spec.devices)):
+            add(name, "DRAListTypeAttributes", "an attribute is a list; every selector fails on its device")
+        if any(device.node_allocatable_resource_mappings for device in one.spec.devices):
+            add(name, "DRANodeAllocatableResources", "node resources that its devices map to do not count")
+    for claim in snapshot.resource_claims:
+        owner = controller_of(claim.metadata)
+        is_owned = owner is not None and owner.kind == "PodGroup"
+        if is_owned or any(consumer.resource == "podgroups" for consumer in claim.status.reserved_for):
+            text = "a claim of a pod group counts as one that no pod reserves"
+            add(claim.metadata.key, "DRAWorkloadResourceClaims", text)
+    for rule in snapshot.device_taint_rules:
+        add(f"DeviceTaintRule/{rule.metadata.name}", "DRADeviceTaintRules", "the rule taints no device")
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
             text = "node resources that the pod's claims account for do not count"
-            features.append(UnmodelledFeature(pod.metadata.key, "DRANodeAllocatableResources", text))
+            add(pod.metadata.key, "DRANodeAllocatableResources", text)
     return features
 
 
@@ -419,28 +495,9 @@ def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
             yield from alternative.selectors
 
 
-def _of_slice(resource_slice: ResourceSlice) -> Iterator[UnmodelledFeature]:
-    name = f"ResourceSlice/{resource_slice.metadata.name}"
-    if any(map(_has_list, resource_slice.spec.devices)):
-        text = "an attribute is a list; every selector fails on its device"
-        yield UnmodelledFeature(name, "DRAListTypeAttributes", text)
-    if any(device.node_allocatable_resource_mappings for device in resource_slice.spec.devices):
-        text = "node resources that its devices map to do not count"
-        yield UnmodelledFeature(name, "DRANodeAllocatableResources", text)
-
-
 def _has_list(device: Device) -> bool:
     return any(
         values is not None
         for attribute in device.attributes.values()
         for values in (attribute.int_values, attribute.bool_values, attribute.string_values, attribute.version_values)
     )
-
-
-def _of_claim(claim: ResourceClaim) -> Iterator[UnmodelledFeature]:
-    owner = controller_of(claim.metadata)
-    is_owned = owner is not None and owner.kind == "PodGroup"
-    if is_owned or any(consumer.resource == "podgroups" for consumer in claim.status.reserved_for):
-        text = "a claim of a pod group counts as one that no pod reserves"
-        name = claim.metadata.key
-        yield UnmodelledFeature(name, "DRAWorkloadResourceClaims", text)

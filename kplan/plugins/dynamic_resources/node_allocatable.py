@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -21,13 +22,14 @@ from kplan.api.meta import ResourceList
 from kplan.api.pod import NodeAllocatableResourceClaimStatus
 from kplan.api.quantity import Quantity
 from kplan.api.resource import NodeAllocatableResourceMapping, ResourceClaim
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.engine.details import Detail, InsufficientResource
+from kplan.engine.details import Detail, insufficient
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
-from kplan.plugins.dynamic_resources.pools import DeviceResult
+from kplan.plugins.dynamic_resources.allocator import Solution
+from kplan.plugins.dynamic_resources.claims import DeviceResult
+from kplan.plugins.dynamic_resources.cluster_devices import Outcomes
 from kplan.plugins.dynamic_resources.requests import claim_names
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import (
@@ -38,7 +40,6 @@ from kplan.rules.resources import (
     Requests,
     nano,
     pod_requests,
-    quantity_text,
     resource_order,
     rounded_requests,
 )
@@ -86,16 +87,10 @@ class ClaimState(msgspec.Struct):
         """Names of the claims to allocate, the one for extended resources last."""
         return [*(claim.metadata.key for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
 
-    def add_outcomes(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
-        group = self.node_outcomes.setdefault(key, NodeOutcomes(np.zeros(n_nodes, np.bool_), outcomes))
-        group.is_searched[rows] = True
-
     def ranks(self, n_nodes: int, allocated: int) -> Int64Array:
         """Return the ranks of the alternatives that requests get on each node, 0 where none was searched for.
 
-        Parameters
-        ----------
-        allocated : rank of the claims that have an allocation, which is added on the other nodes
+        `allocated` is the rank of the claims that have an allocation, which is added on the other nodes.
         """
         ranks = np.zeros(n_nodes, np.int64)
         for group in self.node_outcomes.values():
@@ -122,72 +117,44 @@ class DemandProblem(Exception):  # noqa: N818 - a rejection, or upstream's error
         self.code = code
 
 
-class Shortage(msgspec.Struct):
-    """Why the whole demand of a pod does not fit on the nodes of a view."""
+def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[int]) -> Verdicts | None:
+    """Return where the pod does not fit with what its newly allocated claims take of the node; None for nowhere.
 
-    problems: dict[int, tuple[str, Code]] = {}  #: position -> why the demand cannot be computed
-    #: resource that is short -> position -> the whole demand of the pod
-    lacks: defaultdict[str, dict[int, int]] = msgspec.field(default_factory=lambda: defaultdict(dict))
-    unresolvable: set[int] = set()  #: positions of nodes that are too small for the demand even when empty
-
-    def verdicts(self, nodes: NodeView) -> Verdicts | None:
-        """Return the verdicts; None where nothing is rejected."""
-        failures = list(self._failures(nodes))
-        unresolvable = np.zeros(len(nodes), np.bool_)
-        unresolvable[list(self.unresolvable)] = True
-        return replace(Verdicts.all_of(*failures), unresolvable=unresolvable) if failures else None
-
-    def _failures(self, nodes: NodeView) -> Iterator[tuple[BoolArray, Reason]]:
-        for text, code in dict.fromkeys(self.problems.values()):
-            holds = np.zeros(len(nodes), np.bool_)
-            holds[[position for position, problem in self.problems.items() if problem == (text, code)]] = True
-            yield holds, Reason(text, code)
-        for name in resource_order(self.lacks):
-            holds = np.zeros(len(nodes), np.bool_)
-            holds[list(self.lacks[name])] = True
-            yield holds, _reason(nodes, name, self.lacks[name])
-
-
-def _reason(nodes: NodeView, name: str, demands: Mapping[int, int]) -> Reason:
-    text = f"Insufficient {name}"
-
-    def details(position: int) -> list[Detail]:
-        allocatable, used = int(nodes.allocatable(name)[position]), int(nodes.requested(name)[position])
-        requested = demands[position]
-        amounts = (requested, allocatable - used, allocatable, requested - allocatable + used)
-        wanted, free, all_of_it, short = (quantity_text(name, amount) for amount in amounts)
-        return [
-            InsufficientResource(
-                reason=text, resource=name, requested=wanted, free=free, allocatable=all_of_it, short=short
-            )
-        ]
-
-    return Reason(text, Code.UNSCHEDULABLE, details)
-
-
-def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[int]) -> Shortage:
-    """Return where the pod does not fit with what its newly allocated claims take of the node.
-
-    Parameters
-    ----------
-    positions : of the nodes on which the search found devices
+    The `positions` are those of the nodes on which the search found devices.
     """
-    shortage = Shortage()
+    problems: defaultdict[tuple[str, Code], list[int]] = defaultdict(list)  # why the demand cannot be computed
+    lacks: defaultdict[str, dict[int, int]] = defaultdict(dict)  # resource -> position -> the whole demand
+    unresolvable = np.zeros(len(nodes), np.bool_)
     free = {name: nodes.allocatable(name) - nodes.requested(name) for name in _PLAIN}
     for position in positions:
         try:
             requests = _demand(pod, state, nodes.row(position))
         except DemandProblem as problem:
-            shortage.problems[position] = str(problem), problem.code
+            problems[str(problem), problem.code].append(position)
             continue
         for name, amount in requests.items():
             if name not in free:
                 free[name] = nodes.allocatable(name) - nodes.requested(name)
             if amount > free[name][position] and (amount > 0 or name not in _PLAIN):
-                shortage.lacks[name][position] = amount
-                if amount > nodes.allocatable(name)[position]:
-                    shortage.unresolvable.add(position)
-    return shortage
+                lacks[name][position] = amount
+                unresolvable[position] |= amount > nodes.allocatable(name)[position]
+    failures = [(_at(nodes, where), Reason(text, code)) for (text, code), where in problems.items()]
+    for name in resource_order(lacks):
+        text = f"Insufficient {name}"
+        details = partial(_details, nodes, text, name, lacks[name])
+        failures.append((_at(nodes, lacks[name]), Reason(text, Code.UNSCHEDULABLE, details)))
+    return replace(Verdicts.all_of(*failures), unresolvable=unresolvable) if failures else None
+
+
+def _at(nodes: NodeView, positions: Iterable[int]) -> BoolArray:
+    holds = np.zeros(len(nodes), np.bool_)
+    holds[list(positions)] = True
+    return holds
+
+
+def _details(nodes: NodeView, reason: str, name: str, demands: Mapping[int, int], position: int) -> list[Detail]:
+    allocatable, used = int(nodes.allocatable(name)[position]), int(nodes.requested(name)[position])
+    return [insufficient(reason, name, demands[position], allocatable, used)]
 
 
 def _demand(pod: Pod, state: ClaimState, row: int) -> Requests:
@@ -204,18 +171,15 @@ def _demand(pod: Pod, state: ClaimState, row: int) -> Requests:
     demanding = with_statuses(pod, statuses)
     requests = pod_requests(demanding, use_status=False)
     if pod.spec.resources is not None and pod.spec.resources.requests:
-        _check_pod_level(requests, pod_requests(demanding, use_status=False, use_pod_level=False))
+        of_parts = pod_requests(demanding, use_status=False, use_pod_level=False)
+        for name in resource_order(requests):
+            if of_parts.get(name, 0) > requests[name]:
+                raise DemandProblem(
+                    f"pod level request for {name} is insufficient to cover the aggregated container and "
+                    "node-allocatable DRA requests"
+                )
     counted = rounded_requests(requests)
     return {name: amount for name, amount in counted.items() if name in _PLAIN or name.startswith(HUGE_PAGES)}
-
-
-def _check_pod_level(requests: Mapping[str, int], of_parts: Mapping[str, int]) -> None:
-    for name in resource_order(requests):
-        if of_parts.get(name, 0) > requests[name]:
-            raise DemandProblem(
-                f"pod level request for {name} is insufficient to cover the aggregated container and "
-                "node-allocatable DRA requests"
-            )
 
 
 def with_statuses(pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> Pod:
@@ -305,8 +269,7 @@ class ClaimHolders:
                 continue
             rejections = self._rejections(pod, claim, nodes)
             for text in dict.fromkeys(rejections.values()):
-                held = np.zeros(len(nodes), np.bool_)
-                held[[position for position, reason in rejections.items() if reason == text]] = True
+                held = _at(nodes, (position for position, reason in rejections.items() if reason == text))
                 if claim.metadata.key in unusable:
                     held &= ~nodes.take(unusable[claim.metadata.key])
                 yield held, Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

@@ -1,19 +1,12 @@
 """The plugin: allocates resource claims on the nodes of the pod, and rejects the nodes where that is impossible.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
-
-How many devices provide an extended resource on each node, for the scores of node resources.
-
-As upstream counts for scores, slices of every generation count, whether or not their pool is complete, and selectors
-see every device as one that cannot be shared.
-
-Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go calculateDRAResourceTotals.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -21,16 +14,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.api.affinity import NodeSelector, compile_node_selector
+from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Pod
-from kplan.api.resource import DeviceClass, ResourceClaim
+from kplan.api.resource import ResourceClaim
 from kplan.api.time import to_micros
-from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
 from kplan.engine.details import Detail, MissingDevices, MissingResource, UnavailableClaim
 from kplan.engine.matching import match_node_selector
-from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
@@ -51,30 +42,30 @@ from kplan.framework.interface import (
 )
 from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of
 from kplan.framework.results import PluginError
-from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, SearchOutcome, with_claim_names
-from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, SliceInfo
+from kplan.plugins.dynamic_resources.allocator import with_claim_names
+from kplan.plugins.dynamic_resources.claims import (
+    allocated_rank,
+    allocation_result,
+    explain_alternatives,
+    unreserve_group,
+)
+from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, DeviceCounter, SearchOutcome
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import (
     NO_STATE,
     UNNAMED_CLAIM,
     ClaimHolders,
     ClaimState,
+    NodeOutcomes,
     claim_statuses,
     shortage,
     with_statuses,
-)
-from kplan.plugins.dynamic_resources.pools import (
-    allocated_rank,
-    allocation_result,
-    explain_alternatives,
-    unreserve_group,
 )
 from kplan.plugins.dynamic_resources.requests import (
     ClaimProblem,
     ClaimSpec,
     claim_spec,
     existing_claim,
-    expressions,
     extended_claim_spec,
     identity_of,
     is_broken,
@@ -85,102 +76,6 @@ from kplan.plugins.dynamic_resources.requests import (
     user_claims,
 )
 from kplan.rules.pod_info import PodInfo
-
-
-class _ClassCount:
-    """The devices of a class: how many each node has, and the nodes for which each device counts."""
-
-    def __init__(self, n_nodes: int) -> None:
-        self.capacity: Int64Array = np.zeros(n_nodes, np.int64)
-        self.in_use: Int64Array = np.zeros(n_nodes, np.int64)
-        self.rows: dict[DeviceId, list[RowArray]] = {}
-        self.counted: set[DeviceId] = set()
-        self.position = 0
-
-
-class DeviceCounter:
-    """Counts devices by extended resource, and how many of them are allocated."""
-
-    def __init__(self, nodes: NodeTable, devices: ClusterDevices, classes: Mapping[str, DeviceClass]) -> None:
-        self._nodes = nodes
-        self._inventory = devices.catalogue.inventory
-        self._selection = devices.catalogue.selection
-        self._blind = devices.catalogue.blind_selection
-        self._tracker = devices.tracker
-        self._classes = classes
-        self._counts: dict[str, _ClassCount] = {}
-
-    def __call__(self, resource: str) -> tuple[Int64Array, Int64Array]:
-        """Return how many devices each node has, and how many of them are allocated; int64 of shape (n_nodes,)."""
-        count = self._counts.get(resource)
-        if count is None:
-            count = self._counts[resource] = self._count(self._classes.get(resource))
-        self._update(count)
-        return count.capacity, count.in_use
-
-    def _count(self, device_class: DeviceClass | None) -> _ClassCount:
-        count = _ClassCount(len(self._nodes))
-        if device_class is None:
-            return count
-        unreadable: list[RowArray] = []
-        for slice_ in self._inventory.slices:
-            for device, rows in self._devices(slice_):
-                matches = self._matches(device_class, device)
-                if matches is None:
-                    unreadable.append(rows)
-                elif matches:
-                    count.capacity[rows] += 1
-                    count.rows.setdefault(device.id, []).append(rows)
-        # A device on which a selector fails makes the count 0 on every node that reaches it.
-        for rows in unreadable:
-            count.capacity[rows] = 0
-        return count
-
-    def _update(self, count: _ClassCount) -> None:
-        log = self._tracker.log
-        changed = set(count.rows if count.position == 0 else log[count.position - 1 :])
-        for device in changed:
-            is_allocated = self._tracker.allocated.is_allocated(device)
-            if device in count.rows and is_allocated != (device in count.counted):
-                (count.counted.add if is_allocated else count.counted.remove)(device)
-                for rows in count.rows[device]:
-                    count.in_use[rows] += 1 if is_allocated else -1
-        count.position = len(log) + 1
-
-    def _matches(self, device_class: DeviceClass, device: DeviceInfo) -> bool | None:
-        """Return whether a device is of a class; None when a selector fails on it."""
-        try:
-            return all(text is None or self._selects(text, device) for text in expressions(device_class.spec.selectors))
-        except (CelCompileError, CelError, CostLimitError):
-            return None
-
-    def _selects(self, text: str, device: DeviceInfo) -> bool:
-        if not device.allows_multiple:
-            return self._selection.results(text).matches(device)
-        return self._blind.results(text).matches(device.as_unshared())
-
-    def _devices(self, slice_: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
-        spec = slice_.slice.spec
-        if not slice_.is_per_device:
-            is_anywhere = bool(spec.all_nodes) or (not slice_.node_name and spec.node_selector is None)
-            rows = self._rows(slice_.node_name, is_anywhere, spec.node_selector)
-            for device in slice_.devices:
-                yield device, rows
-            return
-        for device in slice_.devices:
-            own = device.device
-            yield device, self._rows(own.node_name or "", bool(own.all_nodes), own.node_selector)
-
-    def _rows(self, node_name: str, is_anywhere: bool, selector: NodeSelector | None) -> RowArray:  # noqa: FBT001 - as in the objects
-        if is_anywhere:
-            return np.arange(len(self._nodes))
-        if node_name:
-            row = self._nodes.row_of.get(node_name)
-            return np.asarray([] if row is None else [row], np.intp)
-        if selector is None:
-            return np.zeros(0, np.intp)
-        return np.flatnonzero(match_node_selector(self._nodes, compile_node_selector(selector)))
-
 
 NOTHING_HELPS = "still not schedulable"
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
@@ -270,43 +165,41 @@ class DynamicResources:
         resources = requested_resources(pod, self._extended_classes)
         if not claims and not resources:
             return SKIP if pod.spec.resource_claims else SKIP_SHAPE
-        to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
         for claim in claims:
             rejection = rejection_of(claim, self._devices.catalogue.classes)
             if rejection is not None:
                 return PreFilterResult(status=rejection)
-        state.claims, state.to_allocate, state.resources = claims, to_allocate, resources
+        state.claims, state.resources = claims, resources
+        state.to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
         state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
         return None
 
     def _unavailable(self, claims: tuple[ResourceClaim, ...]) -> Iterator[tuple[ResourceClaim, BoolArray]]:
         """Yield the allocated claims that some nodes cannot use, with those nodes."""
+        now = time.time_ns() // 1000 if self._snapshot_time is None else to_micros(self._snapshot_time)
         for claim in claims:
             allocation = claim.status.allocation
             if allocation is None or self._is_pending(claim):
                 continue
-            if is_broken(claim, self._now_micros(), (self._args.binding_timeout or 0) // 1000):
+            if is_broken(claim, now, (self._args.binding_timeout or 0) // 1000):
                 yield claim, np.ones(len(self._nodes), np.bool_)
             elif allocation.node_selector is not None:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
 
-    def _now_micros(self) -> int:
-        return time.time_ns() // 1000 if self._snapshot_time is None else to_micros(self._snapshot_time)
-
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
-        state, n_view = cycle.find(ClaimState), len(nodes)
+        state, n_nodes = cycle.find(ClaimState), len(self._nodes)
         if state is None:
-            return Verdicts.error(n_view, NO_STATE)
+            return Verdicts.error(len(nodes), NO_STATE)
         if state.is_stale:
             stale = Reason(REASON_STALE_CLAIM, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-            return Verdicts.where(np.ones(n_view, np.bool_), stale)
-        rows = np.arange(n_view) if nodes.rows is None else nodes.rows
-        codes = np.full(len(self._nodes), SearchOutcome.FOUND, np.uint8)
+            return Verdicts.where(np.ones(len(nodes), np.bool_), stale)
+        rows = np.arange(len(nodes)) if nodes.rows is None else nodes.rows
+        codes = np.full(n_nodes, SearchOutcome.FOUND, np.uint8)
         messages: dict[int, str] = {}
         lacking, cases = self._cases(cycle, state, rows)
-        has_claims = np.zeros(len(self._nodes), np.bool_)
+        has_claims = np.zeros(n_nodes, np.bool_)
         n_steps = -(-self._args.filter_timeout // _NANOS_PER_STEP) if self._args.filter_timeout else None
         for case_rows, specs in cases:
             has_claims[case_rows] = True
@@ -317,24 +210,28 @@ class DynamicResources:
                 messages.update(
                     (row, text) for row, text in outcomes.messages.items() if codes[row] == SearchOutcome.ERROR
                 )
-                state.add_outcomes(key, case_rows, len(self._nodes), outcomes)
-        unavailable = np.zeros(len(self._nodes), np.bool_)
+                group = state.node_outcomes.setdefault(key, NodeOutcomes(np.zeros(n_nodes, np.bool_), outcomes))
+                group.is_searched[case_rows] = True
+        unavailable = np.zeros(n_nodes, np.bool_)
         for _, is_unavailable in state.unavailable:
             unavailable |= is_unavailable
-        columns = lacking[rows], codes[rows], (unavailable & has_claims)[rows]
-        return self._verdicts(cycle, nodes, columns, messages)
+        return self._verdicts(
+            cycle.pod,
+            state,
+            nodes,
+            lacking=lacking[rows],
+            codes=codes[rows],
+            unavailable=(unavailable & has_claims)[rows],
+            messages=messages,
+        )
 
     def _cases(
         self, cycle: CycleState, state: ClaimState, rows: RowArray
     ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
         """Group nodes by the claims to allocate on them.
 
-        Returns
-        -------
-        lacking : bool array of shape (n_nodes,)
-            Nodes without a requested extended resource that no device class provides.
-        cases : (rows, claims) pairs
-            Nodes for which the pod has no claim, allocated or not, are left out.
+        Return which nodes lack a requested extended resource that no device class provides, bool of shape (n_nodes,),
+        and pairs of rows and claims, without the nodes for which the pod has no claim, allocated or not.
         """
         specs = tuple(claim_spec(claim.spec) for claim in state.to_allocate)
         lacking = np.zeros(len(self._nodes), np.bool_)
@@ -348,11 +245,10 @@ class DynamicResources:
             lacking |= ~by_devices & ~self._lists(resource)
         cases = []
         for code in np.unique(backed[rows]).tolist():
-            if not code and not state.claims:
-                continue
-            named_resources = [resource for bit, resource in enumerate(resources) if code >> bit & 1]
-            extended = extended_claim_spec(cycle.pod.pod, named_resources, self._extended_classes)
-            cases.append((rows[(backed[rows] == code) & ~lacking[rows]], (*specs, extended)))
+            if code or state.claims:
+                named_resources = [resource for bit, resource in enumerate(resources) if code >> bit & 1]
+                extended = extended_claim_spec(cycle.pod.pod, named_resources, self._extended_classes)
+                cases.append((rows[(backed[rows] == code) & ~lacking[rows]], (*specs, extended)))
         return lacking, cases
 
     def _lists(self, resource: str) -> BoolArray:
@@ -364,26 +260,23 @@ class DynamicResources:
 
     def _verdicts(
         self,
-        cycle: CycleState,
+        pod: PodInfo,
+        state: ClaimState,
         nodes: NodeView,
-        columns: tuple[BoolArray, NDArray[np.uint8], BoolArray],
+        *,
+        lacking: BoolArray,
+        codes: NDArray[np.uint8],
+        unavailable: BoolArray,
         messages: dict[int, str],
     ) -> Verdicts:
-        lacking, codes, unavailable = columns
-        state = cycle.read(ClaimState)
         unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
         def explain(position: int) -> list[MissingDevices]:
-            node = self._nodes.nodes[nodes.row(position)]
-            return self._devices.missing(node, state.to_allocate)
+            return self._devices.missing(self._nodes.nodes[nodes.row(position)], state.to_allocate)
 
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
-            return [
-                UnavailableClaim(claim=claim.metadata.key)
-                for claim, is_unavailable in state.unavailable
-                if is_unavailable[row]
-            ]
+            return [UnavailableClaim(claim=claim.metadata.key) for claim, rows in state.unavailable if rows[row]]
 
         def explain_resources(position: int) -> list[Detail]:
             allocatable = self._nodes.nodes[nodes.row(position)].status.allocatable
@@ -392,54 +285,49 @@ class DynamicResources:
 
         failures = [
             (lacking, Reason(REASON_NO_RESOURCE, unresolvable, explain_resources)),
-            *(() if self._holders is None else self._holders.failures(cycle.pod, state, nodes)),
+            *(() if self._holders is None else self._holders.failures(pod, state, nodes)),
             (codes == SearchOutcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
             (codes == SearchOutcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
         ]
         if messages:
             texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
             column = np.asarray(texts)
-            failures.extend(
+            failures += [
                 (column == text, Reason(with_claim_names(text, state.names), Code.ERROR))
                 for text in list(dict.fromkeys(filter(None, texts)))[:_MAX_ERRORS]
-            )
+            ]
             failures.append((codes == SearchOutcome.ERROR, Reason("too many different errors", Code.ERROR)))
         last = unavailable & (codes == SearchOutcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)
         if self._holders is None or not state.node_outcomes or not self._has_node_resources:
             return Verdicts.first_of(*failures, last)
         searched = Verdicts.first_of(*failures)
-        demand = shortage(cycle.pod.pod, state, nodes, np.flatnonzero(searched.bits == 0).tolist()).verdicts(nodes)
+        demand = shortage(pod.pod, state, nodes, np.flatnonzero(searched.bits == 0).tolist())
         return (searched if demand is None else searched.then(demand)).then(Verdicts.first_of(last))
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it."""
-        state = cycle.find(ClaimState)
-        if state is None:
-            return PostFilterResult(Status.error(NO_STATE))
-        text, freed = self._remedy(cycle, state, outcome)
-        if freed is None and text == NOTHING_HELPS and self._of_groups:
-            return unreserve_group(cycle.pod, self._groups, self._tracker) or PostFilterResult(
-                Status.unschedulable(text)
-            )
-        effects = () if freed is None else (partial(self._tracker.deallocate, key_of(freed)),)
-        return PostFilterResult(Status.unschedulable(text), effects=effects)
-
-    def _remedy(self, cycle: CycleState, state: ClaimState, outcome: FilterOutcome) -> tuple[str, ResourceClaim | None]:
-        """Return upstream's message, and the claim to deallocate, or None.
+        """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it.
 
         Upstream chooses any of several such claims; here it is the first.
         """
+        state = cycle.find(ClaimState)
+        if state is None:
+            return PostFilterResult(Status.error(NO_STATE))
         if state.is_empty:
-            return "no new claims to deallocate", None
+            return PostFilterResult(Status.unschedulable("no new claims to deallocate"))
         rows = _rows_not_available(outcome)
+        identity = identity_of(cycle.pod.pod)
         for claim, is_unavailable in state.unavailable:
-            identity = identity_of(cycle.pod.pod)
-            is_own = all(consumer.uid == identity for consumer in claim.status.reserved_for)
-            if is_own and len(claim.status.reserved_for) <= 1 and bool(is_unavailable[rows].any()):
-                return "deallocation of ResourceClaim completed", claim
+            users = claim.status.reserved_for
+            is_own = not users or (len(users) == 1 and users[0].uid == identity)
+            if is_own and bool(is_unavailable[rows].any()):
+                return self._freeing(claim, "deallocation of ResourceClaim completed")
         if state.leftover is not None:
-            return "deletion of ResourceClaim completed", state.leftover
-        return NOTHING_HELPS, None
+            return self._freeing(state.leftover, "deletion of ResourceClaim completed")
+        of_group = unreserve_group(cycle.pod, self._groups, self._tracker) if self._of_groups else None
+        return of_group or PostFilterResult(Status.unschedulable(NOTHING_HELPS))
+
+    def _freeing(self, claim: ResourceClaim, text: str) -> PostFilterResult:
+        return PostFilterResult(Status.unschedulable(text), effects=(partial(self._tracker.deallocate, key_of(claim)),))
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return 0 for pods without devices."""

@@ -1,21 +1,16 @@
-"""Claims as the search reads them: exact requests and alternatives in the same form, amounts in nanos; constraints.
+"""The resource claims of a pod, and what they ask for as the search reads it: exact requests and alternatives alike.
 
 The scheduler creates a claim for extended resources that devices provide, node by node. Lists as attributes have no
 value for constraints, with the gate DRAListTypeAttributes too: that scheduler hands the gate to selectors only
 (dynamicresources.go AllocatorFeatures).
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating requestAccessor, matchAttributeConstraint,
-distinctAttributeConstraint; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
-
-The resource claims of a pod, whether they can be used yet, and whether the scheduler can do anything with them.
-
-Upstream: k8s.io/dynamic-resource-allocation resourceclaim/resourceclaim.go, pkg/scheduler/framework/plugins/
-dynamicresources/dynamicresources.go foreachPodResourceClaim.
+distinctAttributeConstraint, resourceclaim/resourceclaim.go; pkg/scheduler/framework/plugins/dynamicresources/
+extendeddynamicresources.go, dynamicresources.go foreachPodResourceClaim.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -30,8 +25,6 @@ from kplan.api.resource import (
     MODE_ALL,
     MODE_EXACT_COUNT,
     RESOURCE_DEVICE_CLASS_PREFIX,
-    AllocatedDeviceStatus,
-    CapacityRequirements,
     DeviceAttribute,
     DeviceClass,
     DeviceConstraint,
@@ -103,6 +96,7 @@ def _alternatives(request: DeviceRequest) -> tuple[RequestSpec, ...]:
 
 def _request(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestSpec:
     mode = request.allocation_mode or MODE_EXACT_COUNT
+    amounts = None if request.capacity is None else request.capacity.requests
     return RequestSpec(
         name=name,
         parent=parent,
@@ -112,7 +106,7 @@ def _request(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: 
         count=request.count or 1 if mode == MODE_EXACT_COUNT else request.count,
         admin_access=isinstance(request, ExactDeviceRequest) and bool(request.admin_access),
         tolerations=request.tolerations,
-        capacity=_amounts(request.capacity),
+        capacity={name: nano(amount) for name, amount in amounts.items()} if amounts else None,
     )
 
 
@@ -121,66 +115,55 @@ def expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str | None, ...]
     return tuple(None if selector.cel is None else selector.cel.expression for selector in selectors)
 
 
-def _amounts(capacity: CapacityRequirements | None) -> Mapping[str, int] | None:
-    if capacity is None or not capacity.requests:
-        return None
-    return {name: nano(amount) for name, amount in capacity.requests.items()}
+class Constraint:
+    """A condition over the devices picked so far: all have an attribute, with one value, or each with another.
 
-
-class Constraint(ABC):
-    """A condition over the devices picked so far: all have an attribute, with values that go together.
-
-    Parameters
-    ----------
-    requests : names of the requests that it is for; empty for all
-    attribute : the fully qualified name
+    As upstream, distinct values are stored by the name of the request: of several devices for a request only the value
+    of the last is stored.
     """
 
-    def __init__(self, requests: frozenset[str], attribute: str) -> None:
-        self._requests = requests
-        self._attribute = attribute
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        self._requests = frozenset(constraint.requests)  # empty for all
+        self._is_distinct = constraint.match_attribute is None
+        self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._n_devices = 0
+        self._values: dict[str, _Value | None] = {}  # of a value that all share the key is empty
+
+    def _applies(self, request: RequestSpec) -> bool:
+        return not self._requests or request.base_name in self._requests or request.full_name in self._requests
 
     def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
         """Add a device; False, without adding it, when it violates the constraint."""
         if not self._applies(request):
             return True
         attribute = device.attribute(self._attribute)
-        if attribute is None or not self._take(request, _value(attribute)):
+        if attribute is None:
             return False
+        value = _value(attribute)
+        is_known = value in self._values.values()
+        if self._n_devices and self._values and (value is None or is_known is self._is_distinct):
+            return False
+        self._values[request.base_name if self._is_distinct else ""] = value
         self._n_devices += 1
         return True
 
     def remove(self, request: RequestSpec) -> None:
         """Undo the last addition for a request."""
         if self._applies(request):
-            self._give_back(request)
             self._n_devices -= 1
+            if self._is_distinct or not self._n_devices:
+                self._values.pop(request.base_name if self._is_distinct else "", None)
 
-    def _applies(self, request: RequestSpec) -> bool:
-        return not self._requests or request.base_name in self._requests or request.full_name in self._requests
-
-    @abstractmethod
-    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
-        """Note the value of a further device; False where it does not go with those of the others."""
-
-    @abstractmethod
-    def _give_back(self, request: RequestSpec) -> None:
-        """Forget the value of the last device of a request."""
-
-    @abstractmethod
     def state(self, names: Collection[str]) -> Hashable:
         """Return all that decides about further devices, for requests of these names among others."""
+        own = frozenset((name, value) for name, value in self._values.items() if name in names)
+        return self._n_devices, own, frozenset(value for name, value in self._values.items() if name not in names)
 
 
 def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
     """Return a constraint without devices; None for an unknown kind."""
-    requests = frozenset(constraint.requests)
-    if constraint.match_attribute is not None:
-        return _MatchAttribute(requests, constraint.match_attribute)
-    if constraint.distinct_attribute is not None:
-        return _DistinctAttribute(requests, constraint.distinct_attribute)
-    return None
+    is_known = constraint.match_attribute is not None or constraint.distinct_attribute is not None
+    return Constraint(constraint) if is_known else None
 
 
 def _value(attribute: DeviceAttribute) -> _Value | None:
@@ -190,49 +173,6 @@ def _value(attribute: DeviceAttribute) -> _Value | None:
         if value is not None:
             return kind, value
     return None
-
-
-class _MatchAttribute(Constraint):
-    """All devices have the attribute, with the same value."""
-
-    _value: _Value | None = None
-
-    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
-        if self._n_devices and (value is None or value != self._value):
-            return False
-        self._value = value
-        return True
-
-    def _give_back(self, request: RequestSpec) -> None:
-        """Do nothing: the value counts only as long as a device is left."""
-
-    def state(self, names: Collection[str]) -> Hashable:
-        return self._n_devices, self._value if self._n_devices else None
-
-
-class _DistinctAttribute(Constraint):
-    """All devices have the attribute, with different values.
-
-    As upstream, values are stored by the name of the request: of several devices for a request only the value of the
-    last is stored.
-    """
-
-    def __init__(self, requests: frozenset[str], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._values: dict[str, _Value | None] = {}
-
-    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
-        if self._n_devices and self._values and (value is None or value in self._values.values()):
-            return False
-        self._values[request.base_name] = value
-        return True
-
-    def _give_back(self, request: RequestSpec) -> None:
-        self._values.pop(request.base_name, None)
-
-    def state(self, names: Collection[str]) -> Hashable:
-        own = frozenset((name, value) for name, value in self._values.items() if name in names)
-        return self._n_devices, own, frozenset(value for name, value in self._values.items() if name not in names)
 
 
 _ALWAYS = "Always"
@@ -297,12 +237,9 @@ def _lacking(
     count, fraction = divmod(parse(requests[resource]).nanos, NANO)
     if fraction or not count:
         return None
-    n_reusable = 0
-    for request in reusable:
-        if request is not None:
-            n_reusable += request.count
-            if n_reusable >= count:
-                return None
+    n_reusable = sum(request.count for request in reusable if request is not None)
+    if n_reusable >= count:
+        return None
     return RequestSpec(
         name=f"container-{index}-request-{sorted(requests).index(resource)}",
         parent="",
@@ -318,8 +255,6 @@ def _lacking(
 
 _SCHEDULING = "scheduling.k8s.io"
 _GROUPS = "podgroups"
-_GROUP = "PodGroup"
-_GROUP_API = f"{_SCHEDULING}/"
 
 #: (namespace, name)
 ClaimKey = tuple[str, str]
@@ -351,12 +286,9 @@ def user_claims(
 ) -> list[ResourceClaim]:
     """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 
-    Raises ClaimProblem if a claim is missing, is being deleted or belongs to another pod.
-
-    Parameters
-    ----------
-    inherited : claims of pods that left, which stand for those created for their successors
-    of_groups : a claim may have been created for the pod's group (gate DRAWorkloadResourceClaims)
+    Claims of pods that left are `inherited` by their successors; with `of_groups` (gate DRAWorkloadResourceClaims) a
+    claim may have been created for the pod's group. Raises ClaimProblem for one that is missing, is being deleted or
+    belongs to another pod.
     """
     user_claims = []
     for entry in pod.spec.resource_claims:
@@ -404,7 +336,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else None
     why = "Pod is not owner"
     if of_groups and group is not None:
-        is_group = owner is not None and owner.kind == _GROUP and owner.api_version.startswith(_GROUP_API)
+        is_group = owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(f"{_SCHEDULING}/")
         if is_group and owner is not None and owner.name == group:
             return
         why = f"neither Pod nor PodGroup {group} is the owner"
@@ -416,15 +348,13 @@ def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> ResourceCl
 
     Upstream: resourceclaim.BindTo.
     """
-    shared = () if group is None else group.spec.resource_claims
-    for entry in pod.spec.resource_claims:
+    for entry in () if group is None else pod.spec.resource_claims:
         own = entry.name, entry.resource_claim_name, entry.resource_claim_template_name
-        if _claim_name(pod, entry) == claim_name and group is not None:
-            for theirs in shared:
+        if group is not None and _claim_name(pod, entry) == claim_name:
+            for theirs in group.spec.resource_claims:
                 if own == (theirs.name, theirs.resource_claim_name, theirs.resource_claim_template_name):
-                    meta = group.metadata
                     return ResourceClaimConsumerReference(
-                        api_group=_SCHEDULING, resource=_GROUPS, name=meta.name, uid=meta.uid
+                        api_group=_SCHEDULING, resource=_GROUPS, name=group.metadata.name, uid=group.metadata.uid
                     )
     return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
 
@@ -468,59 +398,38 @@ def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> boo
 
 def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> dict[str, str]:
     """Return the conditions that the driver reports for an allocated device: type -> status."""
-
-    def is_of_device(status: AllocatedDeviceStatus) -> bool:
-        return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
-
-    status = next(filter(is_of_device, claim.status.devices), None)
-    return {} if status is None else {condition.type: condition.status for condition in reversed(status.conditions)}
-
-
-def rejection_of(claim: ResourceClaim, device_classes: Collection[str]) -> Status | None:
-    """Return why a pod with this claim is rejected before any node is looked at; None where it is not.
-
-    Parameters
-    ----------
-    device_classes : the names of the cluster's device classes
-    """
-    if claim.status.allocation is None:
-        return _check_classes(claim, device_classes)
-    selector = claim.status.allocation.node_selector
-    errors = compile_node_selector(selector).errors if selector is not None else ()
-    if not errors:
-        return None
-    return Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    own = result.driver, result.pool, result.device
+    for status in claim.status.devices:
+        if (status.driver, status.pool, status.device) == own:
+            return {condition.type: condition.status for condition in reversed(status.conditions)}
+    return {}
 
 
-def _check_classes(claim: ResourceClaim, known: Collection[str]) -> Status | None:
+def rejection_of(claim: ResourceClaim, known_classes: Collection[str]) -> Status | None:
+    """Return why a pod with this claim is rejected before any node is looked at; None where it is not."""
+    if claim.status.allocation is not None:
+        selector = claim.status.allocation.node_selector
+        errors = compile_node_selector(selector).errors if selector is not None else ()
+        if not errors:
+            return None
+        return Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     for request in claim.spec.devices.requests:
-        if request.exactly is not None:
-            classes = [(request.name, request.exactly.device_class_name)]
-        elif request.first_available:
-            classes = [
-                (f"{request.name}/{alternative.name}", alternative.device_class_name)
-                for alternative in request.first_available
-            ]
-        else:
+        if request.exactly is None and not request.first_available:
             name = claim.metadata.key
             return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
-        for name, class_name in classes:
-            if not class_name:
-                return Status.error(f"request {name}: unsupported request type")
-            if class_name not in known:
-                return Status.unresolvable(f"request {name}: device class {class_name} does not exist")
+        for wanted in _alternatives(request):
+            if not wanted.class_name:
+                return Status.error(f"request {wanted.full_name}: unsupported request type")
+            if wanted.class_name not in known_classes:
+                text = f"request {wanted.full_name}: device class {wanted.class_name} does not exist"
+                return Status.unresolvable(text)
     return None
 
 
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     key = group_of(pod)
+    group = None if key is None else (_SCHEDULING, _GROUPS, key[1])
     return any(
-        consumer.uid == pod.uid
-        or (
-            key is not None
-            and consumer.api_group == _SCHEDULING
-            and consumer.resource == _GROUPS
-            and consumer.name == key[1]
-        )
+        consumer.uid == pod.uid or (consumer.api_group, consumer.resource, consumer.name) == group
         for consumer in claim.status.reserved_for
     )
