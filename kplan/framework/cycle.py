@@ -1,15 +1,11 @@
-"""One pod's scheduling cycle, from the gates to the reservation.
+"""One pod's scheduling cycle, from the gates to the reservation; its nominated node is tried before all others.
 
 Upstream: pkg/scheduler/schedule_one.go.
-
-The nominated node of a pod, which is tried before all others.
-
-Upstream: pkg/scheduler/schedule_one.go evaluateNominatedNode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -19,7 +15,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
-from kplan.framework.interface import CycleState, ExtenderError, PostFilterResult
+from kplan.framework.interface import CycleState, Extender, ExtenderError, PostFilterResult
 from kplan.framework.plugin_cache import ShapeEntry
 from kplan.framework.results import SUCCESS, Outcome, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, Status
 from kplan.framework.runtime import Framework
@@ -29,98 +25,8 @@ from kplan.rules.pod_info import PodInfo
 EXTENDER_SCALE = 10
 """Extenders score 0 to 10, the scheduler 0 to 100."""
 
-
-def filter_by_extenders(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:
-    nodes = session.cluster.nodes
-    for extender in session.extenders:
-        rows = np.flatnonzero(outcome.feasible)
-        if len(rows) == 0:
-            return
-        if not extender.filters or not extender.is_interested(cycle.pod.pod):
-            continue
-        try:
-            answer = extender.filter(cycle.pod.pod, [nodes.nodes[row] for row in rows])
-        except ExtenderError as error:
-            if extender.is_ignorable:
-                continue
-            raise PluginError(str(error)) from error
-        outcome.feasible = np.zeros(outcome.n_nodes, np.bool_)
-        outcome.feasible[[nodes.row_of[name] for name in answer.nodes if name in nodes.row_of]] = True
-        failed = {name: (text, Code.UNSCHEDULABLE) for name, text in answer.failed.items()}
-        failed.update({name: (text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for name, text in answer.unresolvable.items()})
-        for name, (text, code) in failed.items():
-            if name in nodes.row_of:
-                outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
-
-
-def scores_of(
-    session: Session, framework: Framework, cycle: CycleState, feasible: RowArray, entry: ShapeEntry | None
-) -> ScoreOutcome:
-    if not framework.score_plugins and not session.extenders:
-        return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
-    scores = framework.run_scores(cycle, feasible, entry)
-    if not session.extenders:
-        return scores
-    nodes = session.cluster.nodes
-    drawn = np.zeros(len(nodes), np.bool_)
-    for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):
-        if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
-            continue
-        try:
-            extender_scores: Mapping[str, int] = extender.prioritize(
-                cycle.pod.pod, [nodes.nodes[row] for row in feasible]
-            )
-        except ExtenderError:
-            continue  # as upstream: no score from this extender
-        column: Int64Array = np.fromiter(
-            (extender_scores.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible)
-        )
-        drawn[[nodes.row_of[name] for name in extender_scores if name in nodes.row_of]] = True
-        weight = extender.weight * EXTENDER_SCALE
-        scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
-        scores.total = scores.total + column * weight
-    scores.drawn = drawn
-    return scores
-
-
-def try_nominated(
-    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
-) -> FilterOutcome:
-    """Filter the nominated node alone, whether or not PreFilter named it.
-
-    When it is rejected, `overrides` holds its status. An error does not end the cycle here: the search goes on.
-    """
-    rows = np.asarray([row], np.intp)
-    feasible = np.zeros(len(session.cluster), np.bool_)
-    outcome = FilterOutcome(len(session.cluster), feasible, rows=rows, not_evaluated=np.ones_like(feasible))
-    delta = framework.nominated_changes(cycle, rows)
-    status = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
-    status = status or framework.statuses(cycle, rows, pre_filter.skipped)[0]
-    if status is not None:
-        if status.code is not Code.ERROR:
-            outcome.overrides[row] = status
-        return outcome
-    feasible[row] = True
-    try:
-        filter_by_extenders(session, cycle, outcome)
-    except PluginError:
-        feasible[row] = False
-    outcome.not_evaluated = ~outcome.feasible
-    return outcome
-
-
-def keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
-    for row, status in rejected.items():
-        is_not_evaluated = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
-        if is_not_evaluated or outcome.position(row) is None:
-            outcome.overrides[row] = status
-        if is_not_evaluated and outcome.not_evaluated is not None:
-            outcome.not_evaluated[row] = False
-
-
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
-
 
 _NO_ROWS: RowArray = np.zeros(0, np.intp)
 _NO_ROWS.setflags(write=False)
@@ -150,6 +56,15 @@ class CycleResult(msgspec.Struct, eq=False):
     gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
     n_feasible: int = 0  #: on how many nodes the pod fits
 
+    def turn_down(self, status: Status) -> None:
+        """Note that Reserve or Permit rejects the pod on its node, lets it wait, or fails."""
+        if status.is_rejected:
+            self.outcome, self.message = Outcome.UNSCHEDULABLE, reserve_error(status)
+        elif status.is_wait:
+            self.message, self.held_back = f"{GROUP_UNSCHEDULABLE}, {status.message}", True
+        else:
+            self.outcome, self.message = Outcome.ERROR, status.message
+
 
 def schedule_pod(
     session: Session,
@@ -161,14 +76,10 @@ def schedule_pod(
 ) -> CycleResult:
     """Run one pending pod's scheduling cycle, up to Permit.
 
-    Nothing changes but what Reserve plugins reserve once a node is chosen: the caller binds the pod.
-
-    Parameters
-    ----------
-    looks_for_victims : run PostFilter when no node fits the pod
-    is_member : within the cycle of the pod's group, which ends with Reserve: the pod is in the queue already, and
-        whoever runs the group's cycle asks for the permit
-    among : bool array of shape (n_nodes,), the only nodes to look at; None for all
+    Nothing changes but what Reserve plugins reserve once a node is chosen: the caller binds the pod. PostFilter runs
+    only if the caller `looks_for_victims`. Within the cycle of the pod's group, which ends with Reserve, the pod
+    `is_member`: it is in the queue already, and whoever runs the group's cycle asks for the permit. Only nodes `among`
+    some are looked at, bool of shape (n_nodes,); None for all.
     """
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
@@ -183,7 +94,7 @@ def schedule_pod(
     cycle = CycleState(info, pod, session.cluster)
     result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle, session=session)
     try:
-        row = _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims, among=among)
+        row = _Cycle(session, framework, cycle, among).run(result, looks_for_victims=looks_for_victims)
         if row is not None:
             status = framework.run_reserve(cycle, row)
             if status.is_success and not is_member:
@@ -193,43 +104,10 @@ def schedule_pod(
             if status.is_success:
                 result.outcome, result.row = Outcome.SCHEDULED, row
             else:
-                _turn_down(result, status)
+                result.turn_down(status)
     except PluginError as failure:
         result.outcome, result.message = Outcome.ERROR, str(failure)
     return result
-
-
-def stored_message_of(session: Session, result: CycleResult) -> str:
-    """Return what the API server writes into the condition of a pod with scheduling gates; empty for other pods."""
-    has_gates = bool(session.cluster.pods.infos[result.pod].pod.spec.scheduling_gates)
-    return GATED_CONDITION if has_gates and result.outcome is Outcome.GATED else ""
-
-
-def rejectors_of(result: CycleResult) -> frozenset[str]:
-    """Return the plugins that reject a pod, or keep it out of the queue."""
-    return (
-        frozenset({result.gate}) if result.gate else frozenset() if result.filter is None else result.filter.rejectors
-    )
-
-
-def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
-    """Return the plugins that reject a pending pod now, without looking for victims; None when some node fits it."""
-    info = session.cluster.pods.infos[pod]
-    framework = session.framework_for(info)
-    if framework is None or not len(session.cluster):
-        return frozenset()
-    gate = framework.run_pre_enqueue(info)
-    if not gate.is_success:
-        return frozenset({gate.plugin})
-    cycle = CycleState(info, pod, session.cluster)
-    try:
-        entry = framework.shape(info)
-        pre_filter = framework.run_pre_filter(cycle, entry)
-        cycle.skipped_filters = pre_filter.skipped
-        outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
-    except PluginError:
-        return frozenset()
-    return None if outcome.feasible.any() else outcome.rejectors
 
 
 def _error_before(info: PodInfo, framework: Framework | None) -> str:
@@ -241,196 +119,273 @@ def _error_before(info: PodInfo, framework: Framework | None) -> str:
     return info.affinity_error
 
 
-def _run_cycle(
-    session: Session,
-    framework: Framework,
-    cycle: CycleState,
-    result: CycleResult,
-    *,
-    looks_for_victims: bool,
-    among: BoolArray | None = None,
-) -> int | None:
-    entry = framework.unshared if cycle.pod.names_nodes else framework.shape(cycle.pod)
-    pre_filter = framework.run_pre_filter(cycle, entry)
-    cycle.skipped_filters = pre_filter.skipped
-    if entry is framework.unshared and pre_filter.nodes is None:
-        entry = framework.shape(cycle.pod)
-    start = session.sampling.start_index
-    outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
-    result.filter = outcome
-    if outcome.rows is not None:
-        feasible = outcome.rows[outcome.feasible[outcome.rows]]
-    elif np.count_nonzero(outcome.feasible) == outcome.n_nodes:
-        feasible = session.cluster.nodes.all_rows
-    else:
-        feasible = outcome.feasible.nonzero()[0]
-    result.n_feasible = len(feasible)
-    if len(feasible) == 0:
-        if looks_for_victims and framework.post_filter_plugins:
-            result.post_filter = framework.run_post_filter(cycle, outcome)
-        result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
-        return None
-    if len(feasible) == 1:  # upstream does not even run PreScore then
-        result.ties = feasible
-    else:
-        # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
-        result.scores = scores_of(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
-        total = result.scores.total
-        result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
-    return _choose(session, result, outcome, start)
+def stored_message_of(session: Session, result: CycleResult) -> str:
+    """Return what the API server writes into the condition of a pod with scheduling gates; empty for other pods."""
+    has_gates = bool(session.cluster.pods.infos[result.pod].pod.spec.scheduling_gates)
+    return GATED_CONDITION if has_gates and result.outcome is Outcome.GATED else ""
 
 
-def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
-    """Return one of the equal best nodes; `start` is where the search began, an index into the node tree's order."""
-    ties = result.ties
-    if len(ties) == 1:
-        return int(ties[0])
-    if session.random is not None:
-        return int(session.random.choice(ties.tolist()))
-    if not session.options.follows_heap:
-        return int(ties[0])
-    drawn = None if result.scores is None else result.scores.drawn
-    if drawn is not None and drawn[ties].any():
-        return int(ties[drawn[ties]][0])  # kube-scheduler draws evenly among these: the first by name stands for all
-    nodes = session.cluster.nodes
-    begin = start if outcome.rows is None else 0
-    return first_up(ties, outcome.feasible, nodes.zone_order, nodes.zone_places, begin)
+def rejectors_of(result: CycleResult) -> frozenset[str]:
+    """Return the plugins that reject a pod, or keep it out of the queue."""
+    if result.gate:
+        return frozenset({result.gate})
+    return frozenset() if result.filter is None else result.filter.rejectors
 
 
-def _turn_down(result: CycleResult, status: Status) -> None:
-    """Note that Reserve or Permit rejects the pod on its node, lets it wait, or fails."""
-    if status.is_rejected:
-        result.message = reserve_error(status)
-    elif status.is_wait:
-        result.message, result.held_back = f"{GROUP_UNSCHEDULABLE}, {status.message}", True
-    else:
-        result.outcome, result.message = Outcome.ERROR, status.message
+def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
+    """Return the plugins that reject a pending pod now, without looking for victims; None when some node fits it."""
+    info = session.cluster.pods.infos[pod]
+    framework = session.framework_for(info)
+    if framework is None or not len(session.cluster):
+        return frozenset()
+    gate = framework.run_pre_enqueue(info)
+    if not gate.is_success:
+        return frozenset({gate.plugin})
+    try:
+        outcome = _Cycle(session, framework, CycleState(info, pod, session.cluster)).find_nodes(framework.shape(info))
+    except PluginError:
+        return frozenset()
+    return None if outcome.feasible.any() else outcome.rejectors
 
 
-def _find_nodes(
-    session: Session,
-    framework: Framework,
-    cycle: CycleState,
-    entry: ShapeEntry,
-    pre_filter: PreFilterOutcome,
-    *,
-    among: BoolArray | None = None,
-) -> FilterOutcome:
-    n_nodes = len(session.cluster)
-    gone = session.cluster.nodes.absent
-    if gone is not None:
-        among = ~gone if among is None else among & ~gone
-    n_counted = None if among is None else int(among.sum())
-    if pre_filter.status is not None:
-        no_node = np.zeros(n_nodes, np.bool_)
-        named_by = pre_filter.plugins_with_nodes
-        status = pre_filter.status
-        return FilterOutcome(n_nodes, no_node, pre_filter_status=status, named_by=named_by, n_counted=n_counted)
-    # Preemption made room on the nominated node: it is tried alone, and taken without scores where it fits.
-    nominated = session.nominator.row_of(cycle.pod_id)
-    rejected: dict[int, NodeStatus] = {}
-    if nominated is not None and (among is None or among[nominated]):
-        outcome = try_nominated(session, framework, cycle, pre_filter, nominated)
-        if outcome.feasible[nominated]:
-            return outcome
-        rejected = {row: status for row, status in outcome.overrides.items() if row == nominated}
-    outcome = _filter(session, framework, cycle, entry, pre_filter)
-    if among is not None:
-        outcome.feasible, outcome.not_evaluated, outcome.n_counted = outcome.feasible & among, ~among, n_counted
-    # The order is upstream's: sampling counts what the filters pass, and extenders see only nodes that were looked at.
-    _stop_early(session, framework, outcome, rejected)
-    keep_rejections(outcome, rejected)
-    _raise_errors(outcome)
-    filter_by_extenders(session, cycle, outcome)
-    return outcome
+class _Cycle:
+    """The filters and scores of one pod, on the nodes `among` some; None for all."""
 
+    def __init__(
+        self, session: Session, framework: Framework, cycle: CycleState, among: BoolArray | None = None
+    ) -> None:
+        self._session = session
+        self._framework = framework
+        self._cycle = cycle
+        self._nodes = session.cluster.nodes
+        gone = self._nodes.absent
+        self._among = among if gone is None else ~gone if among is None else among & ~gone
+        self._entry: ShapeEntry | None = None
 
-def _filter(
-    session: Session, framework: Framework, cycle: CycleState, entry: ShapeEntry, pre_filter: PreFilterOutcome
-) -> FilterOutcome:
-    n_nodes = len(session.cluster)
-    if pre_filter.nodes is None:
-        verdicts, passes = framework.filter_all(cycle, entry, pre_filter.skipped)
-        outcome = FilterOutcome(n_nodes, passes, verdicts=verdicts)
-    else:
-        row_of = session.cluster.nodes.row_of
-        rows = np.asarray(sorted(row_of[name] for name in pre_filter.nodes if name in row_of), np.intp)
-        outcome = _filter_named(session, framework, cycle, pre_filter, rows)
-    rejections = framework.nominated_rejections(cycle, pre_filter.skipped) if session.nominator else {}
-    if outcome.rows is not None:
-        rejections = {row: status for row, status in rejections.items() if outcome.position(row) is not None}
-    if rejections:
-        outcome.overrides.update(rejections)
-        outcome.feasible = outcome.feasible.copy()
-        outcome.feasible[list(rejections)] = False
-    return outcome
-
-
-def _filter_named(
-    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, rows: RowArray
-) -> FilterOutcome:
-    def filter_rows(rows: RowArray) -> list[tuple[str, Verdicts]]:
-        return framework.run_filters(cycle, NodeView(session.cluster, rows), pre_filter.skipped)
-
-    verdicts: list[tuple[str, Verdicts]] = []
-    feasible = np.zeros(len(session.cluster), np.bool_)
-    if len(rows):
-        verdicts = filter_rows(rows)
-        passes = np.ones(len(rows), np.bool_)
-        for _, verdict in verdicts:
-            passes &= verdict.bits == 0
-        feasible[rows] = passes
-    return FilterOutcome(
-        len(session.cluster),
-        feasible,
-        rows=rows,
-        verdicts=verdicts,
-        absent=absent_status(pre_filter.plugins_with_nodes),
-        named_by=pre_filter.plugins_with_nodes,
-        filter_rows=filter_rows,
-    )
-
-
-def _stop_early(
-    session: Session, framework: Framework, outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]
-) -> None:
-    """Mark the nodes that kube-scheduler would not evaluate, when the session samples nodes as it does.
-
-    When nothing scores, kube-scheduler stops at the first feasible node, so this does too, sampling or not. The next
-    search starts after as many nodes as are feasible or have a status; a rejected nominated node counts among them.
-    """
-    scores_nothing = not framework.score_plugins and not any(
-        extender.filters or extender.prioritizes for extender in session.extenders
-    )
-    if not session.options.sample and not scores_nothing:
+    def run(self, result: CycleResult, *, looks_for_victims: bool) -> int | None:
+        """Return the chosen node, None where none is feasible, and note in the result what led to it."""
+        start = self._session.sampling.start_index
+        outcome = result.filter = self.find_nodes()
         if outcome.rows is not None:
-            n_more = sum(outcome.position(row) is None for row in rejected)
-            session.sampling.advance(len(outcome.rows) + n_more, outcome.n_nodes)
-        return
-    order = session.cluster.nodes.zone_order
-    if outcome.rows is not None:
-        is_named = np.zeros(outcome.n_nodes, np.bool_)
-        is_named[outcome.rows] = True
-        order = order[is_named[order]] if len(outcome.rows) < outcome.n_nodes else order
-    percentage = framework.profile.percentage_of_nodes_to_score
-    if percentage is None:
-        percentage = session.config.percentage_of_nodes_to_score or 0
-    limit = 1 if scores_nothing else num_feasible_nodes_to_find(percentage, len(order))
-    evaluated = session.sampling.look(order, outcome.feasible, limit)
-    n_more = sum(bool(not evaluated[row] or outcome.feasible[row]) for row in rejected)
-    session.sampling.advance(int(np.count_nonzero(evaluated)) + n_more, outcome.n_nodes)
-    if outcome.absent is not None:
-        evaluated[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
-    outcome.feasible = outcome.feasible & evaluated
-    outcome.not_evaluated = ~evaluated
+            feasible = outcome.rows[outcome.feasible[outcome.rows]]
+        elif np.count_nonzero(outcome.feasible) == outcome.n_nodes:
+            feasible = self._nodes.all_rows
+        else:
+            feasible = outcome.feasible.nonzero()[0]
+        result.n_feasible = len(feasible)
+        if len(feasible) == 0:
+            if looks_for_victims and self._framework.post_filter_plugins:
+                result.post_filter = self._framework.run_post_filter(self._cycle, outcome)
+            result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
+            return None
+        if len(feasible) == 1:  # upstream does not even run PreScore then
+            result.ties = feasible
+        else:
+            # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
+            result.scores = self._scores_of(feasible, None if outcome.rows is not None else self._entry)
+            total = result.scores.total
+            result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
+        return self._choose(result, outcome, start)
 
+    def _choose(self, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
+        """Return one of the equal best nodes; `start` is where the search began, an index into the tree's order."""
+        ties, session = result.ties, self._session
+        if len(ties) == 1:
+            return int(ties[0])
+        if session.random is not None:
+            return int(session.random.choice(ties.tolist()))
+        if not session.options.follows_heap:
+            return int(ties[0])
+        drawn = None if result.scores is None else result.scores.drawn
+        if drawn is not None and drawn[ties].any():
+            return int(
+                ties[drawn[ties]][0]
+            )  # kube-scheduler draws evenly among these: the first by name stands for all
+        begin = start if outcome.rows is None else 0
+        return first_up(ties, outcome.feasible, self._nodes.zone_order, self._nodes.zone_places, begin)
 
-def _raise_errors(outcome: FilterOutcome) -> None:
-    """Raise PluginError when a filter failed on some node.
+    def find_nodes(self, entry: ShapeEntry | None = None) -> FilterOutcome:
+        """Run PreFilter and the filters, with the cache entry of the pod's shape."""
+        framework, cycle, n_nodes = self._framework, self._cycle, len(self._nodes)
+        if entry is None:
+            entry = framework.unshared if cycle.pod.names_nodes else framework.shape(cycle.pod)
+        pre_filter = framework.run_pre_filter(cycle, entry)
+        cycle.skipped_filters = pre_filter.skipped
+        if entry is framework.unshared and pre_filter.nodes is None:
+            entry = framework.shape(cycle.pod)
+        self._entry = entry
+        n_counted = None if self._among is None else int(self._among.sum())
+        if pre_filter.status is not None:
+            return FilterOutcome(
+                n_nodes,
+                np.zeros(n_nodes, np.bool_),
+                pre_filter_status=pre_filter.status,
+                named_by=pre_filter.plugins_with_nodes,
+                n_counted=n_counted,
+            )
+        # Preemption made room on the nominated node: it is tried alone, and taken without scores where it fits.
+        nominated = self._session.nominator.row_of(cycle.pod_id)
+        rejected: NodeStatus | None = None
+        if nominated is not None and (self._among is None or self._among[nominated]):
+            outcome = self._try_nominated(nominated)
+            if outcome.feasible[nominated]:
+                return outcome
+            rejected = outcome.overrides.get(nominated)
+        outcome = self._filter(entry, pre_filter)
+        if self._among is not None:
+            outcome.feasible, outcome.not_evaluated = outcome.feasible & self._among, ~self._among
+            outcome.n_counted = n_counted
+        # The order is upstream's: sampling counts what filters pass, and extenders see only nodes that were looked at.
+        self._stop_early(outcome, None if rejected is None else nominated)
+        if nominated is not None and rejected is not None:
+            outcome.keep_rejection(nominated, rejected)
+        for row in outcome.rows_with_errors():  # upstream reports whichever failed first; here it is the first by name
+            status = outcome.status(row)
+            assert status is not None  # noqa: S101 - the node has a code, so it has a status
+            raise PluginError(status.error)
+        self._ask_extenders(outcome)
+        return outcome
 
-    Upstream reports whichever node failed first; here it is the first by name.
-    """
-    for row in outcome.rows_with_errors():
-        status = outcome.status(row)
-        assert status is not None  # noqa: S101 - the node has a code, so it has a status
-        raise PluginError(status.error)
+    def _try_nominated(self, row: int) -> FilterOutcome:
+        """Filter the nominated node alone, whether or not PreFilter named it. Upstream: evaluateNominatedNode.
+
+        When it is rejected, `overrides` holds its status. An error does not end the cycle here: the search goes on.
+        """
+        framework, cycle, rows = self._framework, self._cycle, np.asarray([row], np.intp)
+        feasible = np.zeros(len(self._nodes), np.bool_)
+        outcome = FilterOutcome(len(self._nodes), feasible, rows=rows, not_evaluated=np.ones_like(feasible))
+        delta = framework.nominated_changes(cycle, rows)
+        status = framework.statuses(cycle, rows, cycle.skipped_filters, delta)[0] if delta is not None else None
+        status = status or framework.statuses(cycle, rows, cycle.skipped_filters)[0]
+        if status is not None:
+            if status.code is not Code.ERROR:
+                outcome.overrides[row] = status
+            return outcome
+        feasible[row] = True
+        try:
+            self._ask_extenders(outcome)
+        except PluginError:
+            feasible[row] = False
+        outcome.not_evaluated = ~outcome.feasible
+        return outcome
+
+    def _filter(self, entry: ShapeEntry, pre_filter: PreFilterOutcome) -> FilterOutcome:
+        framework, skipped = self._framework, pre_filter.skipped
+        if pre_filter.nodes is None:
+            verdicts, passes = framework.filter_all(self._cycle, entry, skipped)
+            outcome = FilterOutcome(len(self._nodes), passes, verdicts=verdicts)
+        else:
+            outcome = self._filter_named(pre_filter.nodes, pre_filter.plugins_with_nodes)
+        rejections = framework.nominated_rejections(self._cycle, skipped) if self._session.nominator else {}
+        if outcome.rows is not None:
+            rejections = {row: status for row, status in rejections.items() if outcome.position(row) is not None}
+        if rejections:
+            outcome.overrides.update(rejections)
+            outcome.feasible = outcome.feasible.copy()
+            outcome.feasible[list(rejections)] = False
+        return outcome
+
+    def _filter_named(self, names: frozenset[str], named_by: frozenset[str]) -> FilterOutcome:
+        def filter_rows(rows: RowArray) -> list[tuple[str, Verdicts]]:
+            return self._framework.run_filters(
+                self._cycle, NodeView(self._session.cluster, rows), self._cycle.skipped_filters
+            )
+
+        row_of = self._nodes.row_of
+        rows = np.asarray(sorted(row_of[name] for name in names if name in row_of), np.intp)
+        verdicts = filter_rows(rows) if len(rows) else []
+        feasible = np.zeros(len(self._nodes), np.bool_)
+        feasible[rows] = True
+        for _, verdict in verdicts:
+            feasible[rows] &= verdict.bits == 0
+        return FilterOutcome(
+            len(self._nodes),
+            feasible,
+            rows=rows,
+            verdicts=verdicts,
+            absent=absent_status(named_by),
+            named_by=named_by,
+            filter_rows=filter_rows,
+        )
+
+    def _stop_early(self, outcome: FilterOutcome, rejected: int | None) -> None:
+        """Mark the nodes that kube-scheduler would not evaluate, when the session samples nodes as it does.
+
+        When nothing scores, kube-scheduler stops at the first feasible node, so this does too, sampling or not. The
+        next search starts after as many nodes as are feasible or have a status; a rejected nominated node counts.
+        """
+        session, sampling = self._session, self._session.sampling
+        scores_nothing = not self._framework.score_plugins and not any(
+            extender.filters or extender.prioritizes for extender in session.extenders
+        )
+        if not session.options.sample and not scores_nothing:
+            if outcome.rows is not None:
+                n_more = rejected is not None and outcome.position(rejected) is None
+                sampling.advance(len(outcome.rows) + n_more, outcome.n_nodes)
+            return
+        order = self._nodes.zone_order
+        if outcome.rows is not None and len(outcome.rows) < outcome.n_nodes:
+            order = order[np.isin(order, outcome.rows)]
+        percentage = self._framework.profile.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = session.config.percentage_of_nodes_to_score or 0
+        limit = 1 if scores_nothing else num_feasible_nodes_to_find(percentage, len(order))
+        evaluated = sampling.look(order, outcome.feasible, limit)
+        n_more = rejected is not None and bool(not evaluated[rejected] or outcome.feasible[rejected])
+        sampling.advance(int(np.count_nonzero(evaluated)) + n_more, outcome.n_nodes)
+        if outcome.absent is not None:
+            evaluated[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
+        outcome.feasible = outcome.feasible & evaluated
+        outcome.not_evaluated = ~evaluated
+
+    @cached_property
+    def _extenders(self) -> list[tuple[int, Extender]]:
+        """The extenders that care about the pod, each with its rank among the scores."""
+        extenders = enumerate(self._session.extenders, start=len(self._framework.score_plugins))
+        return [(rank, extender) for rank, extender in extenders if extender.is_interested(self._cycle.pod.pod)]
+
+    def _ask_extenders(self, outcome: FilterOutcome) -> None:
+        nodes, pod = self._nodes, self._cycle.pod.pod
+        for _, extender in self._extenders if self._session.extenders else ():
+            rows = np.flatnonzero(outcome.feasible)
+            if len(rows) == 0:
+                return
+            if not extender.filters:
+                continue
+            try:
+                answer = extender.filter(pod, [nodes.nodes[row] for row in rows])
+            except ExtenderError as error:
+                if extender.is_ignorable:
+                    continue
+                raise PluginError(str(error)) from error
+            outcome.feasible = np.zeros(outcome.n_nodes, np.bool_)
+            outcome.feasible[[nodes.row_of[name] for name in answer.nodes if name in nodes.row_of]] = True
+            for code, failed in (
+                (Code.UNSCHEDULABLE, answer.failed),
+                (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.unresolvable),
+            ):
+                for name, text in failed.items():
+                    if name in nodes.row_of:
+                        outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
+
+    def _scores_of(self, feasible: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
+        session, nodes = self._session, self._nodes
+        if not self._framework.score_plugins and not session.extenders:
+            return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
+        scores = self._framework.run_scores(self._cycle, feasible, entry)
+        if not session.extenders:
+            return scores
+        scores.drawn = np.zeros(len(nodes), np.bool_)
+        for rank, extender in self._extenders:
+            if not extender.prioritizes:
+                continue
+            try:
+                given = extender.prioritize(self._cycle.pod.pod, [nodes.nodes[row] for row in feasible])
+            except ExtenderError:
+                continue  # as upstream: no score from this extender
+            column: Int64Array = np.asarray([given.get(nodes.names[row], 0) for row in feasible], np.int64)
+            scores.drawn[[nodes.row_of[name] for name in given if name in nodes.row_of]] = True
+            weight = extender.weight * EXTENDER_SCALE
+            scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
+            scores.total = scores.total + column * weight
+        return scores

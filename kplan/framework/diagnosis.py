@@ -87,8 +87,7 @@ class FilterOutcome(msgspec.Struct, dict=True):
 
     @cached_property
     def _position_of(self) -> dict[int, int]:
-        assert self.rows is not None  # noqa: S101 - `position` comes here only then
-        return {int(row): position for position, row in enumerate(self.rows)}
+        return {} if self.rows is None else {int(row): position for position, row in enumerate(self.rows)}
 
     def position(self, row: int) -> int | None:
         """Return where a node stands in `verdicts`, None when it was not filtered."""
@@ -99,6 +98,14 @@ class FilterOutcome(msgspec.Struct, dict=True):
 
     def positions(self, rows: RowArray) -> RowArray:
         return rows if self.rows is None else np.searchsorted(self.rows, rows)
+
+    def keep_rejection(self, row: int, status: NodeStatus) -> None:
+        """Keep why a node was rejected before, unless it was filtered again since."""
+        is_not_evaluated = self.not_evaluated is not None and bool(self.not_evaluated[row])
+        if is_not_evaluated or self.position(row) is None:
+            self.overrides[row] = status
+        if is_not_evaluated and self.not_evaluated is not None:
+            self.not_evaluated[row] = False
 
     def absent_rows(self) -> RowArray:
         """Return the nodes that are not feasible and have no status of their own, ascending.
@@ -129,12 +136,7 @@ class FilterOutcome(msgspec.Struct, dict=True):
 
     @property
     def verdicts_count(self) -> BoolArray:
-        """Whether `verdicts` decide about a node: it was evaluated, and no override replaces them.
-
-        Returns
-        -------
-        bool array of shape (n_filtered,), as `first`
-        """
+        """Whether `verdicts` decide about a node: it was evaluated, and no override replaces them; as `first`."""
         counts = np.ones(self.n_nodes, np.bool_)
         counts[list(self.overrides)] = False
         if self.not_evaluated is not None:
@@ -159,18 +161,15 @@ class FilterOutcome(msgspec.Struct, dict=True):
             return {}
         position, verdicts = self.position(row), self.verdicts
         if position is None:
-            position, verdicts = self._position_of_absent[row], self._absent_verdicts
+            absent, verdicts = self._absent_verdicts
+            position = int(np.searchsorted(absent, row))
         return {name: NodeStatus.of(name, verdict, position) for name, verdict in verdicts if verdict.bits[position]}
 
     @cached_property
-    def _position_of_absent(self) -> dict[int, int]:
-        rows = [row for row in range(self.n_nodes) if self.position(row) is None]
-        return {row: position for position, row in enumerate(rows)}
-
-    @cached_property
-    def _absent_verdicts(self) -> list[tuple[str, Verdicts]]:
-        rows = np.asarray(list(self._position_of_absent), np.intp)
-        return [] if self.filter_rows is None else self.filter_rows(rows)
+    def _absent_verdicts(self) -> tuple[RowArray, list[tuple[str, Verdicts]]]:
+        """The nodes that PreFilter left out, and what the filters say of them."""
+        rows = np.asarray([row for row in range(self.n_nodes) if self.position(row) is None], np.intp)
+        return rows, [] if self.filter_rows is None else self.filter_rows(rows)
 
     def rows_with_code(self, code: Code) -> RowArray:
         """Return the nodes whose status has a code, ascending."""
@@ -207,27 +206,20 @@ class FilterOutcome(msgspec.Struct, dict=True):
         if self.pre_filter_status is not None:
             status = self.pre_filter_status
             return Counter({(status.plugin, text): self.n_nodes for text in status.reasons})
-        counts = self._filter_counts()
+        counted = self.verdicts_count
+        counts: Counter[tuple[str, str]] = Counter()
+        for index, (name, verdict) in enumerate(self.verdicts):
+            bits = verdict.bits[(self.first == index) & counted]
+            for k, reason in enumerate(verdict.reasons if len(bits) else ()):
+                n = int(np.count_nonzero(bits >> k & 1))
+                if n:
+                    counts[name, reason.text] += n
         for row, override in self.overrides.items():
             if self.status(row) is override:
                 counts.update((override.plugin, text) for text in override.texts)
         n_absent = 0 if self.absent is None else len(self.absent_rows())
         if n_absent and self.absent is not None:
             counts.update({(self.absent.plugin, text): n_absent for text in self.absent.texts})
-        return counts
-
-    def _filter_counts(self) -> Counter[tuple[str, str]]:
-        """Count the reasons in `verdicts`, on the nodes about which they decide."""
-        counted = self.verdicts_count
-        counts: Counter[tuple[str, str]] = Counter()
-        for index, (name, verdict) in enumerate(self.verdicts):
-            bits = verdict.bits[(self.first == index) & counted]
-            if not len(bits):
-                continue
-            for k, reason in enumerate(verdict.reasons):
-                n = int(np.count_nonzero(bits >> k & 1))
-                if n:
-                    counts[name, reason.text] += n
         return counts
 
 

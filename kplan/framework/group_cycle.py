@@ -1,11 +1,9 @@
 """The scheduling cycle of a pod group: its members one after the other in one state of the cluster, none bound yet.
 
-Upstream: pkg/scheduler/schedule_one_podgroup.go.
+A group with a topology key is tried on placements: the nodes with one value of the key, of which the best is chosen.
 
-Placements of a pod group: the nodes with one value of its topology key, and which of them is best.
-
-Upstream: plugins/topologyaware, plugins/podgrouppodscount, plugins/noderesources ScorePlacement, runtime
-RunPlacementGeneratePlugins and RunPlacementScorePlugins.
+Upstream: pkg/scheduler/schedule_one_podgroup.go, plugins/topologyaware, plugins/podgrouppodscount,
+plugins/noderesources ScorePlacement, runtime RunPlacementGeneratePlugins and RunPlacementScorePlugins.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from msgspec.structs import replace
 from kplan.config.args import NodeResourcesFitArgs, ResourceSpec
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
-from kplan.framework.diagnosis import reserve_error
 from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle, Key
 from kplan.framework.results import SUCCESS, Outcome, Status, StatusCode
@@ -71,11 +68,9 @@ def placements_of(session: Session, key: Key) -> list[Placement] | Status:
 
 
 def best_placement(session: Session, key: Key, placements: Sequence[Placement], proposed: Sequence[list[int]]) -> int:
-    """Return the index of the best of several placements in which a group fits; upstream draws among equal ones.
+    """Return the index of the best of several placements in which a group fits, with the members that each would place.
 
-    Parameters
-    ----------
-    proposed : the members that each would place
+    Upstream draws among equal ones.
     """
     n_scheduled = len(session.pod_groups.scheduled(key))
     counts = [n_scheduled + len(pods) for pods in proposed]
@@ -266,12 +261,11 @@ def _seen_again(session: Session, member: Member, among: BoolArray | None) -> Cy
     result = schedule_pod(session, member.pod, is_member=True, among=among, looks_for_victims=False)
     session.random = random
     result.post_filter = member.result.post_filter
-    if result.framework is None or result.cycle is None or result.row == member.row:
-        return result
-    if result.row is not None:
-        result.framework.run_unreserve(result.cycle, result.row)
-    if member.row is not None:
-        result.framework.run_reserve(result.cycle, member.row)
+    if result.framework is not None and result.cycle is not None and result.row != member.row:
+        if result.row is not None:
+            result.framework.run_unreserve(result.cycle, result.row)
+        if member.row is not None:
+            result.framework.run_reserve(result.cycle, member.row)
     return result
 
 
@@ -427,7 +421,7 @@ def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: B
             status = framework.run_reserve(cycle, row)
             if not status.is_success:
                 member.preempts = False
-                _turn_down(result, status)
+                result.turn_down(status)
                 return member
     if row is None:
         return member
@@ -437,16 +431,8 @@ def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: B
     if not (member.permit.is_success or member.permit.is_wait):
         _revert(session, member)
         member.row, member.preempts = None, False
-        _turn_down(result, member.permit)
+        result.turn_down(member.permit)
     return member
-
-
-def _turn_down(result: CycleResult, status: Status) -> None:
-    """Note that Reserve or Permit rejects a member on its node, or fails."""
-    if status.is_rejected:
-        result.outcome, result.message = Outcome.UNSCHEDULABLE, reserve_error(status)
-    else:
-        result.outcome, result.message = Outcome.ERROR, status.message
 
 
 def _revert(session: Session, member: Member) -> None:

@@ -188,15 +188,11 @@ Event = PodAdded | PodDeleted | NodeUncordoned | NodeChanged | ClaimFreed
 """What happens in a cluster whose nodes stay; upstream knows more, such as a change of labels."""
 
 
-class Named(Protocol):
-    """Has the name by which profiles enable the plugin."""
-
-    name: ClassVar[str]
-
-
 @runtime_checkable
-class Plugin(Named, Protocol):
+class Plugin(Protocol):
     """What every plugin has."""
+
+    name: ClassVar[str]  #: the name by which profiles enable the plugin
 
     @property
     def scope(self) -> Scope:
@@ -204,7 +200,7 @@ class Plugin(Named, Protocol):
 
 
 @runtime_checkable
-class PreEnqueuePlugin(Named, Protocol):
+class PreEnqueuePlugin(Plugin, Protocol):
     """May keep a pod out of the queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -212,7 +208,7 @@ class PreEnqueuePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class QueueingHintPlugin(Named, Protocol):
+class QueueingHintPlugin(Plugin, Protocol):
     """Knows what may change its mind (optional): a pod waits for any event that a plugin without hints rejected.
 
     Upstream: EventsToRegister, and the QueueingHintFn of each event.
@@ -230,7 +226,7 @@ class ReservedObjects(NamedTuple):
 
 
 @runtime_checkable
-class ReservedObjectsPlugin(Named, Protocol):
+class ReservedObjectsPlugin(Plugin, Protocol):
     """Reserves what the API server records in objects (optional)."""
 
     def reserved_objects(self) -> ReservedObjects:
@@ -238,7 +234,7 @@ class ReservedObjectsPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class ClaimBindingPlugin(Named, Protocol):
+class ClaimBindingPlugin(Plugin, Protocol):
     """Knows which volumes claims are bound to (optional)."""
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -249,7 +245,7 @@ class ClaimBindingPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class KeyedPlugin(Named, Protocol):
+class KeyedPlugin(Plugin, Protocol):
     """Declares which part of a pod it reads (optional)."""
 
     def reads(self, pod: PodInfo) -> Hashable:
@@ -257,7 +253,7 @@ class KeyedPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class QueueSortPlugin(Named, Protocol):
+class QueueSortPlugin(Plugin, Protocol):
     """Orders the queue."""
 
     def sort_key(self, pod: PodInfo) -> Any:
@@ -265,7 +261,7 @@ class QueueSortPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class PreFilterPlugin(Named, Protocol):
+class PreFilterPlugin(Plugin, Protocol):
     """Looks at the pod once, before any node."""
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
@@ -281,7 +277,7 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class PostFilterPlugin(Named, Protocol):
+class PostFilterPlugin(Plugin, Protocol):
     """Tries to make room for a pod that fits no node."""
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
@@ -297,23 +293,20 @@ class GroupVictims(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class GroupPostFilterPlugin(Named, Protocol):
+class GroupPostFilterPlugin(Plugin, Protocol):
     """Tries to make room for a group of pods that does not fit."""
 
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
     ) -> tuple[Status, GroupVictims]:
-        """Return whether there is room once some pods leave, and these pods.
+        """Return whether there is room for the members without a node once some pods leave, and these pods.
 
-        Parameters
-        ----------
-        pods : the members without a node
-        fits : runs the group's cycle in the cluster as it is now
+        `fits` runs the group's cycle in the cluster as it is now.
         """
 
 
 @runtime_checkable
-class PreScorePlugin(Named, Protocol):
+class PreScorePlugin(Plugin, Protocol):
     """Looks at the feasible nodes once, before any score."""
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
@@ -321,7 +314,7 @@ class PreScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class ScorePlugin(Named, Protocol):
+class ScorePlugin(Plugin, Protocol):
     """Scores nodes."""
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
@@ -329,7 +322,7 @@ class ScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class ConstantScorePlugin(Named, Protocol):
+class ConstantScorePlugin(Plugin, Protocol):
     """Knows for which pods every node gets the same raw score, whatever the cluster contains (optional)."""
 
     def constant_score(self, cycle: CycleState) -> int | None:
@@ -355,7 +348,7 @@ class ScoreGroups(Protocol):
 
 
 @runtime_checkable
-class GroupScorePlugin(Named, Protocol):
+class GroupScorePlugin(Plugin, Protocol):
     """Scores nodes by what they and other nodes have in common (optional)."""
 
     def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
@@ -363,7 +356,7 @@ class GroupScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class NormalizeScorePlugin(Named, Protocol):
+class NormalizeScorePlugin(Plugin, Protocol):
     """Brings raw scores of the feasible nodes into 0 to 100."""
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
@@ -371,7 +364,7 @@ class NormalizeScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class FinalScorePlugin(Named, Protocol):
+class FinalScorePlugin(Plugin, Protocol):
     """Scores and normalizes at once (optional), where that takes less than one after the other."""
 
     def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
@@ -379,7 +372,7 @@ class FinalScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class ReservePlugin(Named, Protocol):
+class ReservePlugin(Plugin, Protocol):
     """Reserves what the pod needs on its node, so that later pods of a plan do not get it."""
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
@@ -390,7 +383,7 @@ class ReservePlugin(Named, Protocol):
 
 
 @runtime_checkable
-class PermitPlugin(Named, Protocol):
+class PermitPlugin(Plugin, Protocol):
     """Approves or rejects a pod's node last, before binding."""
 
     def permit(self, cycle: CycleState, row: int) -> Status:
@@ -398,7 +391,7 @@ class PermitPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class ScoreDetailPlugin(Named, Protocol):
+class ScoreDetailPlugin(Plugin, Protocol):
     """Explains a node's raw score in words and numbers (optional)."""
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
@@ -412,10 +405,6 @@ def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
     """Return the plugins with the methods of an extension point, in order.
 
     `isinstance` of a protocol tells the same, but looks at every method again for every plugin of every session.
-
-    Parameters
-    ----------
-    point : the protocol of the extension point
     """
     return [cast("P", plugin) for plugin in plugins if _has_methods(type(plugin), point)]
 

@@ -8,34 +8,19 @@ computed once for all nodes, and afterwards only for the nodes whose pods change
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.mappings import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    ConstantScorePlugin,
-    CycleState,
-    FilterPlugin,
-    FinalScorePlugin,
-    KeyedPlugin,
-    Named,
-    NormalizeScorePlugin,
-    Plugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    PreScoreResult,
-    Scope,
-    ScorePlugin,
-    Status,
-    plugins_with,
-)
+from kplan.framework import interface as fwk
+from kplan.framework.interface import CycleState, Scope
 from kplan.framework.results import PluginError, PreFilterOutcome, ScorePart
 from kplan.rules.pod_info import PodInfo
 
@@ -49,42 +34,34 @@ _REFRESH_SHARE = 4
 """When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
 
 
-P = TypeVar("P", bound=Named)
-R = TypeVar("R")
-
-
-class CachedResults(msgspec.Struct, Generic[P, R]):
+class CachedResults(msgspec.Struct):
     """Cached results of the plugins of an extension point, PreFilter or PreScore."""
 
-    results: dict[str, R | None] = {}  #: plugin -> its result; a plugin without a key has none cached
+    results: dict[str, Any] = {}  #: plugin -> its result; a plugin without a key has none cached
     states: dict[str, dict[type, Any]] = {}  #: plugin -> cycle state that it wrote
-    per_cycle: Sequence[P] | None = None  #: plugins that run in every cycle; None until `finish`
+    per_cycle: Sequence[Any] | None = None  #: plugins that run in every cycle; None until `finish`
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     all_states: dict[type, Any] = {}  #: the states of all plugins together
 
-    def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
+    def add(self, name: str, result: Any, states: dict[type, Any]) -> None:
         self.results[name] = result
         self.states[name] = states
 
-    def finish(self, plugins: Sequence[P]) -> None:
+    def finish(self, plugins: Sequence[fwk.Plugin]) -> None:
         """Note which plugins run in every cycle, once all have run and every cached result passes or skips."""
         self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
 
-    def copy(self) -> CachedResults[P, R]:
-        return CachedResults(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
-
-
-CachedPreFilters = CachedResults[PreFilterPlugin, PreFilterResult]
-CachedPreScores = CachedResults[PreScorePlugin, PreScoreResult]
+    def copy(self) -> CachedResults:
+        return replace(self, results=self.results.copy(), states=self.states.copy())
 
 
 class CachedVerdicts(msgspec.Struct):
     """Verdicts over all nodes of the filters that look at one node at a time."""
 
     by_plugin: dict[str, Verdicts]  #: plugin -> verdicts over all nodes
-    following: Sequence[FilterPlugin]  #: the filters whose verdicts depend on the pods of a node
+    following: Sequence[fwk.FilterPlugin]  #: the filters whose verdicts depend on the pods of a node
     lasting: BoolArray  #: bool array of shape (n_nodes,); the node passes all filters that ignore its pods
     passes: BoolArray  #: bool array of shape (n_nodes,); the node passes all of `by_plugin`
     position: int  #: the place in the cluster's log up to which this is current
@@ -97,27 +74,21 @@ class CachedVerdicts(msgspec.Struct):
         self.position = len(cluster.log)
         if not self.following:
             return
-        if changed is None:
-            self.passes = self.lasting.copy()
-            for plugin in self.following:
-                verdict = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
-                self.passes &= verdict.bits == 0
-            return
-        view = NodeView(cluster, changed)
-        passes = self.lasting[changed]
+        rows: RowArray | slice = slice(None) if changed is None else changed
+        view, passes = NodeView(cluster, changed), self.lasting[rows].copy()
         for plugin in self.following:
             whole = self.by_plugin[plugin.name]
-            # Verdicts that accepted all nodes have no reasons, so the bits of these rows alone would mean nothing.
-            if not whole.reasons:
+            # Verdicts that accepted all nodes have no reasons, so the bits of some rows alone would mean nothing.
+            if changed is None or not whole.reasons:
                 whole = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
-                passes &= whole.bits[changed] == 0
+                passes &= whole.bits[rows] == 0
                 continue
             verdict = plugin.filter(cycle, view)
             whole.bits[changed] = verdict.bits
             if verdict.unresolvable is not None and whole.unresolvable is not None:
                 whole.unresolvable[changed] = verdict.unresolvable
             passes &= verdict.bits == 0
-        self.passes[changed] = passes
+        self.passes[rows] = passes
 
 
 class Scorer(msgspec.Struct, frozen=True):
@@ -126,22 +97,17 @@ class Scorer(msgspec.Struct, frozen=True):
     rank: int  #: its place in the profile
     name: str
     weight: int
-    plugin: ScorePlugin
-    normalizer: NormalizeScorePlugin | None
-    constant: ConstantScorePlugin | None  #: the plugin, if it knows for which pods its scores are constant
-    final: FinalScorePlugin | None  #: the plugin, if it scores and normalizes at once
+    plugin: fwk.ScorePlugin
     scope: Scope
+    normalizer: fwk.NormalizeScorePlugin | None
+    constant: fwk.ConstantScorePlugin | None  #: the plugin, if it knows for which pods its scores are constant
+    final: fwk.FinalScorePlugin | None  #: the plugin, if it scores and normalizes at once
 
     def part(self, scores: Int64Array, *, is_full: bool) -> ScorePart:
         return ScorePart(self.rank, self.name, self.weight, scores, is_full)
 
     def scores(self, cycle: CycleState, feasible: NodeView, raw: Int64Array | None) -> Int64Array:
-        """Return the plugin's scores of the feasible nodes, from 0 to 100.
-
-        Parameters
-        ----------
-        raw : the raw scores of all nodes, int64 of shape (n_nodes,), where they are known
-        """
+        """Return the scores of the feasible nodes, from 0 to 100; `raw` are those of all nodes where they are known."""
         if raw is None and self.final is not None:
             return self.final.final_score(cycle, feasible)
         scores = self.plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
@@ -154,45 +120,30 @@ class Scorer(msgspec.Struct, frozen=True):
 class CachedScores(msgspec.Struct):
     """Scores over all nodes of the plugins that look at one node at a time."""
 
-    weights: Mapping[str, int]  #: plugin -> weight
     lasting: Int64Array  #: weighted sum of final scores that ignore pods, int64 of shape (n_nodes,)
-    position: int  #: the place in the cluster's log up to which this is current
     total: Int64Array  #: `lasting` plus the weighted scores of `following`
+    position: int = 0  #: the place in the cluster's log up to which this is current
     #: the plugins whose scores are computed or normalized over the feasible nodes in every cycle
     per_cycle: list[Scorer] = []
     #: plugins whose scores depend on the pods of a node, with those scores, which need no normalizing
-    following: list[tuple[ScorePlugin, Int64Array]] = []
+    following: list[tuple[Scorer, Int64Array]] = []
     parts: list[ScorePart] = []  #: the scores that are summed in `total`
-    #: plugin -> raw scores over all nodes, not yet normalized
-    raw: dict[str, Int64Array] = {}
+    raw: dict[str, Int64Array] = {}  #: plugin -> raw scores over all nodes, not yet normalized
 
     def start(self, position: int) -> CachedScores:
         """Return a copy for one shape, to which scores can be added."""
-        return CachedScores(
-            self.weights,
-            self.lasting,
-            position,
-            self.lasting.copy(),
-            self.per_cycle.copy(),
-            parts=self.parts.copy(),
-            raw=self.raw.copy(),
-        )
+        total, raw = self.lasting.copy(), self.raw.copy()
+        return CachedScores(self.lasting, total, position, self.per_cycle.copy(), parts=self.parts.copy(), raw=raw)
 
-    def add_lasting(self, part: ScorePart) -> None:
+    def add(self, part: ScorePart, value: Int64Array | int, *, lasts: bool = True) -> None:
+        """Add scores that stay the same where they last; a number as `value` is the score of all nodes."""
         self.parts.append(part)
-        self.lasting = self.lasting + part.weight * part.scores
-        self.total += part.weight * part.scores
-
-    def add_constant(self, part: ScorePart, value: int) -> None:
-        self.parts.append(part)
-        if value:
-            self.lasting = self.lasting + part.weight * value
-            self.total += part.weight * value
-
-    def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
-        self.parts.append(part)
-        self.total += part.scores if part.weight == 1 else part.weight * part.scores
-        self.following.append((plugin, part.scores))
+        if isinstance(value, int) and value == 0:
+            return
+        weighted = value if part.weight == 1 else part.weight * value
+        self.total += weighted
+        if lasts:
+            self.lasting = self.lasting + weighted
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
         """Score the nodes again whose pods changed."""
@@ -202,11 +153,11 @@ class CachedScores(msgspec.Struct):
         self.position = len(cluster.log)
         view = NodeView(cluster, changed)
         rows: RowArray | slice = slice(None) if changed is None else changed
-        total = self.lasting[rows] if changed is not None else self.lasting.copy()
-        for plugin, scores in self.following:
-            fresh = plugin.score(cycle, view)
+        total = self.lasting[rows].copy()
+        for scorer, scores in self.following:
+            fresh = scorer.plugin.score(cycle, view)
             scores[rows] = fresh
-            total += self.weights[plugin.name] * fresh
+            total += scorer.weighted(fresh)
         self.total[rows] = total
 
 
@@ -216,8 +167,8 @@ class CommonEntry(msgspec.Struct):
     Where pods differ only in their requests, nearly all results are shared.
     """
 
-    pre_filters: CachedPreFilters = msgspec.field(default_factory=CachedPreFilters)
-    pre_scores: CachedPreScores = msgspec.field(default_factory=CachedPreScores)
+    pre_filters: CachedResults = msgspec.field(default_factory=CachedResults)
+    pre_scores: CachedResults = msgspec.field(default_factory=CachedResults)
     #: plugin -> verdicts over all nodes; plugins that look at node objects alone
     verdicts: dict[str, Verdicts] = {}
     #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
@@ -236,9 +187,7 @@ class CommonEntry(msgspec.Struct):
 class ShapeEntry:
     """Cached results for one shape; it starts with those that it shares with other shapes.
 
-    Parameters
-    ----------
-    keeps_own : cache what other shapes do not share; worth its while only for a shape that occurs again
+    An entry that `keeps_own` caches what other shapes do not share: worth its while for a shape that occurs again.
     """
 
     __slots__ = ("common", "keeps_own", "pre_filters", "pre_scores", "scores", "verdicts")
@@ -263,40 +212,27 @@ def is_uniform(scores: Int64Array) -> bool:
 
 
 class PluginCache:
-    """The results of one profile's plugins, by shape and by what plugins read of a pod.
-
-    Parameters
-    ----------
-    weights : plugin -> weight of its score
-    pre_filters, filters, pre_scores, scores : the plugins of each extension point, in order
-    normalizers : those that normalize their scores, by name
-    """
+    """The results of one profile's plugins, by shape and by what plugins read of a pod."""
 
     def __init__(
         self,
         cluster: Cluster,
         weights: Mapping[str, int],
         *,
-        pre_filters: Sequence[PreFilterPlugin],
-        filters: Sequence[FilterPlugin],
-        pre_scores: Sequence[PreScorePlugin],
-        scores: Sequence[ScorePlugin],
-        normalizers: Mapping[str, NormalizeScorePlugin],
+        pre_filters: Sequence[fwk.PreFilterPlugin],
+        filters: Sequence[fwk.FilterPlugin],
+        pre_scores: Sequence[fwk.PreScorePlugin],
+        scores: Sequence[fwk.ScorePlugin],
+        normalizers: Mapping[str, fwk.NormalizeScorePlugin],
     ) -> None:
         self._cluster = cluster
-        self._weights = weights
         self._pre_filters = pre_filters
         self._pre_scores = pre_scores
         self.forget()
         self._occurred_once: Recent[bool] = Recent(MAX_ONCE)
-
-        extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
-        plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
-        constants = {plugin.name: plugin for plugin in plugins_with(ConstantScorePlugin, plugins.values())}
-        finals = {plugin.name: plugin for plugin in plugins_with(FinalScorePlugin, plugins.values())}
-        self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
-        self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
-        keyed = plugins_with(KeyedPlugin, plugins.values())
+        points: tuple[Sequence[fwk.Plugin], ...] = (pre_filters, filters, pre_scores, scores)
+        plugins = {plugin.name: plugin for point in points for plugin in point}
+        keyed = fwk.plugins_with(fwk.KeyedPlugin, plugins.values())
         #: what some of the plugins read, each once
         self._readers: list[Callable[[PodInfo], Hashable]] = list(dict.fromkeys(plugin.reads for plugin in keyed))
         self._is_keyed = frozenset(plugin.name for plugin in keyed)
@@ -304,19 +240,19 @@ class PluginCache:
         self._lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
         self._with_pre_score = frozenset(plugin.name for plugin in pre_scores)
         self._common_filters = [plugin for plugin in filters if plugin.name in self._lasting]
-        self._own_filters = [
-            plugin for plugin in filters if plugin.name not in self._lasting and self._is_cached[plugin.name]
-        ]
+        self._own_filters = [plugin for plugin in filters if plugin.name not in self._lasting and _is_cached(plugin)]
+        constants = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.ConstantScorePlugin, scores)}
+        finals = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.FinalScorePlugin, scores)}
         self.scorers = [
             Scorer(
                 rank,
                 plugin.name,
                 weights[plugin.name],
                 plugin,
+                plugin.scope,
                 normalizers.get(plugin.name),
                 constants.get(plugin.name),
                 finals.get(plugin.name),
-                plugins[plugin.name].scope,
             )
             for rank, plugin in enumerate(scores)
         ]
@@ -367,20 +303,25 @@ class PluginCache:
             self._finish(cached)
         return outcome
 
-    def pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
+    def pre_filter(
+        self, plugin: fwk.PreFilterPlugin, cycle: CycleState, entry: ShapeEntry
+    ) -> fwk.PreFilterResult | None:
         name, cached = plugin.name, entry.pre_filters
         if name in cached.results:
             # Only now: a plugin that the loop does not reach has no state.
             cycle.states.update(cached.states[name])
-            return cached.results[name]
+            known: fwk.PreFilterResult | None = cached.results[name]
+            return known
         n_known = len(cycle.states)
         result = plugin.pre_filter(cycle)
-        if entry.keeps_own and (self._is_cached[name] or (result is not None and result.skip and result.for_shape)):
-            states = _written_since(cycle, n_known)
-            cached.add(name, result, states)
-            if name in self._is_keyed:
-                entry.common.pre_filters.add(name, result, states)
+        if entry.keeps_own and (_is_cached(plugin) or (result is not None and result.skip and result.for_shape)):
+            self._note(name, result, _written_since(cycle, n_known), cached, entry.common.pre_filters)
         return result
+
+    def _note(self, name: str, result: Any, states: dict[type, Any], own: CachedResults, common: CachedResults) -> None:
+        own.add(name, result, states)
+        if name in self._is_keyed:
+            common.add(name, result, states)
 
     def finish_pre_filters(self, entry: ShapeEntry) -> None:
         """Note which plugins run in every cycle, once all have run."""
@@ -388,7 +329,7 @@ class PluginCache:
             self._finish(entry.pre_filters)
             self._finish(entry.common.pre_filters)
 
-    def _finish(self, cached: CachedPreFilters) -> None:
+    def _finish(self, cached: CachedResults) -> None:
         # A result that rejects the pod or names nodes is not for later pods: the loop over all plugins has to run.
         if all(result is None or result.skip for result in cached.results.values()):
             cached.finish(self._pre_filters)
@@ -413,14 +354,14 @@ class PluginCache:
             common.passes = passes
         lasting = passes = common.passes
         by_plugin = common.verdicts.copy()
-        following: list[FilterPlugin] = []
+        following: list[fwk.FilterPlugin] = []
         for plugin in self._own_filters:
             name = plugin.name
             if name in skipped:
                 continue
             verdict = by_plugin[name] = plugin.filter(cycle, everywhere)
             passes = passes & (verdict.bits == 0)
-            if self._follows_pods[name]:
+            if plugin.scope is Scope.NODE:
                 following.append(plugin)
             else:
                 lasting = lasting & (verdict.bits == 0)
@@ -434,20 +375,14 @@ class PluginCache:
         also_skipped: list[str] = []
         n_cached = len(cached.results)
         for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:
-            name = plugin.name
             n_known = len(cycle.states)
             result = plugin.pre_score(cycle, feasible)
-            if isinstance(result, Status):
-                raise PluginError(f'running PreScore plugin "{name}": {result.message}')
+            if isinstance(result, fwk.Status):
+                raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
             if result is not None:
-                also_skipped.append(name)
-            if not entry.keeps_own:
-                continue
-            if self._is_cached[name] or result is PreScoreResult.SKIP_SHAPE:
-                states = _written_since(cycle, n_known)
-                cached.add(name, result, states)
-                if name in self._is_keyed:
-                    entry.common.pre_scores.add(name, result, states)
+                also_skipped.append(plugin.name)
+            if entry.keeps_own and (_is_cached(plugin) or result is fwk.PreScoreResult.SKIP_SHAPE):
+                self._note(plugin.name, result, _written_since(cycle, n_known), cached, entry.common.pre_scores)
         skipped = cached.skipped.union(also_skipped) if also_skipped else cached.skipped
         if cached.per_cycle is None:
             entry.common.pre_scores.finish(self._pre_scores)
@@ -476,43 +411,42 @@ class PluginCache:
     ) -> tuple[CachedScores, list[Scorer]]:
         """Return the scores that shapes share, and the plugins whose scores they do not share."""
         nothing = np.zeros(len(self._cluster), np.int64)
-        shared = CachedScores(self._weights, nothing, 0, nothing.copy())
-        own: list[Scorer] = []
+        shared, own = CachedScores(nothing, nothing.copy()), []
         for scorer in self.scorers:
             name = scorer.name
-            is_skip_shared = name in common.pre_scores.skipped
             if name in self._lasting:
                 self._add_scores(cycle, shared, scorer, skipped)
-            elif name in self._is_keyed and (is_skip_shared or name not in self._with_pre_score):
-                constant = None if is_skip_shared else self.constant_part(cycle, scorer)
-                if constant is not None:
-                    shared.add_constant(*constant)
-                elif not is_skip_shared:
-                    own.append(scorer)
-            else:
+                continue
+            is_keyed = name in self._is_keyed
+            if is_keyed and name in common.pre_scores.skipped:
+                continue
+            constant = self.constant_part(cycle, scorer) if is_keyed and name not in self._with_pre_score else None
+            if constant is None:
                 own.append(scorer)
+            else:
+                shared.add(*constant)
         return shared, own
 
     def _add_scores(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, skipped: frozenset[str]) -> None:
-        name, n_nodes = scorer.name, len(self._cluster)
         constant = self.constant_part(cycle, scorer)
-        if constant is not None and name not in skipped:
-            cached.add_constant(*constant)
+        if constant is not None and scorer.name not in skipped:
+            cached.add(*constant)
             return
         if scorer.scope is Scope.CLUSTER or (scorer.normalizer is not None and scorer.scope is Scope.NODE):
             cached.per_cycle.append(scorer)
             return
-        if name in skipped:
+        if scorer.name in skipped:
             return
         raw = scorer.plugin.score(cycle, NodeView(self._cluster))
         if scorer.scope is Scope.NODE:
-            cached.add_following(scorer.part(raw, is_full=True), scorer.plugin)
+            cached.add(scorer.part(raw, is_full=True), raw, lasts=False)
+            cached.following.append((scorer, raw))
         elif scorer.normalizer is None:
-            cached.add_lasting(scorer.part(raw, is_full=True))
-        elif n_nodes and is_uniform(raw):
-            cached.add_constant(*self._uniform_part(cycle, scorer, int(raw[0])))
+            cached.add(scorer.part(raw, is_full=True), raw)
+        elif is_uniform(raw):
+            cached.add(*self._uniform_part(cycle, scorer, int(raw[0])))
         else:
-            cached.raw[name] = raw
+            cached.raw[scorer.name] = raw
             cached.per_cycle.append(scorer)
 
     def constant_part(self, cycle: CycleState, scorer: Scorer) -> tuple[ScorePart, int] | None:
@@ -520,17 +454,17 @@ class PluginCache:
         constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
         return None if constant is None else self._uniform_part(cycle, scorer, constant)
 
-    def _uniform_part(self, cycle: CycleState, scorer: Scorer, raw: int) -> tuple[ScorePart, int]:
+    def _uniform_part(self, cycle: CycleState, scorer: Scorer, value: int) -> tuple[ScorePart, int]:
         """Return scores that are the same on all nodes, as a read-only view of one element, and that score."""
-        value = raw
         if scorer.normalizer is not None:
-            value = int(scorer.normalizer.normalize_score(cycle, np.full(1, raw, np.int64))[0])
-
+            value = int(scorer.normalizer.normalize_score(cycle, np.full(1, value, np.int64))[0])
         return scorer.part(np.broadcast_to(np.int64(value), len(self._cluster)), is_full=True), value
+
+
+def _is_cached(plugin: fwk.Plugin) -> bool:
+    return plugin.scope is not Scope.CLUSTER
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:
     """Return the states written after the first `n_known`: a dictionary keeps the order of insertion."""
-    if len(cycle.states) == n_known:
-        return {}
-    return dict(list(cycle.states.items())[n_known:])
+    return dict(list(cycle.states.items())[n_known:]) if len(cycle.states) > n_known else {}

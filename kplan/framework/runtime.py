@@ -99,7 +99,6 @@ class Framework:
         return SUCCESS
 
     def forget_shapes(self) -> None:
-        """Drop all cached results, because nodes changed."""
         self._cache.forget()
 
     @property
@@ -156,10 +155,7 @@ class Framework:
     ) -> tuple[list[tuple[str, Verdicts]], BoolArray]:
         """Run every filter on all nodes, with the cached verdicts of the pod's shape.
 
-        Returns
-        -------
-        verdicts : (plugin, verdicts) in order
-        passes : bool array of shape (n_nodes,)
+        Returns the verdicts of each plugin, in order, and which nodes pass, bool of shape (n_nodes,).
         """
         known, passes = self._cache.verdicts(cycle, entry, skipped)
         verdicts: list[tuple[str, Verdicts]] = []
@@ -222,17 +218,9 @@ class Framework:
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
     def run_scores(self, cycle: CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
-        """Score the feasible nodes.
+        """Score the feasible nodes, ascending; `entry` is that of the pod's shape, None to cache nothing.
 
-        Parameters
-        ----------
-        rows : feasible node rows, ascending
-        entry : the cache entry of the pod's shape, or None to cache nothing
-
-        Raises
-        ------
-        PluginError
-            When a plugin fails.
+        Raises PluginError when a plugin fails.
         """
         everywhere = NodeView(self.cluster)
         feasible = everywhere if len(rows) == len(self.cluster) else NodeView(self.cluster, rows)
@@ -318,7 +306,6 @@ class Framework:
         return SUCCESS
 
     def run_unreserve(self, cycle: CycleState, row: int) -> None:
-        """Release what the Reserve plugins reserved, last plugin first."""
         for plugin in reversed(self.reserve_plugins):
             plugin.unreserve(cycle, row)
 

@@ -67,17 +67,10 @@ class Sampling(msgspec.Struct):
     start_index: int = 0  #: position in the node tree's order at which the next search starts
 
     def look(self, order: RowArray, passes: BoolArray, limit: int) -> BoolArray:
-        """Search nodes in turn until more than `limit` feasible ones are found.
+        """Return which nodes the search looks at, in turn, until more than `limit` feasible ones are found.
 
-        Parameters
-        ----------
-        order : node rows in the order of the node tree; the search starts at the start index and wraps around
-        passes : bool array of shape (n_nodes,)
-
-        Returns
-        -------
-        bool array of shape (n_nodes,): nodes that the search evaluates. The feasible node at which it stops is not
-        among them.
+        The `order` of rows is that of the node tree; the search starts at the start index and wraps around. The
+        feasible node at which it stops is not among the nodes. Masks are bool arrays of shape (n_nodes,).
         """
         in_turn = np.roll(order, -(self.start_index % len(order))) if len(order) else order
         evaluated = np.zeros(len(passes), np.bool_)
@@ -87,20 +80,13 @@ class Sampling(msgspec.Struct):
         return evaluated
 
     def advance(self, n_processed: int, n_nodes: int) -> None:
-        """Move the start index past the nodes that were processed."""
         self.start_index = (self.start_index + n_processed) % n_nodes
 
 
 def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowArray, start: int = 0) -> int:
-    """Return the row of the node that the heap yields first.
+    """Return which of the equal best nodes the heap yields first, of the `feasible` nodes on it.
 
-    Parameters
-    ----------
-    ties : rows of the equal best nodes
-    feasible : bool array of shape (n_nodes,): the nodes that are on the heap
-    order : rows in the order in which they are filtered; every feasible node is among them
-    places : intp array of shape (n_nodes,), the index in `order` of each of its nodes
-    start : index in `order` at which the search began; it wraps around at the end
+    The `order` is that in which nodes are filtered, from `start` on and around; `places` has each node's index in it.
     """
     start %= len(order)
     positions = places[ties]
@@ -113,15 +99,9 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
 
 
 def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArray:
-    """Return which of equal nodes the heap yields first: the one with the smallest number.
+    """Return which of equal nodes the heap yields first, the one with the smallest number, as in `first_up`.
 
-    Parameters
-    ----------
-    feasible, order, start : as for `first_up`; all nodes are in `order`
-
-    Returns
-    -------
-    intp array of shape (n_nodes,); undefined for nodes that are not feasible
+    intp of shape (n_nodes,); undefined for nodes that are not feasible.
     """
     in_turn = np.roll(order, -(start % len(order)))
     on_heap = in_turn[feasible[in_turn]]
@@ -134,8 +114,6 @@ def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArra
 def _ranks(n_bits: int) -> Int64Array:
     """Return the rank in preorder of each position below two to the power of `n_bits`, whatever the heap's size.
 
-    Notes
-    -----
     A heap is a tree: the children of position i are 2i + 1 and 2i + 2. When the heap is built, bottom up, an element
     is swapped with a larger child only, and with the right child only if it is larger than the left. So the root is the
     largest element that comes first when the tree is walked in preorder. The digits of a position plus one, in binary,
@@ -198,39 +176,30 @@ class Session:
     def frameworks(self) -> dict[str, Framework]:
         """The framework of each profile, by its scheduler's name: built when first used, as not every fork decides."""
         if self._frameworks is None:
-            self._frameworks = self._built_frameworks()
+            self._frameworks = {}
+            shared: dict[type, Any] = {}
+            for profile in self.config.profiles:
+                handle = Handle(
+                    self.cluster,
+                    self.listers,
+                    self.nominator,
+                    extenders=self.extenders,
+                    is_sampling=self.options.sample,
+                    random=self.random,
+                    release=self.config.release,
+                    shared=shared,
+                )
+                framework = Framework(profile, self.make_plugins(profile, handle), handle)
+                handle.framework = self._frameworks[profile.scheduler_name] = framework
         return self._frameworks
-
-    def _built_frameworks(self) -> dict[str, Framework]:
-        frameworks: dict[str, Framework] = {}
-        shared: dict[type, Any] = {}
-        for profile in self.config.profiles:
-            handle = Handle(
-                self.cluster,
-                self.listers,
-                self.nominator,
-                extenders=self.extenders,
-                is_sampling=self.options.sample,
-                random=self.random,
-                release=self.config.release,
-                shared=shared,
-            )
-            framework = Framework(profile, self.make_plugins(profile, handle), handle)
-            handle.framework = frameworks[profile.scheduler_name] = framework
-        return frameworks
 
     def fork(
         self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None
     ) -> Session:
         """Return an independent session with this one's pods and nominations.
 
-        Reservations of plugins are not carried over: fork before a pod is placed.
-
-        Parameters
-        ----------
-        listers : the objects besides nodes and pods, if they differ from this session's
-        nodes : the same nodes, if some are cordoned or uncordoned
-        random : the source of draws among equals
+        Listers stand for other objects besides nodes and pods, `nodes` for the same ones of which some are cordoned or
+        not, and `random` draws among equals. Reservations of plugins are not carried over: fork before a pod is placed.
         """
         listers = self.listers if listers is None else listers
         return self._derived(self.cluster.copy(nodes), listers, self.nominator.copy(), random)
@@ -279,11 +248,7 @@ class Session:
         """Add nodes, on which no pod runs yet, with the ResourceSlices and CSINodes among some objects.
 
         What plugins have reserved is written to the listers, as the API server would have it by then, and all plugins
-        start anew.
-
-        Returns
-        -------
-        unnamed : identities of pods whose reservation no object records; it is forgotten
+        start anew. Returns the identities of pods whose reservation no object records; it is forgotten.
         """
         reserved = self._reserved
         self.listers.store([*self.reserved_objects(), *objects])
@@ -390,17 +355,9 @@ MAX_GROUPS = 64
 
 
 def place_replicas(session: Session, info: PodInfo, limit: int | None) -> list[int] | None:
-    """Place replicas of a pod until one does not fit; the session has them afterwards.
+    """Place replicas of a pod until one does not fit, at most `limit`; return the node row of each, in order.
 
-    Parameters
-    ----------
-    session : as it is before the first replica
-    limit : the largest number of replicas; None for all that fit
-
-    Returns
-    -------
-    list or None
-        The node row of each replica, in order; None, and an unchanged session, where only cycles tell.
+    The session has the replicas afterwards. None, and an unchanged session, where only cycles tell.
     """
     framework = session.framework_for(info)
     draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
@@ -414,7 +371,13 @@ def place_replicas(session: Session, info: PodInfo, limit: int | None) -> list[i
     except PluginError:
         return None
     if rows is not None:
-        _add(session, info, np.asarray(rows, np.intp))
+        # A node that is listed n times gets its replicas in n turns: within a turn every node is distinct.
+        of_node = np.asarray(rows, np.intp)
+        order = np.argsort(of_node, kind="stable")
+        turn = np.empty(len(rows), np.intp)
+        turn[order] = np.arange(len(rows)) - np.searchsorted(of_node[order], of_node[order])
+        for number in range(int(turn.max(initial=-1)) + 1):
+            session.cluster.add_replicas(info, of_node[turn == number])
     return rows
 
 
@@ -449,29 +412,12 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
     return _Course(session, cycle, skipped, groups, framework.weights[looking_beyond[0].name]).run(limit)
 
 
-def _add(session: Session, info: PodInfo, rows: RowArray) -> None:
-    order = np.argsort(rows, kind="stable")
-    of_node = rows[order]
-    first = np.searchsorted(of_node, of_node)
-    turn = np.empty(len(rows), np.intp)
-    turn[order] = np.arange(len(rows)) - first
-    # A node that is listed n times gets its replicas in n turns: within a turn every node is distinct.
-    for number in range(int(turn.max(initial=-1)) + 1):
-        session.cluster.add_replicas(info, rows[turn == number])
-
-
 class _Course:
     """The course of placing replicas.
 
     What a node scores with one replica more depends on that node alone. So a session of its own runs ahead: there the
-    nodes get replicas together, as many nodes at a time as possible.
-
-    Parameters
-    ----------
-    session : its own
-    skipped : the filters that skip the pod; all others look at one node at a time
-    groups : the scores of the only plugin that looks beyond a node, None without any
-    group_weight : its weight
+    nodes get replicas together, as many nodes at a time as possible. Of plugins that look beyond a node, the filters
+    are skipped, and one at most scores, by `groups` and with its weight.
     """
 
     def __init__(
@@ -492,8 +438,9 @@ class _Course:
         self._skipped = skipped
         self._entry = framework.shape(cycle.pod, recurs=True)
         self._groups, self._group_weight = groups, group_weight
-        self._feasible: BoolArray = self._passes().copy()
-        self._scores: Int64Array = self._totals().copy()
+        feasible, scores = self._ahead()
+        self._feasible: BoolArray = feasible.copy()
+        self._scores: Int64Array = scores.copy()
         self._n_ahead: Int64Array = np.zeros(n_nodes, np.int64)  # replicas of each node in the session
         self._has_room_ahead: BoolArray = self._feasible.copy()  # a node has room for one more there
         #: node row -> what is known about its next replicas: the score with it, and whether there is room for one more
@@ -504,11 +451,10 @@ class _Course:
         self._row_bits = n_nodes.bit_length()
         self._score_shift = 2 * self._row_bits + 1
 
-    def _passes(self) -> BoolArray:
-        return self._framework.filter_all(self._cycle, self._entry, self._skipped)[1]
-
-    def _totals(self) -> Int64Array:
-        return self._framework.lasting_scores(self._cycle, self._entry)
+    def _ahead(self) -> tuple[BoolArray, Int64Array]:
+        """Return which nodes of the session have room for a replica, and their scores with it; do not write to them."""
+        passes = self._framework.filter_all(self._cycle, self._entry, self._skipped)[1]
+        return passes, self._framework.lasting_scores(self._cycle, self._entry)
 
     def run(self, limit: int | None) -> list[int] | None:
         """Return the node row of each replica; None where there are too many groups of nodes."""
@@ -521,22 +467,19 @@ class _Course:
             if len(self._heaps) > MAX_GROUPS:
                 return None
             # Within a group the scores of other plugins decide; between groups, the score of the group is added.
-            group = self._best_group()
-            heap = self._heaps[group]
+            group, heaps = 0, self._heaps
+            if self._groups is not None:
+                weight, shift = self._group_weight, self._score_shift
+                group = min((heaps[one][0] - (weight * score << shift), one) for one, score in self._groups.scores())[1]
+            heap = heaps[group]
             row = heappop(heap) & ((1 << self._row_bits) - 1)
             if not heap:
-                del self._heaps[group]
+                del heaps[group]
             rows.append(row)
             # A node that is full now leaves the heap of kube-scheduler, which changes who is first among equals.
             is_stale = not self._place(row)
             n_feasible -= is_stale
         return rows
-
-    def _best_group(self) -> int:
-        if self._groups is None:
-            return 0
-        heaps, weight, shift = self._heaps, self._group_weight, self._score_shift
-        return min([(heaps[group][0] - (weight * score << shift), group) for group, score in self._groups.scores()])[1]
 
     def _place(self, row: int) -> bool:
         """Place a replica; return whether its node has room for another one."""
@@ -555,7 +498,8 @@ class _Course:
     def _run_ahead(self, row: int) -> None:
         rows = np.flatnonzero((self._n_ahead == self._n_ahead[row]) & self._has_room_ahead)
         self._session.cluster.add_replicas(self._cycle.pod, rows)
-        has_room, scores = self._passes()[rows], self._totals()[rows]
+        passes, totals = self._ahead()
+        has_room, scores = passes[rows], totals[rows]
         self._n_ahead[rows] += 1
         self._has_room_ahead[rows] = has_room
         for other, score, passes in zip(rows.tolist(), scores.tolist(), has_room.tolist(), strict=True):
