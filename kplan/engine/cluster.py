@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,37 +14,23 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import PodMatch, TermIndex
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodTable
+from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, PodTable
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo
 from kplan.rules.resources import PODS
 
-CROWDED = 1000
-"""On a node with as many pods, looking through its list for each pod that leaves would take most of the time."""
-
 
 class NodePods:
-    """The pods of each node: appended when bound; when one leaves, the last takes its place.
-
-    Attributes
-    ----------
-    lists : by node row; copies share the list of a node until one of them changes it
-    """
+    """The pods of each node: appended when bound; when one leaves, the last takes its place."""
 
     def __init__(self, lists: list[list[int]]) -> None:
-        self.lists = lists
+        self.lists = lists  #: by node row; copies share the list of a node until one of them changes it
         #: rows of `lists` whose list no copy shares; None for all rows
         self._own_lists: set[int] | None = None
-        #: crowded node that a pod has left -> its pods -> their places in the node's list
-        self._places: dict[int, dict[int, int]] = {}
 
     def copy(self) -> NodePods:
         copied = NodePods(self.lists.copy())
         self._own_lists, copied._own_lists = set(), set()
         return copied
-
-    def picked(self, rows: Iterable[int]) -> NodePods:
-        """Return an independent copy with some of the nodes, in this order."""
-        return NodePods([self.lists[row].copy() for row in rows])
 
     def grown(self, more: int) -> NodePods:
         """Return the same with further nodes, on which no pod runs; it takes the place of this one."""
@@ -53,37 +39,18 @@ class NodePods:
             grown._own_lists = self._own_lists | set(range(len(self.lists), len(grown.lists)))
         return grown
 
-    def append(self, row: int, pod: int) -> None:
-        pods = self._changing(row)
-        if row in self._places:
-            self._places[row][pod] = len(pods)
-        pods.append(pod)
-
-    def take_out(self, row: int, pod: int) -> None:
-        """Put the last pod of a node's list in the place of one that leaves, as upstream's NodeInfo does."""
-        pods = self._changing(row)
-        if len(pods) < CROWDED:
-            self._places.pop(row, None)
-            pods[pods.index(pod)] = pods[-1]
-            pods.pop()
-            return
-        if row not in self._places:
-            self._places[row] = {other: place for place, other in enumerate(pods)}
-        places, last = self._places[row], pods[-1]
-        pods[places[pod]] = last
-        places[last] = places[pod]
-        del places[pod]
-        pods.pop()
-
-    def reorder(self, row: int, pods: Sequence[int]) -> None:
-        self._changing(row)[:] = pods
-        self._places.pop(row, None)
-
-    def _changing(self, row: int) -> list[int]:
+    def changing(self, row: int) -> list[int]:
+        """Return the list of a node's pods, to be changed."""
         if self._own_lists is not None and row not in self._own_lists:
             self.lists[row] = self.lists[row].copy()
             self._own_lists.add(row)
         return self.lists[row]
+
+    def take_out(self, row: int, pod: int) -> None:
+        """Put the last pod of a node's list in the place of one that leaves, as upstream's NodeInfo does."""
+        pods = self.changing(row)
+        pods[pods.index(pod)] = pods[-1]
+        pods.pop()
 
 
 NOWHERE = -1
@@ -94,14 +61,9 @@ _FIRST_CAPACITY = 64
 _PODS_AT_ONCE = 256
 """All is read of so many pods before the next ones: the processor's cache holds their objects meanwhile."""
 
-MAX_FOLLOWED = 2000
-"""After more changes than this, counting all pods again is cheaper than applying the changes."""
 
 MAX_FOLLOWING = 128
 """How many counts per topology domain are cached: up to eight bytes a node each."""
-
-MAX_MATCH_COUNTS = 256
-"""How many counts are cached: eight bytes a node each."""
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -112,12 +74,6 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     sign: int
     is_trial: bool = False  #: the pod only counts as gone for a while, or never ran: it keeps what it holds
     is_hidden: bool = False  #: its required anti-affinity does not count for others
-
-
-class _Counts(msgspec.Struct):
-    per_node: Int64Array
-    position: int
-    n_terminations: int
 
 
 class Cluster:
@@ -132,10 +88,6 @@ class Cluster:
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
         self._node_pods = NodePods([[] for _ in range(n_nodes)]) if node_pods is None else node_pods
         self.pods_on = self._node_pods.lists  #: pods of each node, in kube-scheduler's order
-        #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
-        self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
-        self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
-        self.nonzero_memory: Int64Array = np.zeros(n_nodes, np.int64)
         #: node row -> host ports in use. A set, as upstream: when the first of two pods with the same port leaves, the
         #: port counts as free.
         self.used_ports: dict[int, set[HostPort]] = {}
@@ -146,7 +98,6 @@ class Cluster:
         self.n_terminations = 0
         self._requested: dict[str, Int64Array] = {}
         self._least_free: dict[str, int] = {}
-        self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
         #: what is counted in this cluster and follows its log, by what it is
         self.following: Recent[Any] = Recent(MAX_FOLLOWING)
         self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
@@ -170,12 +121,8 @@ class Cluster:
     def changed(self, nodes: NodeTable, rows: RowArray, infos: list[PodInfo]) -> Cluster:
         """Return the cluster of other nodes and pods, reusing what this one has derived from those that they share.
 
-        The result equals that of :meth:`build`; this cluster must not have changed since it was built.
-
-        Parameters
-        ----------
-        rows : the row in this cluster of each pod, or NOWHERE for a new pod
-        infos : the pods, of the same length
+        The `rows` are those in this cluster of each pod, NOWHERE for a new pod. The result equals that of
+        :meth:`build`; this cluster must not have changed since it was built.
         """
         cluster = Cluster(nodes, self.pods.picked(rows, infos))
         find = nodes.row_of.get
@@ -192,44 +139,28 @@ class Cluster:
         """Set the node of every pod, and compute all sums and indexes from it."""
         self.node_of = node_of
         self._node_rows = np.asarray([*node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
-        self._sum_resources({name for name in self.pods.resource_names if self.pods.requests(name).any()})
+        running = np.flatnonzero(self.node_rows != NOWHERE)
+        requested = {name for name in self.pods.resource_names if self.pods.requests(name).any()}
+        for key in (POD_COUNT, NONZERO_CPU, NONZERO_MEMORY, *requested):
+            np.add.at(self.requested(key), self.node_rows[running], self.pods.derived(key)[running])
         order = np.argsort(self.node_rows, kind="stable")
         bounds = np.searchsorted(self.node_rows[order], np.arange(len(self.nodes) + 1)).tolist()
         on = order.tolist()
         self._node_pods = NodePods([on[first:end] for first, end in itertools.pairwise(bounds)])
         self.pods_on = self._node_pods.lists
         self.pods.term_codes  # noqa: B018 - makes the table compile equal terms once, and cache them
-        running = self.node_rows != NOWHERE
-        for pod in np.flatnonzero(running & (self.pods.with_ports | self.pods.with_affinity)).tolist():
+        for pod in running[(self.pods.with_ports | self.pods.with_affinity)[running]].tolist():
             info, row = self.pods.infos[pod], node_of[pod]
             if info.host_ports:
                 self.used_ports.setdefault(row, set()).update(info.host_ports)
             if info.affinity:
-                self.terms.change(info.affinity, row, 1)
-
-    def _sum_resources(self, resources: Iterable[str]) -> None:
-        """Sum the resources of each node's pods, starting from zero."""
-        running = np.flatnonzero(self.node_rows != NOWHERE)
-        rows = self.node_rows[running]
-        self.pod_count += np.bincount(rows, minlength=len(self.nodes))
-        np.add.at(self.nonzero_cpu, rows, self.pods.nonzero_cpu[running])
-        np.add.at(self.nonzero_memory, rows, self.pods.nonzero_memory[running])
-        for name in resources:
-            np.add.at(self.requested(name), rows, self.pods.requests(name)[running])
+                self.terms.change(info.affinity, (row,), 1)
 
     def copy(self, nodes: NodeTable | None = None) -> Cluster:
-        """Return an independent copy, with an empty log.
-
-        Parameters
-        ----------
-        nodes : the same nodes, if some are cordoned or uncordoned
-        """
+        """Return an independent copy, with an empty log; `nodes` are the same, if some are cordoned or not."""
         copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy(), self._node_pods.copy())
         copied.node_of = self.node_of.copy()
         copied._node_rows = self._node_rows.copy()
-        copied.pod_count = self.pod_count.copy()
-        copied.nonzero_cpu = self.nonzero_cpu.copy()
-        copied.nonzero_memory = self.nonzero_memory.copy()
         copied.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
         copied.terms, copied._hidden = self.terms.copy(), self._hidden.copy()
         copied._requested = {name: column.copy() for name, column in self._requested.items()}
@@ -241,12 +172,9 @@ class Cluster:
         new_row_of = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
         new_row_of[old_rows] = np.arange(len(old_rows))
         new_rows = new_row_of.tolist()
-        narrowed = Cluster(nodes, self.pods.copy(), self._node_pods.picked(old_rows.tolist()))
+        narrowed = Cluster(nodes, self.pods.copy(), NodePods([self.pods_on[row].copy() for row in old_rows.tolist()]))
         narrowed._node_rows = new_row_of[self._node_rows]
         narrowed.node_of = narrowed._node_rows[: len(self.node_of)].tolist()
-        narrowed.pod_count = self.pod_count[old_rows]
-        narrowed.nonzero_cpu = self.nonzero_cpu[old_rows]
-        narrowed.nonzero_memory = self.nonzero_memory[old_rows]
         narrowed.used_ports = {
             new_rows[row]: ports.copy() for row, ports in self.used_ports.items() if new_rows[row] != NOWHERE
         }
@@ -255,23 +183,13 @@ class Cluster:
         return narrowed
 
     def grown(self, nodes: NodeTable) -> Cluster:
-        """Return the cluster with further nodes, on which no pod runs; it takes the place of this one.
-
-        Parameters
-        ----------
-        nodes : those of this cluster in the same rows, then further ones
-        """
+        """Return the cluster with further nodes, the last and without pods; it takes the place of this one."""
         more = len(nodes) - len(self)
-
-        def longer(column: Int64Array) -> Int64Array:
-            return np.append(column, np.zeros(more, np.int64))
-
         grown = Cluster(nodes, self.pods, self._node_pods.grown(more))
         grown.node_of, grown._node_rows = self.node_of, self._node_rows
-        grown.pod_count = longer(self.pod_count)
-        grown.nonzero_cpu, grown.nonzero_memory = longer(self.nonzero_cpu), longer(self.nonzero_memory)
         grown.used_ports, grown.terms = self.used_ports, self.terms
-        grown._requested = {name: longer(column) for name, column in self._requested.items()}
+        empty = np.zeros(more, np.int64)
+        grown._requested = {key: np.append(column, empty) for key, column in self._requested.items()}
         return grown
 
     def derive_pod_columns(self) -> None:
@@ -284,32 +202,49 @@ class Cluster:
     def __len__(self) -> int:
         return self._n_nodes
 
-    def requested(self, resource: str) -> Int64Array:
-        """Return how much of a resource the pods of each node request, int64 of shape (n_nodes,)."""
-        column = self._requested.get(resource)
+    def requested(self, key: str) -> Int64Array:
+        """Return how much of a resource the pods of each node request, or the sum of another column of pods.
+
+        int64 of shape (n_nodes,), the cluster's own array.
+        """
+        column = self._requested.get(key)
         if column is None:
-            column = self._requested[resource] = np.zeros(len(self.nodes), np.int64)
+            column = self._requested[key] = np.zeros(len(self.nodes), np.int64)
         return column
+
+    @property
+    def pod_count(self) -> Int64Array:
+        return self.requested(POD_COUNT)
+
+    @property
+    def nonzero_cpu(self) -> Int64Array:
+        return self.requested(NONZERO_CPU)
+
+    @property
+    def nonzero_memory(self) -> Int64Array:
+        return self.requested(NONZERO_MEMORY)
 
     def least_free(self, resource: str) -> int:
         """Return an amount of a resource, or number of ``pods``, that every node has free, and most often not more.
 
         Filters that compare with it first need not look at all nodes of a cluster that has room everywhere.
         """
-        least = self._least_free.get(resource)
+        key = POD_COUNT if resource == PODS else resource
+        least = self._least_free.get(key)
         if least is None:
-            if resource == PODS:
-                free = self.nodes.allowed_pods - self.pod_count
-            else:
-                free = self.nodes.allocatable(resource) - self.requested(resource)
-            least = self._least_free[resource] = int(free.min()) if len(free) else 0
+            free = self._has(key) - self.requested(key)
+            least = self._least_free[key] = int(free.min()) if len(free) else 0
         return least
 
-    def _note_free(self, resource: str, free: int) -> None:
-        """Note what a node has free now. Where a pod left, it may have been the fullest node: the least stays true."""
-        least = self._least_free.get(resource)
-        if least is not None and free < least:
-            self._least_free[resource] = free
+    def _has(self, key: str) -> Int64Array:
+        return self.nodes.allowed_pods if key == POD_COUNT else self.nodes.allocatable(key)
+
+    @staticmethod
+    def _amounts(info: PodInfo) -> list[tuple[str, int]]:
+        """Return what a pod adds to the sums of its node."""
+        resources = info.resources
+        own = [(POD_COUNT, 1), (NONZERO_CPU, resources.nonzero_cpu), (NONZERO_MEMORY, resources.nonzero_memory)]
+        return own + [(name, amount) for name, amount in resources.requests.items() if amount]
 
     def add_pod(self, info: PodInfo) -> int:
         self.node_of.append(NOWHERE)
@@ -319,28 +254,23 @@ class Cluster:
 
     def add_replicas(self, info: PodInfo, rows: RowArray) -> None:
         """Add a replica of a pod to each of some distinct nodes, in their order."""
-        first, replica_rows = len(self.node_of), rows.tolist()
-        self.pods.repeat(info, len(replica_rows))
+        replica_rows = rows.tolist()
+        first = self.pods.add(info, len(replica_rows))
         self.node_of += replica_rows
         missing = len(self.node_of) - len(self._node_rows)
         if missing > 0:
             unused = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
             self._node_rows = np.concatenate((self._node_rows, unused))
         self._node_rows[first : len(self.node_of)] = rows
-        resources = info.resources
-        for name, amount in resources.requests.items():
-            if amount:
-                self.requested(name)[rows] += amount
-        self.pod_count[rows] += 1
+        for key, amount in self._amounts(info):
+            self.requested(key)[rows] += amount
         self._least_free.clear()
-        self.nonzero_cpu[rows] += resources.nonzero_cpu
-        self.nonzero_memory[rows] += resources.nonzero_memory
         for pod, row in enumerate(replica_rows, first):
-            self._node_pods.append(row, pod)
+            self._node_pods.changing(row).append(pod)
         for row in replica_rows if info.host_ports else ():
             self.used_ports.setdefault(row, set()).update(info.host_ports)
         if info.affinity:
-            self.terms.add(info.affinity, replica_rows)
+            self.terms.change(info.affinity, replica_rows, 1)
         self.log += [Change(pod, row, 1) for pod, row in enumerate(replica_rows, first)]
 
     @property
@@ -364,7 +294,7 @@ class Cluster:
     def bind(self, pod: int, row: int) -> None:
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
-        self._node_pods.append(row, pod)
+        self._node_pods.changing(row).append(pod)
         self._change(pod, row, 1)
 
     def unbind(self, pod: int, *, is_trial: bool = False) -> None:
@@ -377,39 +307,30 @@ class Cluster:
         self._hidden.discard(pod)
 
     def update(self, pod: int, info: PodInfo) -> None:
-        """Replace a running pod by what has become of it: it has started, or is being deleted.
+        """Replace a running pod by what has become of it: it has started, or is being deleted; it asks for the same.
 
         As in kube-scheduler's cache it is taken off its node and added again, and so is the last of the node's pods.
         Upstream: pkg/scheduler/backend/cache/cache.go updatePod.
-
-        Parameters
-        ----------
-        info : the pod with its start time or deletion time; it asks for the same
         """
         self.pods.replace(pod, info)
         self.n_terminations += info.is_terminating
         row = self.node_of[pod]
         if row != NOWHERE:  # else its node is gone
             self._node_pods.take_out(row, pod)
-            self._node_pods.append(row, pod)
+            self._node_pods.changing(row).append(pod)
 
     def reorder(self, row: int, pods: list[int]) -> None:
-        self._node_pods.reorder(row, pods)
+        self._node_pods.changing(row)[:] = pods
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
         info = self.pods.infos[pod]
-        resources = info.resources
-        for name, amount in resources.requests.items():
-            if amount:
-                requested = self.requested(name)
-                requested[row] += sign * amount
-                if name in self._least_free:
-                    self._note_free(name, self.nodes.allocatable(name).item(row) - requested.item(row))
-        self.pod_count[row] += sign
-        if PODS in self._least_free:
-            self._note_free(PODS, self.nodes.allowed_pods.item(row) - self.pod_count.item(row))
-        self.nonzero_cpu[row] += sign * resources.nonzero_cpu
-        self.nonzero_memory[row] += sign * resources.nonzero_memory
+        for key, amount in self._amounts(info):
+            requested = self.requested(key)
+            requested[row] += sign * amount
+            if key in self._least_free:
+                # Where a pod left, its node may have been the fullest: the least stays true.
+                free = self._has(key).item(row) - requested.item(row)
+                self._least_free[key] = min(free, self._least_free[key])
         if info.host_ports:
             ports = self.used_ports.setdefault(row, set())
             if sign > 0:
@@ -420,7 +341,7 @@ class Cluster:
         if is_hidden:
             affinity = replace(affinity, required_anti_affinity=())
         if affinity:
-            self.terms.change(affinity, row, sign)
+            self.terms.change(affinity, (row,), sign)
         self.log.append(Change(pod, row, sign, is_trial, is_hidden))
 
     def changed_rows(self, position: int) -> RowArray:
@@ -431,22 +352,18 @@ class Cluster:
         return np.asarray(sorted({change.row for change in log[position:]}), np.intp)
 
     def match_counts(self, match: PodMatch) -> Int64Array:
-        """Return how many matching pods run on each node, int64 of shape (n_nodes,).
+        """Return how many matching pods run on each node, int64 of shape (n_nodes,), as `DomainCounts.counts`."""
+        return self.domain_counts(match, self.nodes.all_rows, len(self)).counts
 
-        The count is cached and updated change by change, or counted again after many changes. The array is the
-        cluster's own: do not write to it, and copy it if it has to outlive the next change.
-        """
-        counts = self._match_counts.get(match, lambda: _Counts(self._count(match), len(self.log), self.n_terminations))
-        is_stale = match.skip_terminating and counts.n_terminations < self.n_terminations
-        if is_stale or len(self.log) - counts.position > MAX_FOLLOWED:
-            counts.per_node = self._count(match)
-        elif counts.position < len(self.log):
-            is_match = self.pods.mask(match).column
-            for change in self.log[counts.position :]:
-                if is_match[change.pod]:
-                    counts.per_node[change.row] += change.sign
-        counts.position, counts.n_terminations = len(self.log), self.n_terminations
-        return counts.per_node
+    def domain_counts(
+        self, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray | None = None
+    ) -> DomainCounts:
+        """Return counts of matching pods by domain; pods that want the same share them if all nodes count."""
+        if counted is not None:
+            return DomainCounts(self, match, slots, n_slots, counted)
+        # The counts hold `slots`, so that no other array has its id as long as they are cached.
+        counts: DomainCounts = self.following.get((match, id(slots)), lambda: DomainCounts(self, match, slots, n_slots))
+        return counts
 
     def rows_with(self, match: PodMatch) -> RowArray:
         """Return the node of every matching pod that runs, intp, in no particular order; do not write to it.
@@ -461,26 +378,9 @@ class Cluster:
         self._last_rows = state, match, running
         return running
 
-    def _count(self, match: PodMatch) -> Int64Array:
-        # bincount returns intp, which is int64 on 64-bit machines: no copy there.
-        return np.bincount(self.rows_with(match), minlength=len(self.nodes)).astype(np.int64, copy=False)
-
 
 MAX_FOLLOWED_BY_DOMAIN = 32
 """After more changes than this, counting again is cheaper than applying the changes."""
-
-
-def domain_counts(
-    cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray | None = None
-) -> DomainCounts:
-    """Return counts, with the parameters of `DomainCounts`; pods that want the same share them if all nodes count."""
-    if counted is not None:
-        return DomainCounts(cluster, match, slots, n_slots, counted)
-    # The counts hold `slots`, so that no other array has its id as long as they are cached.
-    counts: DomainCounts = cluster.following.get(
-        (match, id(slots)), lambda: DomainCounts(cluster, match, slots, n_slots)
-    )
-    return counts
 
 
 class DomainCounts:
@@ -491,12 +391,8 @@ class DomainCounts:
     ) -> None:
         """Count the matching pods of each domain.
 
-        Parameters
-        ----------
-        match : which pods count
-        slots : intp array of shape (n_nodes,), the domain of each node, for example `LabelColumn.slots`
-        n_slots : number of domains
-        counted : bool array of shape (n_nodes,), nodes whose pods count; None for all
+        The domain of each node stands in `slots`, intp of shape (n_nodes,), for example `LabelColumn.slots`; only pods
+        on `counted` nodes count, bool of shape (n_nodes,), None for all.
         """
         self._cluster = cluster
         self._match = match

@@ -74,11 +74,11 @@ class Recent(Generic[Kept]):
         return value
 
     def get(self, key: Hashable, build: Callable[[], Kept]) -> Kept:
-        value = self._values.get(key)
-        if value is None:
-            value = self._values[key] = build()
-            if len(self._values) > self._limit:
-                self._values.popitem(last=False)
-        else:
-            self._values.move_to_end(key)
+        value = self.find(key)
+        return self.put(key, build()) if value is None else value
+
+    def put(self, key: Hashable, value: Kept) -> Kept:
+        self._values[key] = value
+        if len(self._values) > self._limit:
+            self._values.popitem(last=False)
         return value

@@ -5,7 +5,10 @@ Results are cached with the node table, so that the same selector costs a look-u
 the nodes that reach a volume are not cached: every local volume has an affinity of its own, and a column per volume
 would take too much memory.
 
-Inter-pod terms of running pods stand in groups of equal terms, and the distinct terms of all pods have codes.
+Replicas share their labels, so a selector is matched against distinct sets of labels instead of pods; with an inverted
+index (label, value, the sets that contain it) the cost depends on how many sets match and not on how many there are.
+
+Inter-pod terms of running pods stand in groups of equal terms.
 
 Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go.
 """
@@ -13,7 +16,7 @@ Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and h
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -38,16 +41,10 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Pod
 from kplan.api.labels import Requirement, Selector, selector_from_map
-from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
-from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo
-
-MAX_SELECTED = 1024
-"""How many selections of sorted pods are cached, eight bytes a pod each."""
-
-_MAX_SELECTION = 4096
-"""Larger selections are not cached."""
+from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms
 
 
 class PodMatch(msgspec.Struct, frozen=True):
@@ -66,93 +63,114 @@ class PodColumn(Protocol):
         """One element a pod, bool or integer of shape (at least n_pods,)."""
 
 
-SEVERAL = -1
-"""In place of the code of a namespace: pods are in more than one."""
+MAX_LABEL_MASKS = 256
+"""How many selectors' masks are cached: a byte a set each."""
 
 
-class Selected(msgspec.Struct):
-    """What a selector selects in some namespaces."""
-
-    rows: RowArray  #: those of the pods that are sorted by their labels, intp
-    codes: set[int]  #: the sets of labels that the selector matches
-    n_sets: int  #: how many sets there were when `codes` was read
+_MAX_LOOKED_UP = 64
+"""Up to so many values, and sets with one of them, are looked at one by one."""
 
 
-class ByLabels(msgspec.Struct, frozen=True):
-    """The first pods of a table, sorted by their set of labels."""
-
-    order: RowArray  #: intp array of shape (n_sorted,), pods
-    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
-    namespaces: list[int]  #: the code of the namespace of the pods of each set, or SEVERAL
-    #: namespaces (None: all) and selector -> what they select; all copies of the table share it
-    selected: Recent[Selected] = msgspec.field(default_factory=lambda: Recent(MAX_SELECTED))
-
-    @staticmethod
-    def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
-        order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(n_sets + 1))
-        sorted_namespaces = np.append(namespace_codes[order], SEVERAL)
-        first, last = bounds[:-1], np.maximum(bounds[1:], 1) - 1
-        # A set's pods are in one namespace where none is in another one than the pod before it.
-        n_changes = np.cumsum(sorted_namespaces[1:] != sorted_namespaces[:-1])
-        n_changes = np.append(0, n_changes)
-        is_one = n_changes[first] == n_changes[last]
-        return ByLabels(order, bounds.tolist(), np.where(is_one, sorted_namespaces[first], SEVERAL).tolist())
-
-    def remember(self, selection: Hashable, selected: Selected) -> None:
-        """Cache what is selected, unless that is too much."""
-        if len(selected.rows) <= _MAX_SELECTION:
-            self.selected.get(selection, lambda: selected)
+_MAX_MATCHED_SINGLY = 8
+"""Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
 
 
-class Matching(Protocol):
-    """What a mask asks a table of pods, to which pods are only ever added."""
+class _Mask:
+    __slots__ = ("column",)
+
+    def __init__(self, column: BoolArray) -> None:
+        self.column = column
+
+
+class LabelSets:
+    """Sets of labels by code; sets are only ever added, so copies of a pod table share them."""
+
+    def __init__(self) -> None:
+        self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
+        self._code_of: dict[frozenset[tuple[str, str]], int] = {}
+        self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
+        self._postings: dict[str, dict[str, list[int]]] = {}
+        self._n_posted = 0
+        self._masks: Recent[_Mask] = Recent(MAX_LABEL_MASKS)
 
     def __len__(self) -> int:
-        """Return how many pods there are."""
+        return len(self.sets)
 
-    def rows_matching(self, match: PodMatch) -> RowArray:
-        """Return the matching pods."""
+    def code(self, labels: Mapping[str, str]) -> int:
+        written = tuple(labels.items())
+        code = self._code_as_written.get(written)
+        if code is None:
+            code = self._code_of.setdefault(frozenset(written), len(self.sets))
+            self._code_as_written[written] = code
+            if code == len(self.sets):
+                self.sets.append(labels)
+        return code
 
-    def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
-        """Return which of some pods match."""
+    def values(self, key: str) -> list[str]:
+        return list(self._posted().get(key, {}))
 
-    def matches(self, match: PodMatch, row: int) -> bool:
-        """Return whether a pod matches."""
+    def mask(self, selector: Selector) -> BoolArray:
+        """Return which sets a selector matches, bool of shape (n_sets,); do not write to it."""
+        cached = self._masks.get(selector, lambda: _Mask(self._select(selector)))
+        known, n_sets = len(cached.column), len(self.sets)
+        if n_sets - known > _MAX_MATCHED_SINGLY:
+            cached.column = self._select(selector)
+        elif known < n_sets:
+            more = np.asarray([selector.matches(labels) for labels in self.sets[known:]], np.bool_)
+            cached.column = np.concatenate((cached.column, more))
+        return cached.column
 
+    def codes(self, selector: Selector) -> list[int]:
+        """Return the sets that a selector matches, in no particular order; without a column where few can match."""
+        if selector.is_nothing:
+            return []
+        for listed in selector.requirements:
+            if listed.operator == "In" and len(listed.values) <= _MAX_LOOKED_UP:
+                break
+        else:
+            return np.flatnonzero(self.mask(selector)).tolist()
+        by_value = self._posted().get(listed.key, {})
+        codes: list[int] = []
+        for value in listed.values:
+            codes += by_value.get(value, ())
+        if len(selector.requirements) == 1:
+            return codes
+        if len(codes) > _MAX_LOOKED_UP:
+            return np.flatnonzero(self.mask(selector)).tolist()
+        return [code for code in codes if selector.matches(self.sets[code])]
 
-class PodMask:
-    """Which pods of a table match, extended as pods are added.
+    def _select(self, selector: Selector) -> BoolArray:
+        selected = np.full(len(self.sets), not selector.is_nothing)
+        for requirement in selector.requirements:
+            if not selector.is_nothing:
+                selected &= self._matches_requirement(requirement)
+        return selected
 
-    What it reads of a pod never changes, but that the pod begins to terminate.
-    """
+    def _matches_requirement(self, requirement: Requirement) -> BoolArray:
+        """Return which sets match a requirement, bool of shape (n_sets,)."""
+        by_value = self._posted().get(requirement.key, {})
+        operator = requirement.operator
+        values: Iterable[str] = requirement.values if operator in ("In", "NotIn") else by_value
+        if operator in ("Gt", "Lt"):
+            values = [value for value in by_value if requirement.matches_value(value)]
+        is_negated = operator in ("NotIn", "DoesNotExist")
+        column = np.full(len(self.sets), is_negated)
+        for value in values:
+            codes = by_value.get(value)
+            if codes is not None:
+                column[codes] = not is_negated
+        return column
 
-    def __init__(self, pods: Matching, match: PodMatch) -> None:
-        self._pods = pods
-        self._match = match
-        self._known = len(pods)
-        self._column = np.zeros(len(pods), np.bool_)
-        self._column[pods.rows_matching(match)] = True
-
-    @property
-    def column(self) -> BoolArray:
-        """Whether each pod matches, bool of shape (at least n_pods,): elements beyond the last pod are undefined."""
-        n_pods = len(self._pods)
-        if self._known < n_pods:
-            if n_pods > len(self._column):
-                self._column = np.concatenate((self._column, np.zeros(n_pods, np.bool_)))
-            if n_pods - self._known == 1:
-                self._column[self._known] = self._pods.matches(self._match, self._known)
-            else:
-                added = np.arange(self._known, n_pods)
-                self._column[added] = self._pods.matching_rows(self._match, added)
-            self._known = n_pods
-        return self._column
-
-    def note_terminating(self, row: int) -> None:
-        """Leave out a pod that is being deleted from now on, where such pods do not count."""
-        if self._match.skip_terminating and row < self._known:
-            self._column[row] = False
+    def _posted(self) -> dict[str, dict[str, list[int]]]:
+        """Return the index, label -> value -> codes, after adding the new sets to it."""
+        postings = self._postings
+        if self._n_posted == len(self.sets):
+            return postings
+        for code in range(self._n_posted, len(self.sets)):
+            for key, value in self.sets[code].items():
+                postings.setdefault(key, {}).setdefault(value, []).append(code)
+        self._n_posted = len(self.sets)
+        return postings
 
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolArray:
@@ -196,16 +214,16 @@ def match_field(nodes: NodeTable, requirement: FieldRequirement) -> BoolArray:
 
 def match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
     """Return which nodes match all expressions of a term, bool of shape (n_nodes,)."""
-    return nodes.derived(("term", term), lambda: _match_term(nodes, term))
 
+    def matches() -> BoolArray:
+        if term.errors:
+            return np.zeros(len(nodes), np.bool_)
+        matches = np.ones(len(nodes), np.bool_) if term.labels is None else match_labels(nodes, term.labels).copy()
+        for requirement in term.fields or ():
+            matches &= match_field(nodes, requirement)
+        return matches
 
-def _match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
-    if term.errors:
-        return np.zeros(len(nodes), np.bool_)
-    matches = np.ones(len(nodes), np.bool_) if term.labels is None else match_labels(nodes, term.labels).copy()
-    for requirement in term.fields or ():
-        matches &= match_field(nodes, requirement)
-    return matches
+    return nodes.derived(("term", term), matches)
 
 
 def match_node_selector(nodes: NodeTable, selector: CompiledNodeSelector) -> BoolArray:
@@ -260,6 +278,10 @@ def is_hard(taint: Taint) -> bool:
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
+def is_soft(taint: Taint) -> bool:
+    return taint.effect == PREFER_NO_SCHEDULE
+
+
 def untolerated_hard_taints(
     nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> BoolArray:
@@ -267,11 +289,8 @@ def untolerated_hard_taints(
 
     `compares` as in `kplan.api.affinity.tolerates`, here and in the functions below.
     """
-    tolerations = tuple(tolerations)
-    return nodes.derived(
-        ("hard taints", tolerations, compares),
-        lambda: _count_taints(nodes, tolerations, hard=True, compares=compares) > 0,
-    )
+    key = ("hard taints", tuple(tolerations), compares)
+    return nodes.derived(key, lambda: _count_taints(nodes, tolerations, is_hard, compares=compares) > 0)
 
 
 def first_untolerated_hard_taints(
@@ -279,65 +298,43 @@ def first_untolerated_hard_taints(
 ) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
     """Return which NoSchedule or NoExecute taint of each node is the first that is not tolerated.
 
-    Returns
-    -------
-    positions : intp array of shape (n_nodes,), index into `taints`, or -1 where all are tolerated
-    taints : distinct (key, value), in the order in which the nodes list them first
+    That is an index into distinct taints, (key, value) in the order in which the nodes list them first, as an intp
+    array of shape (n_nodes,), -1 where all are tolerated.
     """
-    tolerations = tuple(tolerations)
-    return nodes.derived(
-        ("first hard taints", tolerations, compares), lambda: _first_taints(nodes, tolerations, compares=compares)
-    )
 
+    def first_taints() -> tuple[RowArray, tuple[tuple[str, str], ...]]:
+        known: dict[tuple[str, str], int] = {}
+        own = Tolerations(tuple(tolerations), compares=compares)
+        per_set = np.full(len(nodes.taint_sets), -1, np.intp)
+        for code, taints in enumerate(nodes.taint_sets):
+            first = next((taint for taint in taints if is_hard(taint) and not own.tolerate(taint)), None)
+            if first is not None:
+                per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
+        return per_set[nodes.taint_codes], tuple(known)
 
-def _first_taints(
-    nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool
-) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
-    known: dict[tuple[str, str], int] = {}
-    own = Tolerations(tolerations, compares=compares)
-    per_set = np.full(len(nodes.taint_sets), -1, np.intp)
-    for code, taints in enumerate(nodes.taint_sets):
-        untolerated = (taint for taint in taints if is_hard(taint) and not own.tolerate(taint))
-        first = next(untolerated, None)
-        if first is not None:
-            per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
-    positions: RowArray = per_set[nodes.taint_codes]
-    return positions, tuple(known)
+    return nodes.derived(("first hard taints", tuple(tolerations), compares), first_taints)
 
 
 def count_untolerated_soft_taints(
     nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> Int64Array:
     """Return how many PreferNoSchedule taints of each node are not tolerated, int64 of shape (n_nodes,)."""
-    tolerations = tuple(tolerations)
-    return nodes.derived(
-        ("soft taints", tolerations, compares),
-        lambda: _count_taints(nodes, tolerations, hard=False, compares=compares),
-    )
+    key = ("soft taints", tuple(tolerations), compares)
+    return nodes.derived(key, lambda: _count_taints(nodes, tolerations, is_soft, compares=compares))
 
 
-def _count_taints(nodes: NodeTable, tolerations: Sequence[Toleration], *, hard: bool, compares: bool) -> Int64Array:
-    own = Tolerations(tolerations, compares=compares)
-    per_set = np.fromiter(
-        (
-            sum(
-                (is_hard(taint) if hard else taint.effect == PREFER_NO_SCHEDULE) and not own.tolerate(taint)
-                for taint in taints
-            )
-            for taints in nodes.taint_sets
-        ),
-        np.int64,
-        len(nodes.taint_sets),
-    )
-    counts: Int64Array = per_set[nodes.taint_codes]
-    return counts
+def _count_taints(
+    nodes: NodeTable, tolerations: Sequence[Toleration], counts: Callable[[Taint], bool], *, compares: bool
+) -> Int64Array:
+    own = Tolerations(tuple(tolerations), compares=compares)
+    per_set = [sum(counts(taint) and not own.tolerate(taint) for taint in taints) for taints in nodes.taint_sets]
+    counted: Int64Array = np.asarray(per_set, np.int64)[nodes.taint_codes]
+    return counted
 
 
 def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:
     """Return the nodes from which a volume can be reached, bool of shape (n_nodes,); a new array.
 
-    Notes
-    -----
     Upstream matches a node object with nothing but labels, so fields such as ``metadata.name`` exclude no node; a term
     that cannot be compiled matches none. Source: component-helpers storage/volume CheckNodeAffinity.
     """
@@ -371,9 +368,6 @@ def allowed(nodes: NodeTable, topologies: Iterable[TopologySelectorTerm]) -> Boo
     return is_allowed
 
 
-_encoder = msgspec.json.Encoder()
-
-
 class TermKind(enum.IntEnum):
     """The four lists of inter-pod terms in a pod's spec."""
 
@@ -404,23 +398,19 @@ class TermGroup(msgspec.Struct):
     def arrays(self) -> tuple[RowArray, Int64Array]:
         """Return the rows that have holders, and their number of holders."""
         if self._arrays is None:
-            n = len(self.holders)
-            self._arrays = (
-                np.fromiter(self.holders.keys(), np.intp, n),
-                np.fromiter(self.holders.values(), np.int64, n),
-            )
+            n, holders = len(self.holders), self.holders
+            self._arrays = np.fromiter(holders, np.intp, n), np.fromiter(holders.values(), np.int64, n)
         return self._arrays
 
 
 def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int]]:
     """Return a pod's terms as (kind, term, weight); a term that occurs twice is listed twice."""
-    listed = [(TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity]
-    listed += [(TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity]
-    listed += [(TermKind.PREFERRED_AFFINITY, weighted.term, weighted.weight) for weighted in terms.preferred_affinity]
-    listed += [
-        (TermKind.PREFERRED_ANTI_AFFINITY, weighted.term, weighted.weight) for weighted in terms.preferred_anti_affinity
+    return [
+        *((TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity),
+        *((TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity),
+        *((TermKind.PREFERRED_AFFINITY, one.term, one.weight) for one in terms.preferred_affinity),
+        *((TermKind.PREFERRED_ANTI_AFFINITY, one.term, one.weight) for one in terms.preferred_anti_affinity),
     ]
-    return listed
 
 
 Label = tuple[str, str]
@@ -456,16 +446,12 @@ class TermIndex:
             group.holders = {places[row]: n for row, n in group.holders.items() if places[row] >= 0}
         return moved
 
-    def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
-        """Count a pod with these terms that was bound to a node (+1) or left it (-1)."""
-        for key in pod_terms(terms):
-            self.groups[self.group_id(*key)].change(row, sign)
-
-    def add(self, terms: PodAffinityTerms, rows: Sequence[int]) -> None:
+    def change(self, terms: PodAffinityTerms, rows: Iterable[int], sign: int) -> None:
+        """Count a pod with these terms that was bound to each of some nodes (+1) or left them (-1)."""
         for key in pod_terms(terms):
             group = self.groups[self.group_id(*key)]
             for row in rows:
-                group.change(row, 1)
+                group.change(row, sign)
 
     def group_id(self, kind: TermKind, term: AffinityTerm, weight: int) -> int:
         """Return the position of a term's group; a new group is appended."""
@@ -499,33 +485,3 @@ class TermIndex:
                 self._by_label[label] = list(self._by_label.get(label, ()))
                 self._own_lists.add(label)
             self._by_label[label].append(position)
-
-
-class TermSets:
-    """Distinct inter-pod terms of pods by code; replicas have equal terms, compiled once. Code 0 is of no terms."""
-
-    def __init__(self) -> None:
-        self.sets: list[PodAffinityTerms] = [NO_TERMS]  #: distinct terms, by code
-        self._code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
-        self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
-
-    def copy(self) -> TermSets:
-        copied = TermSets()
-        copied.sets = self.sets.copy()
-        copied._code_of = self._code_of.copy()
-        copied._known = self._known.copy()
-        return copied
-
-    def code(self, info: PodInfo) -> int:
-        """Return the code of a pod's terms; new ones are added."""
-        written = (info.namespace, _encoder.encode(info.pod.spec.affinity))
-        known = self._known.get(written)
-        if known is None:
-            code = self._code_of.setdefault(info.affinity, len(self.sets))
-            if code == len(self.sets):
-                self.sets.append(info.affinity)
-            self._known[written] = info, code
-            return code
-        like, code = known
-        info.share_terms(like)
-        return code

@@ -1,28 +1,26 @@
 """Pods as columns: one row a pod, running or pending; rows are only ever added.
 
-Distinct sets of labels, with an inverted index: label -> value -> the sets that contain it.
-
-Replicas share their labels, so a selector is matched against sets instead of pods; with the index, the cost depends on
-how many sets match and not on how many there are.
+The distinct inter-pod terms of all pods have codes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from kplan.api.core import PodSpec
-from kplan.api.labels import Requirement, Selector
+from kplan.api.labels import Selector
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import SEVERAL, ByLabels, PodMask, PodMatch, Selected, TermSets
-from kplan.rules.pod_info import NO_START_TIME, PodAffinityTerms, PodInfo
+from kplan.engine.matching import LabelSets, PodMatch
+from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodAffinityTerms, PodInfo
 from kplan.rules.resources import PodResources
 from kplan.rules.volumes import storage_kinds
 
-NONZERO_CPU, NONZERO_MEMORY = "nonzero cpu", "nonzero memory"
+POD_COUNT, NONZERO_CPU, NONZERO_MEMORY = "pod count", "nonzero cpu", "nonzero memory"
 START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
 """Keys of columns other than those of resources, whose names contain no spaces."""
 
@@ -48,6 +46,7 @@ def _start_micros(infos: list[PodInfo]) -> list[int]:
 
 
 _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
+    POD_COUNT: lambda infos: [1] * len(infos),
     NONZERO_CPU: lambda infos: [info.resources.nonzero_cpu for info in infos],
     NONZERO_MEMORY: lambda infos: [info.resources.nonzero_memory for info in infos],
     START: _start_micros,
@@ -56,112 +55,112 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 }
 
 
-MAX_LABEL_MASKS = 256
-"""How many selectors' masks are cached: a byte a set each."""
-
-_MAX_LOOKED_UP = 64
-"""Up to so many values, and sets with one of them, are looked at one by one."""
-
-_MAX_MATCHED_SINGLY = 8
-"""Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
+MAX_SELECTED = 1024
+"""How many selections of sorted pods are cached, eight bytes a pod each."""
 
 
-class _Mask:
-    __slots__ = ("column",)
-
-    def __init__(self, column: BoolArray) -> None:
-        self.column = column
+_MAX_SELECTION = 4096
+"""Larger selections are not cached."""
 
 
-class LabelSets:
-    """Sets of labels by code; sets are only ever added, so copies of a pod table share them."""
+SEVERAL = -1
+"""In place of the code of a namespace: pods are in more than one."""
+
+
+class Selected(msgspec.Struct):
+    """What a selector selects in some namespaces."""
+
+    rows: RowArray  #: those of the pods that are sorted by their labels, intp
+    codes: set[int]  #: the sets of labels that the selector matches
+    n_sets: int  #: how many sets there were when `codes` was read
+
+
+class ByLabels(msgspec.Struct, frozen=True):
+    """The first pods of a table, sorted by their set of labels."""
+
+    order: RowArray  #: intp array of shape (n_sorted,), pods
+    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
+    namespaces: list[int]  #: the code of the namespace of the pods of each set, or SEVERAL
+    #: namespaces (None: all) and selector -> what they select; all copies of the table share it
+    selected: Recent[Selected] = msgspec.field(default_factory=lambda: Recent(MAX_SELECTED))
+
+    @staticmethod
+    def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(n_sets + 1))
+        sorted_namespaces = np.append(namespace_codes[order], SEVERAL)
+        first, last = bounds[:-1], np.maximum(bounds[1:], 1) - 1
+        # A set's pods are in one namespace where none is in another one than the pod before it.
+        n_changes = np.append(0, np.cumsum(sorted_namespaces[1:] != sorted_namespaces[:-1]))
+        is_one = n_changes[first] == n_changes[last]
+        return ByLabels(order, bounds.tolist(), np.where(is_one, sorted_namespaces[first], SEVERAL).tolist())
+
+
+class PodMask:
+    """Which pods of a table match, extended as pods are added.
+
+    What it reads of a pod never changes, but that the pod begins to terminate.
+    """
+
+    def __init__(self, pods: PodTable, match: PodMatch) -> None:
+        self._pods = pods
+        self._match = match
+        self._known = len(pods)
+        self._column = np.zeros(len(pods), np.bool_)
+        self._column[pods.rows_matching(match)] = True
+
+    @property
+    def column(self) -> BoolArray:
+        """Whether each pod matches, bool of shape (at least n_pods,): elements beyond the last pod are undefined."""
+        n_pods = len(self._pods)
+        if self._known < n_pods:
+            if n_pods > len(self._column):
+                self._column = np.concatenate((self._column, np.zeros(n_pods, np.bool_)))
+            if n_pods - self._known == 1:
+                self._column[self._known] = self._pods.matches(self._match, self._known)
+            else:
+                added = np.arange(self._known, n_pods)
+                self._column[added] = self._pods.matching_rows(self._match, added)
+            self._known = n_pods
+        return self._column
+
+    def note_terminating(self, row: int) -> None:
+        """Leave out a pod that is being deleted from now on, where such pods do not count."""
+        if self._match.skip_terminating and row < self._known:
+            self._column[row] = False
+
+
+_encoder = msgspec.json.Encoder()
+
+
+class TermSets:
+    """Distinct inter-pod terms of pods by code; replicas have equal terms, compiled once. Code 0 is of no terms."""
 
     def __init__(self) -> None:
-        self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
-        self._code_of: dict[frozenset[tuple[str, str]], int] = {}
-        self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
-        self._postings: dict[str, dict[str, list[int]]] = {}
-        self._n_posted = 0
-        self._masks: Recent[_Mask] = Recent(MAX_LABEL_MASKS)
+        self.sets: list[PodAffinityTerms] = [NO_TERMS]  #: distinct terms, by code
+        self._code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
+        self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
 
-    def __len__(self) -> int:
-        return len(self.sets)
+    def copy(self) -> TermSets:
+        copied = TermSets()
+        copied.sets = self.sets.copy()
+        copied._code_of = self._code_of.copy()
+        copied._known = self._known.copy()
+        return copied
 
-    def code(self, labels: Mapping[str, str]) -> int:
-        written = tuple(labels.items())
-        code = self._code_as_written.get(written)
-        if code is None:
-            code = self._code_of.setdefault(frozenset(written), len(self.sets))
-            self._code_as_written[written] = code
+    def code(self, info: PodInfo) -> int:
+        """Return the code of a pod's terms; new ones are added."""
+        written = (info.namespace, _encoder.encode(info.pod.spec.affinity))
+        known = self._known.get(written)
+        if known is None:
+            code = self._code_of.setdefault(info.affinity, len(self.sets))
             if code == len(self.sets):
-                self.sets.append(labels)
+                self.sets.append(info.affinity)
+            self._known[written] = info, code
+            return code
+        like, code = known
+        info.share_terms(like)
         return code
-
-    def values(self, key: str) -> list[str]:
-        return list(self._posted().get(key, {}))
-
-    def mask(self, selector: Selector) -> BoolArray:
-        """Return which sets a selector matches, bool of shape (n_sets,); do not write to it."""
-        cached = self._masks.get(selector, lambda: _Mask(self._select(selector)))
-        known, n_sets = len(cached.column), len(self.sets)
-        if n_sets - known > _MAX_MATCHED_SINGLY:
-            cached.column = self._select(selector)
-        elif known < n_sets:
-            more = np.asarray([selector.matches(labels) for labels in self.sets[known:]], np.bool_)
-            cached.column = np.concatenate((cached.column, more))
-        return cached.column
-
-    def codes(self, selector: Selector) -> list[int]:
-        """Return the sets that a selector matches, in no particular order; without a column where few can match."""
-        if selector.is_nothing:
-            return []
-        for listed in selector.requirements:
-            if listed.operator == "In" and len(listed.values) <= _MAX_LOOKED_UP:
-                break
-        else:
-            return np.flatnonzero(self.mask(selector)).tolist()
-        by_value = self._posted().get(listed.key, {})
-        codes: list[int] = []
-        for value in listed.values:
-            codes += by_value.get(value, ())
-        if len(selector.requirements) == 1:
-            return codes
-        if len(codes) > _MAX_LOOKED_UP:
-            return np.flatnonzero(self.mask(selector)).tolist()
-        return [code for code in codes if selector.matches(self.sets[code])]
-
-    def _select(self, selector: Selector) -> BoolArray:
-        selected = np.full(len(self.sets), not selector.is_nothing)
-        for requirement in selector.requirements:
-            if not selector.is_nothing:
-                selected &= self._matches_requirement(requirement)
-        return selected
-
-    def _matches_requirement(self, requirement: Requirement) -> BoolArray:
-        """Return which sets match a requirement, bool of shape (n_sets,)."""
-        by_value = self._posted().get(requirement.key, {})
-        operator = requirement.operator
-        values: Iterable[str] = requirement.values if operator in ("In", "NotIn") else by_value
-        if operator in ("Gt", "Lt"):
-            values = [value for value in by_value if requirement.matches_value(value)]
-        is_negated = operator in ("NotIn", "DoesNotExist")
-        column = np.full(len(self.sets), is_negated)
-        for value in values:
-            codes = by_value.get(value)
-            if codes is not None:
-                column[codes] = not is_negated
-        return column
-
-    def _posted(self) -> dict[str, dict[str, list[int]]]:
-        """Return the index, label -> value -> codes, after adding the new sets to it."""
-        postings = self._postings
-        if self._n_posted == len(self.sets):
-            return postings
-        for code in range(self._n_posted, len(self.sets)):
-            for key, value in self.sets[code].items():
-                postings.setdefault(key, {}).setdefault(value, []).append(code)
-        self._n_posted = len(self.sets)
-        return postings
 
 
 _FIRST_CAPACITY = 64
@@ -231,13 +230,7 @@ class PodTable:
         self._term_sets = other._term_sets.copy()
 
     def picked(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
-        """Return a table of other pods, reusing the rows of those that this table contains.
-
-        Parameters
-        ----------
-        rows : the row in this table of each pod, or a negative number for a new pod
-        infos : the pods, of the same length
-        """
+        """Return a table of other pods, with the row of each in this table, or a negative number for a new pod."""
         places, new = rows.copy(), np.flatnonzero(rows < 0)
         places[new] = np.arange(len(new)) + len(self)
         known = self.copy()
@@ -263,22 +256,6 @@ class PodTable:
 
     def label_values(self, key: str) -> list[str]:
         return self._label_sets.values(key)
-
-    def add(self, info: PodInfo) -> int:
-        row = len(self.infos)
-        if row == len(self._priorities):
-            self._grow()
-        self.infos.append(info)
-        self._namespace_codes[row] = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
-        self._label_codes[row] = self._label_sets.code(info.labels)
-        self._priorities[row] = info.priority
-        self._terminating[row] = info.is_terminating
-        self._has_terminating |= info.is_terminating
-        self._with_ports[row] = has_ports(info.pod.spec)
-        if info.pod.spec.affinity is not None:
-            self._with_affinity[row] = True
-            self._without_term_code.append(row)
-        return row
 
     def replace(self, row: int, info: PodInfo) -> None:
         """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
@@ -315,33 +292,34 @@ class PodTable:
         self._without_term_code += (np.flatnonzero(self._with_affinity[first:end]) + first).tolist()
         self.infos += infos
 
-    def repeat(self, info: PodInfo, n: int) -> None:
-        first, end = len(self.infos), len(self.infos) + n
+    def add(self, info: PodInfo, n: int = 1) -> int:
+        """Add a pod, or replicas of it, and return the row of the first."""
+        first, end, spec = len(self.infos), len(self.infos) + n, info.pod.spec
         while end > len(self._priorities):
             self._grow()
-        self._namespace_codes[first:end] = self._namespace_code_of.setdefault(
-            info.namespace, len(self._namespace_code_of)
-        )
+        namespace = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
+        self._namespace_codes[first:end] = namespace
         self._label_codes[first:end] = self._label_sets.code(info.labels)
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
         self._has_terminating |= info.is_terminating
-        self._with_ports[first:end] = has_ports(info.pod.spec)
-        self._with_affinity[first:end] = info.pod.spec.affinity is not None
+        self._with_ports[first:end] = has_ports(spec)
+        if spec.affinity is not None:
+            self._with_affinity[first:end] = True
+            self._without_term_code += range(first, end)
         self.infos += [info] * n
-        if info.pod.spec.affinity is not None:
-            self._term_codes[first:end] = self._term_sets.code(info)
+        return first
 
     def set_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
-        """Set the resources of all pods, as `distinct_resources` returns them."""
-        for name in {name for resources in distinct for name in resources.requests}:
-            self._requests[name] = np.asarray([resources.requests.get(name, 0) for resources in distinct], np.int64)[
-                codes
-            ]
-        self._requests[NONZERO_CPU] = np.asarray([resources.nonzero_cpu for resources in distinct], np.int64)[codes]
-        self._requests[NONZERO_MEMORY] = np.asarray([resources.nonzero_memory for resources in distinct], np.int64)[
-            codes
-        ]
+        """Set the resources of all pods, by the index of each among distinct ones."""
+        columns = {
+            NONZERO_CPU: [one.nonzero_cpu for one in distinct],
+            NONZERO_MEMORY: [one.nonzero_memory for one in distinct],
+        }
+        for name in {name for one in distinct for name in one.requests}:
+            columns[name] = [one.requests.get(name, 0) for one in distinct]
+        for key, amounts in columns.items():
+            self._requests[key] = np.asarray(amounts, np.int64)[codes]
 
     def replace_resources(self, row: int, info: PodInfo) -> None:
         """Replace a pod that runs on no node by one that differs in its resources only."""
@@ -374,16 +352,6 @@ class PodTable:
     @property
     def resource_names(self) -> list[str]:
         return [key for key in self._requests if key not in _READERS]
-
-    @property
-    def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that scores count for each pod."""
-        return self.derived(NONZERO_CPU)
-
-    @property
-    def nonzero_memory(self) -> Int64Array:
-        """Bytes of memory that scores count for each pod."""
-        return self.derived(NONZERO_MEMORY)
 
     @property
     def n_host_ports(self) -> Int64Array:
@@ -462,7 +430,8 @@ class PodTable:
                 matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
                 return self._only_in(namespaces, matching)
             selected = Selected(self._sorted_with(codes, namespaces), set(codes), len(self._label_sets))
-            self._by_labels.remember((namespaces, selector), selected)
+            if len(selected.rows) <= _MAX_SELECTION:
+                self._by_labels.selected.put((namespaces, selector), selected)
         if n_sorted == n_pods:
             return selected.rows
         sets = self._label_sets.sets
@@ -508,12 +477,6 @@ class PodTable:
         namespaces, selector = clause
         matches: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
         return matches if namespaces is None else matches & self._in_namespaces(namespaces, self._namespace_codes[rows])
-
-    def matching(self, match: PodMatch) -> BoolArray:
-        """Return which pods match, bool of shape (n_pods,)."""
-        matches = np.zeros(len(self.infos), np.bool_)
-        matches[self.rows_matching(match)] = True
-        return matches
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
         """Return which of some pods match, bool of the shape of `rows`."""

@@ -13,8 +13,7 @@ that pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,12 +23,9 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodColumn, PodMatch
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY
+from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT
 
 S = TypeVar("S", bound=np.generic)
-
-POD_COUNT = "pod count"
-"""The key of the number of pods, beside the keys of the pod table's columns."""
 
 
 class PodDelta(msgspec.Struct, frozen=True):
@@ -47,6 +43,10 @@ class PodDelta(msgspec.Struct, frozen=True):
     def of(changes: list[tuple[int, int, int]]) -> PodDelta:
         columns = np.asarray(changes, np.int64).reshape(-1, 3)
         return PodDelta(columns[:, 0].astype(np.intp), columns[:, 1].astype(np.intp), columns[:, 2])
+
+    def some(self, own: BoolArray, new_positions: RowArray) -> PodDelta:
+        """Return some of the changes, with the positions moved to new ones."""
+        return PodDelta(new_positions[self.positions[own]], self.pods[own], self.signs[own], self.in_order)
 
     def joined(self, other: PodDelta) -> PodDelta:
         """Return these changes followed by those of another delta."""
@@ -90,14 +90,9 @@ class NodeView:
         row = np.asarray([self.row(position)], np.intp)
         if self.delta is None:
             return NodeView(self.cluster, row)
-        own_changes = np.flatnonzero(self.delta.positions == position)
-        delta = PodDelta(
-            np.zeros(len(own_changes), np.intp),
-            self.delta.pods[own_changes],
-            self.delta.signs[own_changes],
-            self.delta.in_order,
+        return NodeView(
+            self.cluster, row, self.delta.some(self.delta.positions == position, np.zeros(len(self), np.intp))
         )
-        return NodeView(self.cluster, row, delta)
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """Return a node column (first axis n_nodes) at the view's positions; not always a copy, so do not store it."""
@@ -115,40 +110,29 @@ class NodeView:
     def allocatable(self, resource: str) -> Int64Array:
         return self.take(self.cluster.nodes.allocatable(resource))
 
-    def requested(self, resource: str) -> Int64Array:
-        return self._sum(resource, self.cluster.requested(resource))
+    def requested(self, key: str) -> Int64Array:
+        """Return the sum of a resource, or of another column of pods, over each node's pods, with the changes."""
+        sums: Int64Array = self.take(self.cluster.requested(key))
+        if self.delta is None:
+            return sums
+        changes = np.zeros(len(self), np.int64)
+        values = self.cluster.pods.derived(key)[self.delta.pods]
+        np.add.at(changes, self.delta.positions, values * self.delta.signs)
+        return sums + changes
 
     @property
     def pod_count(self) -> Int64Array:
-        return self._sum(POD_COUNT, self.cluster.pod_count)
+        return self.requested(POD_COUNT)
 
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that scores count for the pods of each node."""
-        return self._sum(NONZERO_CPU, self.cluster.nonzero_cpu)
+        return self.requested(NONZERO_CPU)
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that scores count for the pods of each node."""
-        return self._sum(NONZERO_MEMORY, self.cluster.nonzero_memory)
-
-    def _sum(self, key: str, column: Int64Array) -> Int64Array:
-        """Return a sum over the pods of each node, with the view's changes.
-
-        Parameters
-        ----------
-        key : POD_COUNT, or the key of a column of the pod table
-        column : int64 array of shape (n_nodes,), the sums in the cluster
-        """
-        sums: Int64Array = self.take(column)
-        if self.delta is None:
-            return sums
-        changes = np.zeros(len(self), np.int64)
-        np.add.at(changes, self.delta.positions, self._pod_values(key, self.delta.pods) * self.delta.signs)
-        return sums + changes
-
-    def _pod_values(self, key: str, pods: RowArray) -> Int64Array:
-        return np.ones(len(pods), np.int64) if key == POD_COUNT else self.cluster.pods.derived(key)[pods]
+        return self.requested(NONZERO_MEMORY)
 
     @property
     def is_changed(self) -> bool:
@@ -160,12 +144,7 @@ class NodeView:
         return self.delta_count(self.cluster.pods.mask(match))
 
     def delta_count(self, pod_column: PodColumn) -> Int64Array:
-        """Return by how much each position's count differs from the cluster's; do not write to it.
-
-        Parameters
-        ----------
-        pod_column : which pods count, or how much
-        """
+        """Return by how much each position's count of pods differs from the cluster's; do not write to it."""
         if self.delta is None:
             return np.zeros(len(self), np.int64)
         values = pod_column.column[self.delta.pods]
@@ -190,14 +169,8 @@ class NodeView:
 class ChangingView(NodeView):
     """Nodes without some of their pods, which can be restored and removed again.
 
-    The arrays that it returns are its own and change with it.
-
-    Parameters
-    ----------
-    rows : intp array of shape (n_view,), node rows
-    positions, pods : intp arrays of shape (n_removed,)
-        The removed pods, and the positions of their nodes; `positions` ascend.
-    extra : pods that run on these nodes additionally, in all steps
+    The removed `pods` stand at the `positions` of their nodes, which ascend; `extra` pods run there additionally in
+    all steps. The arrays that it returns are its own and change with it.
     """
 
     def __init__(
@@ -244,12 +217,7 @@ class ChangingView(NodeView):
         return PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
 
     def restore(self, changes: RowArray) -> None:
-        """Put removed pods back on their nodes.
-
-        Parameters
-        ----------
-        changes : indices into `pods`, at most one per position, all of removed pods
-        """
+        """Put removed pods back on their nodes: indices into `pods`, at most one per position."""
         self.is_removed[changes] = False
         self._change(changes, 1)
 
@@ -264,7 +232,7 @@ class ChangingView(NodeView):
         self._current = None
         positions, pods = self.positions[changes], self.pods[changes]
         for key, sums in self._sums.items():
-            sums[positions] += sign * self._pod_values(key, pods)
+            sums[positions] += sign * self.cluster.pods.derived(key)[pods]
         for pod_column, column in self._counts.items():
             column[positions] += sign * pod_column.column[pods]
 
@@ -278,14 +246,7 @@ class ChangingView(NodeView):
         """Return a view of some of the positions, at the current step."""
         index = np.cumsum(remaining) - 1
         own = remaining[self.positions]
-        extra = None
-        if self.extra is not None:
-            own_extra = remaining[self.extra.positions]
-            extra = PodDelta(
-                index[self.extra.positions[own_extra]],
-                self.extra.pods[own_extra],
-                self.extra.signs[own_extra],
-            )
+        extra = None if self.extra is None else self.extra.some(remaining[self.extra.positions], index)
         view = ChangingView(self.cluster, self.rows[remaining], index[self.positions[own]], self.pods[own], extra)
         view.is_removed = self.is_removed[own]
         renumbered = np.cumsum(own) - 1
@@ -294,29 +255,28 @@ class ChangingView(NodeView):
         view._counts = {pod_column: column[remaining] for pod_column, column in self._counts.items()}
         return view
 
-    def _total(self, value_of: Callable[[RowArray], Int64Array]) -> Int64Array:
-        """Sum a value per position: minus that of the removed pods, plus that of the extra ones."""
-        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(value_of(self.pods) * self.is_removed)))
+    def _total(self, values: NDArray[Any]) -> Int64Array:
+        """Sum a column of pods per position: minus that of the removed pods, plus that of the extra ones."""
+        removed = values[self.pods].astype(np.int64, copy=False) * self.is_removed
+        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(removed)))
         total: Int64Array = sums[self.bounds[:-1]] - sums[self.bounds[1:]]
         if self.extra is not None:
-            np.add.at(total, self.extra.positions, value_of(self.extra.pods) * self.extra.signs)
+            np.add.at(total, self.extra.positions, values[self.extra.pods] * self.extra.signs)
         return total
 
-    def _sum(self, key: str, column: Int64Array) -> Int64Array:
+    def requested(self, key: str) -> Int64Array:
         sums = self._sums.get(key)
         if sums is None:
-            sums = self._sums[key] = self.take(column) + self._total(lambda pods: self._pod_values(key, pods))
+            values = self.cluster.pods.derived(key)
+            sums = self._sums[key] = self.take(self.cluster.requested(key)) + self._total(values)
         return sums
 
     @property
     def is_changed(self) -> bool:
-        """Whether the pods of some position may differ from the cluster's."""
         return True
 
     def delta_count(self, pod_column: PodColumn) -> Int64Array:
-        """Return by how much each position's count differs from the cluster's; do not write to it."""
         counts = self._counts.get(pod_column)
         if counts is None:
-            column = pod_column.column
-            counts = self._counts[pod_column] = self._total(lambda pods: column[pods].astype(np.int64))
+            counts = self._counts[pod_column] = self._total(pod_column.column)
         return counts

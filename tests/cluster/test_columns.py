@@ -12,8 +12,9 @@ from kplan.api.labels import selector_from_map
 from kplan.cluster.base import cluster_of
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
+from kplan.engine.pod_table import NONZERO_CPU
 from kplan.snapshot.model import Snapshot
-from tests.engine.crowds import APPS, POD_POOL, RESOURCES, read
+from tests.engine.crowds import APPS, POD_POOL, RESOURCES, matching, read
 from tests.recorded import examples
 
 NAMES = [f"n{number}" for number in range(5)]
@@ -65,9 +66,9 @@ def seen(cluster: Cluster) -> dict[str, Any]:
         "columns": [
             getattr(pods, name).tolist() for name in ("priorities", "start_micros", "n_host_ports", "n_storage_volumes")
         ],
-        "per pod": [pods.nonzero_cpu.tolist(), *(pods.requests(name).tolist() for name in RESOURCES)],
+        "per pod": [pods.derived(NONZERO_CPU).tolist(), *(pods.requests(name).tolist() for name in RESOURCES)],
         "held terms": [pods.term_sets[code] for code in pods.term_codes.tolist()],
-        "matching": [pods.matching(PodMatch(((named, selector),))).tolist() for selector in selectors],
+        "matching": [matching(pods, PodMatch(((named, selector),))) for selector in selectors],
         "counts": [
             cluster.match_counts(PodMatch(((None, selector),), skip_terminating=True)).tolist()
             for selector in selectors

@@ -149,6 +149,12 @@ def read(cluster):
     }
 
 
+def matching(table, match):
+    """Return whether each pod of a table matches."""
+    rows = table.rows_matching(match).tolist()
+    return [row in rows for row in range(len(table))]
+
+
 def recounted(cluster):
     """Read the same from where each pod is, pod by pod."""
     infos = cluster.pods.infos

@@ -10,12 +10,24 @@ from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
 from kplan.engine import cluster as cluster_module
-from kplan.engine.cluster import NOWHERE, Cluster, DomainCounts, NodePods, domain_counts
+from kplan.engine.cluster import NOWHERE, Cluster, DomainCounts, NodePods
 from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
 from tests import objects
-from tests.engine.crowds import MATCHES, POD_POOL, PODS, STEPS, built, change, is_meant, node_table, read, recounted
+from tests.engine.crowds import (
+    MATCHES,
+    POD_POOL,
+    PODS,
+    STEPS,
+    built,
+    change,
+    is_meant,
+    matching,
+    node_table,
+    read,
+    recounted,
+)
 from tests.recorded import examples
 
 
@@ -93,7 +105,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
 def test_match_counts_equal_counting_whether_followed_or_counted_anew(steps, more, match, most_followed):
     cluster = built(3, steps)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_module, "MAX_FOLLOWED", most_followed)
+        patch.setattr(cluster_module, "MAX_FOLLOWED_BY_DOMAIN", most_followed)
         assert cluster.match_counts(match).tolist() == counted(cluster, match)
         for number, step in enumerate(more):
             change(cluster, step)
@@ -129,22 +141,6 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
     assert cluster.pods_on[0] == [0, 3, 2]
     cluster.unbind(rows[2])
     assert cluster.pods_on[0] == [0, 3]
-
-
-@examples(80)
-@given(STEPS, STEPS, st.sampled_from([0, 2, 3]))
-def test_pods_leave_a_crowded_node_as_they_leave_any_other(steps, more, crowded):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_module, "CROWDED", crowded)
-        busy = built(2, steps)
-        copied = busy.copy()
-        for step in more:
-            change(busy, step)
-    plain = built(2, steps)
-    assert copied.pods_on == plain.pods_on
-    for step in more:
-        change(plain, step)
-    assert busy.pods_on == plain.pods_on
 
 
 def test_a_port_of_two_pods_is_free_when_either_leaves():
@@ -193,12 +189,12 @@ def test_building_at_once_is_binding_one_by_one(placed, match):
     assert cluster.pods_on == plain.pods_on
     assert cluster.used_ports == plain.used_ports
     assert cluster.log == []
-    assert cluster.pods.matching(match).tolist() == plain.pods.matching(match).tolist()
-    for column in ("priorities", "start_micros", "nonzero_cpu", "nonzero_memory", "n_host_ports"):
+    assert matching(cluster.pods, match) == matching(plain.pods, match)
+    for column in ("priorities", "start_micros", "n_host_ports"):
         assert getattr(cluster.pods, column).tolist() == getattr(plain.pods, column).tolist()
     assert cluster.pods.requests("cpu").tolist() == plain.pods.requests("cpu").tolist()
     cluster.add_pod(infos[0] if infos else PodInfo(Pod()))
-    assert len(cluster.pods.requests("cpu")) == len(cluster.pods.nonzero_cpu) == len(infos) + 1
+    assert len(cluster.pods.requests("cpu")) == len(infos) + 1
 
 
 @examples(60)
@@ -273,13 +269,13 @@ def by_hand(cluster, counted_nodes):
 def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
     cluster = make_cluster()
     slots = np.arange(5)
-    shared = domain_counts(cluster, MATCH, slots, 5)
+    shared = cluster.domain_counts(MATCH, slots, 5)
     cluster.bind(cluster.add_pod(make_pod("x")), 3)
 
-    assert domain_counts(cluster, MATCH, slots, 5) is shared
+    assert cluster.domain_counts(MATCH, slots, 5) is shared
     assert shared.counts.tolist() == [0, 0, 0, 1, 0]
-    assert domain_counts(cluster, MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
-    assert domain_counts(cluster, MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
+    assert cluster.domain_counts(MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
+    assert cluster.domain_counts(MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
 
 
 @pytest.mark.parametrize("most_followed", [0, 2, 1000])
@@ -292,7 +288,6 @@ def test_counts_follow_the_cluster(most_followed, data):
     counts = counts_of(cluster, counted_nodes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster_module, "MAX_FOLLOWED_BY_DOMAIN", most_followed)
-        patch.setattr(cluster_module, "MAX_FOLLOWED", most_followed)
         for app, row, asks in steps:
             bound = [pod for pod, where in enumerate(cluster.node_of) if where != NOWHERE]
             if app == "y" and bound:
@@ -308,7 +303,7 @@ def test_counts_follow_the_cluster(most_followed, data):
 
 
 def test_counts_that_are_forgotten_are_counted_again(monkeypatch):
-    monkeypatch.setattr(cluster_module, "MAX_MATCH_COUNTS", 1)
+    monkeypatch.setattr(cluster_module, "MAX_FOLLOWING", 1)
     cluster = make_cluster()
     other = PodMatch(((None, selector_from_map({"app": "y"})),))
     cluster.bind(cluster.add_pod(make_pod("x")), 0)
@@ -319,40 +314,29 @@ def test_counts_that_are_forgotten_are_counted_again(monkeypatch):
     assert cluster.match_counts(MATCH).tolist() == [1, 0, 0, 0, 1]
 
 
-@given(
-    crowded=st.integers(0, 6),
-    moves=st.lists(
-        st.tuples(st.sampled_from(["add", "leave", "turn", "copy", "grow"]), st.integers(0, 99)), max_size=40
-    ),
-)
-def test_the_last_pod_takes_the_place_of_one_that_leaves_and_copies_stay_as_they_are(
-    crowded: int, moves: list[tuple[str, int]]
-) -> None:
-    pods = NodePods([[], []])
-    plain: list[list[int]] = [[], []]
-    copies: list[tuple[NodePods, list[list[int]]]] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_module, "CROWDED", crowded)
-        for number, (move, choice) in enumerate(moves):
-            row = choice % len(plain)
-            there = plain[row]
-            if move == "add":
-                pods.append(row, number)
-                there.append(number)
-            elif move == "leave" and there:
-                leaving = choice % len(there)
-                pods.take_out(row, there[leaving])
-                there[leaving] = there[-1]
-                there.pop()
-            elif move == "turn":
-                pods.reorder(row, there[::-1])
-                there.reverse()
-            elif move == "copy":
-                copies.append((pods, [on.copy() for on in plain]))
-                pods = pods.copy()
-            elif move == "grow":
-                pods = pods.grown(1)
-                plain.append([])
+@given(st.lists(st.tuples(st.sampled_from(["add", "leave", "turn", "copy", "grow"]), st.integers(0, 99)), max_size=40))
+def test_the_last_pod_takes_the_place_of_one_that_leaves_and_copies_stay_as_they_are(moves):
+    pods, plain, copies = NodePods([[], []]), [[], []], []
+    for number, (move, choice) in enumerate(moves):
+        row = choice % len(plain)
+        there = plain[row]
+        if move == "add":
+            pods.changing(row).append(number)
+            there.append(number)
+        elif move == "leave" and there:
+            leaving = choice % len(there)
+            pods.take_out(row, there[leaving])
+            there[leaving] = there[-1]
+            there.pop()
+        elif move == "turn":
+            pods.changing(row).reverse()
+            there.reverse()
+        elif move == "copy":
+            copies.append((pods, [on.copy() for on in plain]))
+            pods = pods.copy()
+        elif move == "grow":
+            pods = pods.grown(1)
+            plain.append([])
     assert pods.lists == plain
     assert all(copied.lists == before for copied, before in copies)
 

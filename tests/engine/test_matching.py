@@ -15,7 +15,6 @@ from kplan.api.labels import NOTHING, selector_from, selector_from_map
 from kplan.engine.matching import (
     TermIndex,
     TermKind,
-    TermSets,
     allowed,
     count_untolerated_soft_taints,
     match_labels,
@@ -26,6 +25,7 @@ from kplan.engine.matching import (
     untolerated_hard_taints,
 )
 from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import TermSets
 from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo, WeightedAffinityTerm, affinity_terms
 from tests.engine.crowds import POD_POOL, PODS
 from tests.engine.test_pod_table import LABELS, SELECTORS
@@ -125,14 +125,14 @@ def test_all_terms_of_a_pod_are_listed_repeated_ones_too():
 def test_a_group_whose_last_holder_left_keeps_its_place():
     index = TermIndex()
     terms = PodAffinityTerms(required_anti_affinity=(WEB, WEB))
-    index.change(terms, 3, 1)
-    index.change(terms, 1, 1)
+    index.change(terms, (3,), 1)
+    index.change(terms, (1,), 1)
     (group,) = index.groups
     assert [column.tolist() for column in group.arrays()] == [[3, 1], [2, 2]]
 
-    index.change(terms, 3, -1)
+    index.change(terms, (3,), -1)
     assert [column.tolist() for column in group.arrays()] == [[1], [2]]
-    index.change(terms, 1, -1)
+    index.change(terms, (1,), -1)
     assert [column.tolist() for column in group.arrays()] == [[], []]
     assert index.group_id(TermKind.REQUIRED_ANTI_AFFINITY, WEB, 0) == 0
     assert index.group_id(TermKind.REQUIRED_AFFINITY, WEB, 0) == 1
@@ -148,15 +148,15 @@ def test_a_copy_and_its_original_do_not_notice_each_other(pods, more):
 
     index = TermIndex()
     for info, row in pods:
-        index.change(info.affinity, row, 1)
+        index.change(info.affinity, (row,), 1)
     before = read(index)
     twin = index.copy()
     assert read(twin) == before
     for info, row in more:
-        twin.change(info.affinity, row, 1)
+        twin.change(info.affinity, (row,), 1)
     assert read(index) == before
     for info, row in reversed(more):
-        twin.change(info.affinity, row, -1)
+        twin.change(info.affinity, (row,), -1)
 
     assert [each for each in read(twin) if each[3]] == [each for each in before if each[3]]
 
@@ -172,7 +172,7 @@ def test_groups_are_found_by_the_labels_that_their_selectors_want(held, more, la
 
     index = TermIndex()
     for row, (info, selector) in enumerate(held):
-        index.change(info.affinity, row, 1)
+        index.change(info.affinity, (row,), 1)
         index.group_id(TermKind.REQUIRED_AFFINITY, term(selector), 0)
     twin = index.copy()
     for selector in more:

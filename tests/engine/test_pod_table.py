@@ -9,11 +9,12 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.labels import NOTHING, Requirement, selector_from_map, selector_of
 from kplan.api.time import to_micros
+from kplan.engine import matching as matching_module
 from kplan.engine import pod_table
-from kplan.engine.matching import PodMatch
-from kplan.engine.pod_table import LabelSets, PodTable
+from kplan.engine.matching import LabelSets, PodMatch
+from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, PodTable
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodInfo
-from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
+from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant, matching
 from tests.objects import pod
 from tests.recorded import examples
 
@@ -31,10 +32,10 @@ def columns(table):
     """Read every column."""
     return {
         "priority": table.priorities.tolist(),
-        "terminating": (~table.matching(PodMatch((), skip_terminating=True))).tolist(),
+        "terminating": [not stays for stays in matching(table, PodMatch((), skip_terminating=True))],
         "start": table.start_micros.tolist(),
         "requests": {name: table.requests(name).tolist() for name in RESOURCES},
-        "nonzero": [table.nonzero_cpu.tolist(), table.nonzero_memory.tolist()],
+        "nonzero": [table.derived(key).tolist() for key in (NONZERO_CPU, NONZERO_MEMORY)],
         "ports": table.n_host_ports.tolist(),
         "terms": [table.term_sets[code] for code in table.term_codes.tolist()],
     }
@@ -72,13 +73,13 @@ def test_columns_say_what_the_pods_say_however_they_grow(infos, more, is_read_be
 def test_matching_equals_asking_pod_by_pod(infos, more, match):
     table = table_of(infos)
     mask = table.mask(match)
-    assert table.matching(match).tolist() == [is_meant(match, info) for info in infos]
+    assert matching(table, match) == [is_meant(match, info) for info in infos]
     for info in more:
         table.add(info)
     everybody = [*infos, *more]
     wanted = [is_meant(match, info) for info in everybody]
 
-    assert table.matching(match).tolist() == wanted
+    assert matching(table, match) == wanted
     assert [table.matches(match, row) for row in range(len(table))] == wanted
     assert mask.column[: len(table)].tolist() == wanted
     backwards = np.arange(len(table))[::-1]
@@ -99,20 +100,20 @@ def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match, is
     table = table_of(infos)
     if is_read_before:
         columns(table)
-        table.matching(match)
+        matching(table, match)
     twin = table.copy()
     for info in more:
         twin.add(info)
     columns(twin)
 
     assert columns(table) == plainly(infos)
-    assert table.matching(match).tolist() == [is_meant(match, info) for info in infos]
+    assert matching(table, match) == [is_meant(match, info) for info in infos]
     for info in reversed(more):
         table.add(info)
     assert columns(table) == plainly([*infos, *reversed(more)])
-    assert table.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *reversed(more)]]
+    assert matching(table, match) == [is_meant(match, info) for info in [*infos, *reversed(more)]]
     assert columns(twin) == plainly([*infos, *more])
-    assert twin.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *more]]
+    assert matching(twin, match) == [is_meant(match, info) for info in [*infos, *more]]
 
 
 @examples(20)
@@ -185,7 +186,7 @@ SELECTORS = st.one_of(st.just(NOTHING), st.lists(requirements(), max_size=3).map
 @given(st.lists(LABELS, max_size=8), st.lists(LABELS, max_size=8), SELECTORS, st.integers(0, 3))
 def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selector, most_one_by_one):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pod_table, "_MAX_MATCHED_SINGLY", most_one_by_one)
+        patch.setattr(matching_module, "_MAX_MATCHED_SINGLY", most_one_by_one)
         table = LabelSets()
         for labels in first:
             table.code(labels)
@@ -206,7 +207,7 @@ def test_equal_labels_have_one_code(listed):
 
 
 def test_masks_that_are_not_used_are_forgotten(monkeypatch):
-    monkeypatch.setattr(pod_table, "MAX_LABEL_MASKS", 1)
+    monkeypatch.setattr(matching_module, "MAX_LABEL_MASKS", 1)
     table = LabelSets()
     table.code({"app": "a"})
     one, two = (selector_of([Requirement("app", "In", (value,))]) for value in "ab")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
-from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster, domain_counts
+from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster
 from kplan.engine.matching import PodMatch, TermKind, pod_terms
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
@@ -61,7 +61,7 @@ class TermCounts:
         self.topology_key = topology_key
         self.column = cluster.nodes.label(topology_key)
         counted = None if self.column.is_everywhere else self.column.present
-        self._domains = domain_counts(cluster, match, self.column.slots, len(self.column.values) + 1, counted)
+        self._domains = cluster.domain_counts(match, self.column.slots, len(self.column.values) + 1, counted)
 
     @property
     def counts(self) -> Int64Array:
