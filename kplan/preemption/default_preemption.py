@@ -8,8 +8,8 @@ preemption/{podgrouppreemption,types}.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cmp_to_key
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -58,15 +58,10 @@ class Unit(msgspec.Struct):
     start: int  #: in microseconds; of a group that of its first pod by node, as upstream
     name: str  #: decides between units that are equal otherwise; upstream does not
 
-    def is_more_important(self, other: Unit) -> bool:
-        if self.priority != other.priority:
-            return self.priority > other.priority
-        if self.is_group != other.is_group:
-            return self.is_group
-        if self.is_group and len(self.pods) != len(other.pods):
-            return len(self.pods) > len(other.pods)
-        # A pod that has not started counts as started now.
-        return (self.start, self.name) < (other.start, other.name)
+    @property
+    def rank(self) -> tuple[int, bool, int, int, str]:
+        """The more important units have the lower ranks; a pod that has not started counts as started now."""
+        return -self.priority, not self.is_group, -len(self.pods) * self.is_group, self.start, self.name
 
 
 def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
@@ -89,33 +84,6 @@ def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
     return list(units.values())
 
 
-class _Trial:
-    """The running pods of lower priority, which leave and come back one unit after the other."""
-
-    def __init__(self, cluster: Cluster, units: Sequence[Unit]) -> None:
-        self._cluster = cluster
-        self._row_of = {pod: cluster.node_of[pod] for unit in units for pod in unit.pods}
-        self._order = {row: cluster.pods_on[row].copy() for row in set(self._row_of.values())}
-        for unit in units:
-            self.leave(unit)
-
-    def leave(self, unit: Unit) -> None:
-        for pod in unit.pods:
-            self._cluster.unbind(pod, is_trial=True)
-
-    def come_back(self, unit: Unit) -> None:
-        for pod in unit.pods:
-            self._cluster.bind(pod, self._row_of[pod])
-
-    def end(self) -> None:
-        """Leave the cluster as it was."""
-        for pod, row in self._row_of.items():
-            if self._cluster.node_of[pod] == NOWHERE:
-                self._cluster.bind(pod, row)
-        for row, pods in self._order.items():
-            self._cluster.reorder(row, pods)
-
-
 def victims_of_group(
     cluster: Cluster, budgets: Budgets, groups: Mapping[Key, PodGroup], priority: int, fits: Callable[[], Status]
 ) -> tuple[Status, GroupVictims]:
@@ -128,33 +96,44 @@ def victims_of_group(
     units = [unit for unit in units_of(cluster, groups) if unit.priority < priority]
     if not units:
         return Status.unresolvable(NO_VICTIMS), GroupVictims()
-    trial = _Trial(cluster, units)
+    row_of = {pod: cluster.node_of[pod] for unit in units for pod in unit.pods}
+    order = {row: cluster.pods_on[row].copy() for row in row_of.values()}
+    _leave(cluster, row_of)
     victims: list[Unit] = []
     violating: list[Unit] = []
     status = fits()
     if status.is_success:
-        units = _by_importance(units)
+        units.sort(key=_rank)
         are_violating = budgets.violating_units(cluster.pods, [unit.pods for unit in units])
         violating = [unit for unit, is_violating in zip(units, are_violating, strict=True) if is_violating]
         for unit in (*violating, *(unit for unit in units if unit not in violating)):
-            trial.come_back(unit)
+            _come_back(cluster, row_of, unit.pods)
             if not fits().is_success:
-                trial.leave(unit)
+                _leave(cluster, unit.pods)
                 victims.append(unit)
-    trial.end()
+    _come_back(cluster, row_of, row_of)
+    for row, pods in order.items():
+        cluster.reorder(row, pods)
     broken = [unit for unit in victims if unit in violating]
     return status, GroupVictims(
-        [pod for unit in _by_importance(victims) for pod in unit.pods],
+        [pod for unit in sorted(victims, key=_rank) for pod in unit.pods],
         [pod for unit in broken for pod in unit.pods],
         len(broken),
     )
 
 
-def _by_importance(units: Sequence[Unit]) -> list[Unit]:
-    def compare(one: Unit, other: Unit) -> int:
-        return -1 if one.is_more_important(other) else 1
+def _leave(cluster: Cluster, pods: Iterable[int]) -> None:
+    for pod in pods:
+        cluster.unbind(pod, is_trial=True)
 
-    return sorted(units, key=cmp_to_key(compare))
+
+def _come_back(cluster: Cluster, row_of: Mapping[int, int], pods: Iterable[int]) -> None:
+    for pod in pods:
+        if cluster.node_of[pod] == NOWHERE:
+            cluster.bind(pod, row_of[pod])
+
+
+_rank = attrgetter("rank")
 
 
 _INELIGIBLE: Mapping[Ineligible, str] = {
@@ -165,9 +144,6 @@ _INELIGIBLE: Mapping[Ineligible, str] = {
     "group-preempts-as-a-whole": "not eligible due to workload aware preemption enabled",
 }
 MESSAGE_NO_CANDIDATE = "no candidate node for preemption"
-
-_DISRUPTION_TARGET = "DisruptionTarget"
-_PREEMPTED = "PreemptionByScheduler"
 
 
 class DefaultPreemption:
@@ -190,15 +166,12 @@ class DefaultPreemption:
             message = f"preemption: {failure}"
             result = replace(self._blank(), message=message, why_not="failed", dry_run=failure.dry_run)
             return PostFilterResult(Status.error(message), findings=result)
-        status = Status(StatusCode.UNSCHEDULABLE, (result.message,))
-        if result.nominated_row is not None:
-            status = self._success(result.nominated_row, len(result.leaving_pods))
-        return PostFilterResult(status, result.nominated_row, result.leaving_pods, result.cleared_pods, findings=result)
-
-    def _success(self, row: int, n_victims: int) -> Status:
-        text = self._handle.release.texts.preemption_found
+        if result.choice is None:
+            return PostFilterResult(Status.unschedulable(result.message), findings=result)
+        row, victims, text = result.choice.row, result.leaving_pods, self._handle.release.texts.preemption_found
         node = self._handle.cluster.nodes.names[row]
-        return Status(StatusCode.SUCCESS, (text.format(node=node, n=n_victims),)) if text else SUCCESS
+        status = Status(StatusCode.SUCCESS, (text.format(node=node, n=len(victims)),)) if text else SUCCESS
+        return PostFilterResult(status, row, victims, result.cleared_pods, findings=result)
 
     @property
     def budgets(self) -> Budgets:
@@ -216,7 +189,6 @@ class DefaultPreemption:
         self._budgets, self._allowed = budgets, {}
 
     def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:
-        """Update how many disruptions the budgets allow, by (namespace, name)."""
         self._allowed.update(allowed)
 
     def _blank(self) -> PreemptionResult:
@@ -227,7 +199,7 @@ class DefaultPreemption:
 
     def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
         from kplan.preemption.dry_run import dry_run
-        from kplan.preemption.result import choose
+        from kplan.preemption.result import Candidates, choose
 
         blank = self._blank()
         obstacle = self._obstacle(cycle, outcome)
@@ -237,7 +209,8 @@ class DefaultPreemption:
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins exist
         run = dry_run(framework, cycle, outcome, self.budgets)
-        candidates = self._limited(run, self._candidates(run))
+        table, rows = self._handle.cluster.pods, run.reprieve.rows
+        candidates = self._limited(run, Candidates.of(table, rows, *run.reprieve.victims(self._handle.cluster)))
         if len(candidates) == 0:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
@@ -246,17 +219,9 @@ class DefaultPreemption:
         if len(candidates) == 0:
             message = f"preemption: {MESSAGE_NO_CANDIDATE}"
             return replace(blank, message=message, why_not="extenders-refuse", dry_run=run)
-        choice = choose(candidates)
-        ties: list[int] = choice.ties.tolist()
-        chosen = ties[0] if self._handle.random is None or len(ties) == 1 else self._handle.random.choice(ties)
-        return replace(
-            blank,
-            dry_run=run,
-            candidates=candidates,
-            choice=choice,
-            chosen=chosen,
-            cleared_pods=self._cleared(cycle, int(candidates.rows[chosen]), candidates.victims(chosen)),
-        )
+        choice = choose(candidates, self._handle.random)
+        cleared = self._cleared(cycle, choice.row, candidates.victims(choice.chosen))
+        return replace(blank, dry_run=run, choice=choice, cleared_pods=cleared)
 
     def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Ineligible | None:
         """Return why the pod may not preempt, or None.
@@ -307,12 +272,6 @@ class DefaultPreemption:
             return Status.unschedulable(_INELIGIBLE["preemption-policy-never"]), GroupVictims()
         priority = group.spec.priority or 0
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
-
-    def _candidates(self, run: DryRun) -> Candidates:
-        from kplan.preemption.result import Candidates
-
-        pods, violating, bounds = run.reprieve.victims(self._handle.cluster)
-        return Candidates.of(self._handle.cluster.pods, run.reprieve.rows, bounds, pods, violating)
 
     def _limited(self, run: DryRun, candidates: Candidates) -> Candidates:
         """Return the candidates that kube-scheduler would find before it stops, when the session samples as it does.
@@ -428,10 +387,10 @@ def _is_being_preempted(info: PodInfo) -> bool:
     """Whether a pod is terminating because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
     if not info.is_terminating:
         return False
-    condition = next(
-        (condition for condition in info.pod.status.conditions if condition.type == _DISRUPTION_TARGET), None
-    )
-    return condition is not None and condition.status == "True" and condition.reason == _PREEMPTED
+    for condition in info.pod.status.conditions:
+        if condition.type == "DisruptionTarget":
+            return (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
+    return False
 
 
 def _raise_errors(run: DryRun) -> None:

@@ -40,12 +40,8 @@ NamedVerdicts = list[tuple[str, Verdicts]]
 class Trials:
     """One pod tried on nodes from which pods were removed.
 
-    Parameters
-    ----------
-    outcome : the filters' first run in this cycle
-    rows : node rows, ascending; position i of all arrays means ``rows[i]``
-    positions, pods : intp arrays of shape (n_removed,)
-        Removed pods, and the positions of their nodes; `positions` ascend.
+    `outcome` is the filters' first run in this cycle. Position i of all arrays means ``rows[i]``, which ascend; the
+    removed `pods` stand at the `positions` of their nodes, which ascend too.
     """
 
     def __init__(
@@ -71,7 +67,6 @@ class Trials:
         self._set(view, _with_nominated(framework, cycle, view))
 
     def _set(self, view: ChangingView, nominated: ChangingView | None) -> None:
-        """Set the views; `nominated` is over the positions that have nominated pods, with those pods added."""
         self.view = view
         self._nominated = nominated if nominated is not None and len(nominated) else None
         if self._nominated is not None:
@@ -83,10 +78,8 @@ class Trials:
     def statuses(self) -> tuple[NamedVerdicts, dict[int, NodeStatus]]:
         """Run all filters, and return why nodes are rejected.
 
-        Returns
-        -------
-        verdicts : those of every filter, in order, without nominated pods
-        overrides : node row -> the rejection with nominated pods, which counts instead
+        These are the verdicts of every filter, in order, without nominated pods, and by node row the rejection with
+        nominated pods, which counts instead.
         """
         verdicts = self._all_verdicts(self.view)
         if self._nominated is None:
@@ -190,14 +183,8 @@ class Budgets:
     def violating(self, pods: PodTable, positions: RowArray, victims: RowArray) -> BoolArray:
         """Return which victims exceed the allowed disruptions of a budget when a node's victims go in this order.
 
-        Parameters
-        ----------
-        positions : intp array of shape (n,), ascending: the position of each victim's node
-        victims : intp array of shape (n,), rows of the pod table, most important first on each node
-
-        Notes
-        -----
-        Every node is evaluated independently, with all the disruptions that the budgets allow.
+        They are the most important first on each node, at ascending positions. Every node is evaluated independently,
+        with all the disruptions that the budgets allow.
         """
         violating = np.zeros(len(victims), np.bool_)
         indices_of: dict[str, RowArray] = {}
@@ -220,10 +207,6 @@ class Budgets:
 
         The first budget that a pod exceeds settles its unit: later budgets do not count the pod, and none counts the
         pods of the unit after it. Upstream: filterVictimsWithPDBViolation.
-
-        Parameters
-        ----------
-        units : the pods of each unit, rows of the pod table
         """
         allowed = [budget.allowed for budget in self._budgets]
 
@@ -271,20 +254,10 @@ def _compile(budget: PodDisruptionBudget) -> _Budget | None:
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:
     """Return the order of each node's pods, most important first, as kube-scheduler's sort leaves them.
 
-    Parameters
-    ----------
-    positions : intp array of shape (n,), ascending: the position of each pod's node
-    priorities, starts : int64 arrays of shape (n,); start in microseconds, NO_START_TIME for a pod without one
-
-    Returns
-    -------
-    intp array of shape (n,), a permutation within each node
-
-    Notes
-    -----
-    A pod without a start time counts as started at the moment of the comparison. Of two such pods each is thus
-    "earlier" than the other when it is the first operand, and insertion sort reverses their order. Where a node has
-    more pods than Go sorts by insertion, Go's algorithm decides the order of equal pods.
+    `positions` of nodes ascend, starts are in microseconds, NO_START_TIME for a pod without one; the result is a
+    permutation within each node. A pod without a start time counts as started at the moment of the comparison. Of two
+    such pods each is thus "earlier" than the other when it is the first operand, and insertion sort reverses their
+    order. Where a node has more pods than Go sorts by insertion, Go's algorithm decides the order of equal pods.
     """
     n_pods = len(positions)
     if n_pods == 0 or _is_in_order(positions, priorities, starts):
@@ -350,14 +323,11 @@ class Reprieve(msgspec.Struct, frozen=True):
     violating: BoolArray  #: bool array of shape (n_pods,): evicting the pod would violate a budget
     reprieved: BoolArray  #: bool array of shape (n_pods,): the pod stays, because the incoming pod fits beside it
 
-    def victims(self, cluster: Cluster) -> tuple[RowArray, BoolArray, RowArray]:
+    def victims(self, cluster: Cluster) -> tuple[RowArray, RowArray, BoolArray]:
         """Return the victims, on each node the most important first.
 
-        Returns
-        -------
-        pods : intp array of shape (n_victims,)
-        violating : bool array of shape (n_victims,)
-        bounds : intp array of shape (n_nodes + 1,); node i's victims are ``pods[bounds[i]:bounds[i + 1]]``
+        Node i's victims are ``pods[bounds[i]:bounds[i + 1]]``; the result is those bounds, these pods and which of them
+        violate a budget.
         """
         evicted = np.flatnonzero(~self.reprieved)
         evicted_positions = self.positions[evicted]
@@ -369,11 +339,8 @@ class Reprieve(msgspec.Struct, frozen=True):
             is_mixed = ((n_violating > 0) & (n_others > 0))[evicted_positions]
             mixed = evicted[is_mixed]
             evicted[is_mixed] = mixed[_importance_order(cluster, self.positions[mixed], self.pods[mixed])]
-        return (
-            self.pods[evicted],
-            self.violating[evicted],
-            np.searchsorted(evicted_positions, np.arange(len(self.rows) + 1)),
-        )
+        bounds = np.searchsorted(evicted_positions, np.arange(len(self.rows) + 1))
+        return bounds, self.pods[evicted], self.violating[evicted]
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -414,17 +381,15 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
     is_candidate[reprieve.positions[~reprieve.reprieved]] = True
     for row in reprieve.rows[~is_candidate].tolist():
         rejections.feasible[row] = False
-        rejections.overrides[row] = _expected_victims(cluster.nodes.names[row])
+        text = f'expected at least one victim pod on node "{cluster.nodes.names[row]}"'
+        rejections.overrides[row] = NodeStatus(Code.ERROR, "", (Reason(text, Code.ERROR),))
     return DryRun(rejections, reprieve)
 
 
 def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tuple[RowArray, RowArray]:
-    """Return the pods on some nodes that have a lower priority.
+    """Return the pods on some nodes that have a lower priority, as each node lists them.
 
-    Returns
-    -------
-    positions : intp array, ascending: the index into `rows` of each pod's node
-    pods : intp array, rows of the pod table, in the order in which the node lists them
+    The first array has the ascending places of their nodes in `rows`.
     """
     counts = cluster.pod_count[rows]
     on_nodes = chain.from_iterable(cluster.pods_on[row] for row in rows.tolist())
@@ -469,8 +434,3 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
         reprieved[origin[tried]] = fits
         step += 1
     return Reprieve(rows, positions, pods, violating, reprieved)
-
-
-def _expected_victims(node: str) -> NodeStatus:
-    text = f'expected at least one victim pod on node "{node}"'
-    return NodeStatus(Code.ERROR, "", (Reason(text, Code.ERROR),))

@@ -27,11 +27,8 @@ _WORD = (1 << 64) - 1
 def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
     """Return the indices of the elements in the order in which ``sort.Slice`` leaves them.
 
-    Parameters
-    ----------
-    keys, against : an integer per element
-        Element i is less than element j when ``keys[i] < against[j]``. With equal lists this is an order; an element
-        whose key is below its own value in `against` is less than its equals, itself included.
+    Element i is less than element j when ``keys[i] < against[j]``. With equal lists this is an order; an element whose
+    key is below its own value in `against` is less than its equals, itself included.
     """
     sorter = _Sorter(keys, against)
     sorter.sort(0, len(keys), len(keys).bit_length())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final
+from random import Random
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, structs
+from msgspec import UNSET
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -22,8 +22,7 @@ from kplan.api.time import from_micros
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodTable
-from kplan.engine.verdicts import Code, Reason
-from kplan.framework.diagnosis import NodeStatus
+from kplan.engine.verdicts import Code
 from kplan.framework.results import (
     Candidate,
     Criteria,
@@ -40,8 +39,6 @@ from kplan.preemption.dry_run import Budgets, DryRun
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
-ONLY_CANDIDATE: Final = "only-candidate"
-TIE: Final = "tie"
 PRIORITY_OFFSET = 2**31
 """Added to each priority in a sum, so that more victims of negative priority do not lower the sum."""
 
@@ -60,28 +57,23 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
 
     @staticmethod
     def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
-        counted: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(violating)))
-        violations: Int64Array = counted[bounds[1:]] - counted[bounds[:-1]]
+        counted = np.append(0, np.cumsum(violating))
         is_candidate = np.diff(bounds) > 0
-        candidate_bounds = np.concatenate((np.zeros(1, np.intp), bounds[1:][is_candidate]))
-        return Candidates(table, rows[is_candidate], candidate_bounds, pods, violating, violations[is_candidate])
+        violations: Int64Array = (counted[bounds[1:]] - counted[bounds[:-1]])[is_candidate]
+        return Candidates(
+            table, rows[is_candidate], np.append(0, bounds[1:][is_candidate]), pods, violating, violations
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def some(self, remaining: BoolArray) -> Candidates:
-        """Return the candidates selected by `remaining`, bool array of shape (n_candidates,)."""
+        """Return the candidates that remain, bool array of shape (n_candidates,)."""
         counts = np.diff(self.bounds)
         is_victim = np.repeat(remaining, counts)
-        bounds = np.concatenate((np.zeros(1, np.intp), np.cumsum(counts[remaining])))
-        return Candidates(
-            self.table,
-            self.rows[remaining],
-            bounds,
-            self.pods[is_victim],
-            self.violating[is_victim],
-            self.pdb_violations[remaining],
-        )
+        bounds = np.append(0, np.cumsum(counts[remaining]))
+        pods, violating = self.pods[is_victim], self.violating[is_victim]
+        return Candidates(self.table, self.rows[remaining], bounds, pods, violating, self.pdb_violations[remaining])
 
     def victims(self, index: int) -> list[int]:
         pods: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
@@ -93,7 +85,6 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def highest_priority(self) -> Int64Array:
-        """Priority of each candidate's most important victim."""
         return self._priorities[self.bounds[:-1]]
 
     @cached_property
@@ -113,15 +104,6 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         return np.minimum.reduceat(starts, self.bounds[:-1])
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """The result of comparing the candidates."""
-
-    ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria
-    decided_by: DecidedBy  #: the criterion after which a single candidate remained, ONLY_CANDIDATE or TIE
-    #: int8 array of shape (n_candidates,): index into CRITERIA of the criterion by which a candidate lost, -1 for ties
-    lost_by: NDArray[np.int8]
-
-
 _PENALTIES: dict[Criterion, Callable[[Candidates], Int64Array]] = {
     "pdb-violations": lambda candidates: candidates.pdb_violations,
     "lowest-highest-victim-priority": lambda candidates: candidates.highest_priority,
@@ -133,22 +115,40 @@ _PENALTIES: dict[Criterion, Callable[[Candidates], Int64Array]] = {
 CRITERIA = tuple(_PENALTIES)
 
 
-def choose(candidates: Candidates) -> Choice:
+class Choice(msgspec.Struct, frozen=True):
+    """The result of comparing the candidates."""
+
+    candidates: Candidates  #: those that extenders and limits leave
+    ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria
+    decided_by: DecidedBy  #: the criterion after which a single candidate remained
+    #: int8 array of shape (n_candidates,): index into CRITERIA of the criterion by which a candidate lost, -1 for ties
+    lost_by: NDArray[np.int8]
+    chosen: int  #: one of the ties, the first unless the session draws
+
+    @property
+    def row(self) -> int:
+        return int(self.candidates.rows[self.chosen])
+
+
+def choose(candidates: Candidates, random: Random | None) -> Choice:
     lost_by = np.full(len(candidates), -1, np.int8)
-    if len(candidates) == 1:
-        return Choice(np.zeros(1, np.intp), ONLY_CANDIDATE, lost_by)
-    remaining = np.arange(len(candidates))
+    remaining: RowArray = np.arange(len(candidates))
+    decided_by: DecidedBy = "only-candidate" if len(candidates) == 1 else "tie"
     for k, criterion in enumerate(CRITERIA):
+        if len(remaining) == 1:
+            break
         penalty = _PENALTIES[criterion](candidates)[remaining]
         is_best = penalty == penalty.min()
         lost_by[remaining[~is_best]] = k
         remaining = remaining[is_best]
         if len(remaining) == 1:
-            return Choice(remaining, criterion, lost_by)
-    return Choice(remaining, TIE, lost_by)
+            decided_by = criterion
+    ties: list[int] = remaining.tolist()
+    chosen = ties[0] if random is None or len(ties) == 1 else random.choice(ties)
+    return Choice(candidates, remaining, decided_by, lost_by, chosen)
 
 
-class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
+class PreemptionResult(msgspec.Struct, frozen=True):
     """The victims that the pod would evict, and why these.
 
     Stays valid when the cluster changes.
@@ -161,33 +161,13 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
     message: str = ""  #: DefaultPreemption's message; empty when it nominates a node
     why_not: WhyNot | None = None  #: why it nominates none
     dry_run: DryRun | None = None  #: None when there was none
-    #: candidates that extenders and limits leave; None when there are none
-    candidates: Candidates | None = None
-    choice: Choice | None = None  #: how the candidates compare
-    chosen: int | None = None  #: index of the chosen candidate, or None
+    choice: Choice | None = None  #: how the candidates compare; None when there are none
     cleared_pods: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to the chosen node
 
     @property
-    def names(self) -> Sequence[str]:
-        return self.nodes.names
-
-    @property
-    def nominated_row(self) -> int | None:
-        if self.candidates is None or self.chosen is None:
-            return None
-        return int(self.candidates.rows[self.chosen])
-
-    @property
-    def nominated_node(self) -> str | None:
-        row = self.nominated_row
-        return None if row is None else self.names[row]
-
-    @cached_property
     def victim_pods(self) -> tuple[int, ...]:
         """Pods to be evicted, most important first."""
-        if self.candidates is None or self.chosen is None:
-            return ()
-        return tuple(self.candidates.victims(self.chosen))
+        return () if self.choice is None else tuple(self.choice.candidates.victims(self.choice.chosen))
 
     @property
     def leaving_pods(self) -> tuple[int, ...]:
@@ -198,69 +178,58 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
         """
         return tuple(sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name)))
 
-    @cached_property
-    def ties(self) -> tuple[str, ...]:
-        """Candidates equal on all criteria, by name."""
-        if self.candidates is None or self.choice is None:
-            return ()
-        return tuple(self.names[row] for row in self.candidates.rows[self.choice.ties].tolist())
-
-    @property
-    def decided_by(self) -> DecidedBy | None:
-        return None if self.choice is None else self.choice.decided_by
-
-    @cached_property
-    def candidate_order(self) -> tuple[int, ...]:
-        """Indices of the candidates: those that violate no budget first, then by name."""
-        if self.candidates is None:
-            return ()
-        order: list[int] = np.argsort(self.candidates.pdb_violations > 0, kind="stable").tolist()
-        return tuple(order)
-
-    def rejected(self) -> dict[str, NodeStatus]:
-        """Return, by name, why preemption does not help on each node where it was tried."""
-        if self.dry_run is None or self.dry_run.rejections.rows is None:
-            return {}
-        rejections = self.dry_run.rejections
-        statuses = ((row, rejections.status(row)) for row in self.dry_run.rejections.rows.tolist())
-        return {self.names[row]: _as_reported(status) for row, status in statuses if status is not None}
-
-    def victim_budgets(self, pod: int) -> list[str]:
-        assert self.candidates is not None  # noqa: S101 - without candidates there is no victim
-        return self.budgets.covering(self.candidates.table, pod)
-
     def victims(self) -> tuple[Victim, ...]:
-        """Return the victims on the nominated node, most important first."""
-        if self.candidates is None or self.chosen is None:
+        if self.choice is None:
             return ()
-        low = int(self.candidates.bounds[self.chosen])
+        low = int(self.choice.candidates.bounds[self.choice.chosen])
+        violating = self.choice.candidates.violating[low:].tolist()
         return tuple(
-            _victim(self.infos[pod], is_violating=bool(self.candidates.violating[low + i]))
-            for i, pod in enumerate(self.victim_pods)
+            _victim(self.infos[pod], is_violating=is_violating)
+            for pod, is_violating in zip(self.victim_pods, violating, strict=False)
         )
 
     def to_document(self, message: str | None = None) -> Preemption:
-        """Return the document of the result, with all nodes.
-
-        Parameters
-        ----------
-        message : the message of all PostFilter plugins together; None for that of this plugin
-        """
+        """Return the document of the result, with all nodes; None as `message` stands for that of this plugin."""
+        names, choice, rejected = self.nodes.names, self.choice, {}
+        # A node was tried where its status says why preemption does not help.
+        rejections = None if self.dry_run is None else self.dry_run.rejections
+        for row in () if rejections is None or rejections.rows is None else rejections.rows.tolist():
+            status = None if rejections is None else rejections.status(row)
+            if status is not None:
+                reasons = (status.error,) if status.code is Code.ERROR else status.texts
+                rejected[names[row]] = NotHelped(code=status.code.text, plugin=status.plugin or None, reasons=reasons)
         return Preemption(
             eligible=self.eligible,
             message=self.message if message is None else message,
             why_not=self.why_not,
-            nominated_node=self.nominated_node,
-            ties=self.ties,
-            decided_by=self.decided_by,
+            nominated_node=None if choice is None else names[choice.row],
+            ties=() if choice is None else tuple(names[row] for row in choice.candidates.rows[choice.ties].tolist()),
+            decided_by=None if choice is None else choice.decided_by,
             victims=self.victims(),
-            candidates={self._node_of(index): self._candidate(index) for index in self.candidate_order},
-            rejected={
-                name: NotHelped(code=status.code.text, plugin=status.plugin or None, reasons=status.texts)
-                for name, status in self.rejected().items()
-            },
+            candidates=self._candidates(),
+            rejected=rejected,
             cleared_nominations=tuple(sorted(self.infos[pod].key for pod in self.cleared_pods)),
         )
+
+    def _candidates(self) -> dict[str, Candidate]:
+        """Return the candidates by node: those that violate no budget first, then by name."""
+        if self.choice is None:
+            return {}
+        candidates, documents = self.choice.candidates, {}
+        for index in np.argsort(candidates.pdb_violations > 0, kind="stable").tolist():
+            start, n_violations = int(candidates.earliest_start[index]), int(candidates.pdb_violations[index])
+            documents[self.nodes.names[candidates.rows[index]]] = Candidate(
+                victims=tuple(self.infos[pod].key for pod in candidates.victims(index)),
+                pdb_violations=n_violations,
+                criteria=Criteria(
+                    pdb_violations=n_violations,
+                    highest_victim_priority=int(candidates.highest_priority[index]),
+                    priority_sum=int(candidates.priority_sum[index]),
+                    victims=int(candidates.n_victims[index]),
+                    latest_start_time=None if start == NO_START_TIME else from_micros(start),
+                ),
+            )
+        return documents
 
     def with_costs(self, preemption: Preemption, *, reprieve: bool) -> Preemption:
         """Return a document of this result with the costs of the preemption added.
@@ -268,46 +237,20 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
         They are for each victim what its eviction frees, the budgets that count it and its grace period, and for each
         candidate the criterion by which it lost; with `reprieve` also which of its lower-priority pods were reprieved.
         """
-        index_of = {self._node_of(index): index for index in self.candidate_order}
+        if self.choice is None:
+            return preemption
+        lost_by = zip(self.choice.candidates.rows.tolist(), self.choice.lost_by.tolist(), strict=True)
+        criteria = {self.nodes.names[row]: None if index < 0 else CRITERIA[index] for row, index in lost_by}
         steps = self.reprieves() if reprieve else {}
-        return structs.replace(
+        victims = zip(preemption.victims, self.victim_pods, strict=True)
+        return replace(
             preemption,
-            victims=tuple(
-                self._with_cost(victim, pod) for victim, pod in zip(preemption.victims, self.victim_pods, strict=True)
-            ),
+            victims=tuple(self._with_cost(victim, pod, self.choice) for victim, pod in victims),
             candidates={
-                node: structs.replace(
-                    candidate, lost_by=self.lost_by(index_of[node]), reprieve=steps.get(node, ()) if reprieve else UNSET
-                )
+                node: replace(candidate, lost_by=criteria[node], reprieve=steps.get(node, ()) if reprieve else UNSET)
                 for node, candidate in preemption.candidates.items()
             },
         )
-
-    def _node_of(self, index: int) -> str:
-        assert self.candidates is not None  # noqa: S101 - `index` is of a candidate
-        return self.names[int(self.candidates.rows[index])]
-
-    def _candidate(self, index: int) -> Candidate:
-        assert self.candidates is not None  # noqa: S101 - `index` is of a candidate
-        candidates = self.candidates
-        start = int(candidates.earliest_start[index])
-        return Candidate(
-            victims=tuple(self.infos[pod].key for pod in candidates.victims(index)),
-            pdb_violations=int(candidates.pdb_violations[index]),
-            criteria=Criteria(
-                pdb_violations=int(candidates.pdb_violations[index]),
-                highest_victim_priority=int(candidates.highest_priority[index]),
-                priority_sum=int(candidates.priority_sum[index]),
-                victims=int(candidates.n_victims[index]),
-                latest_start_time=None if start == NO_START_TIME else from_micros(start),
-            ),
-        )
-
-    def lost_by(self, index: int) -> Criterion | None:
-        """Return the criterion by which a candidate lost; None for the chosen candidate and its ties."""
-        assert self.choice is not None  # noqa: S101 - `index` is of a candidate
-        criterion = int(self.choice.lost_by[index])
-        return None if criterion < 0 else CRITERIA[criterion]
 
     def reprieves(self) -> dict[str, tuple[Reprieve, ...]]:
         """Return, by node name, the steps of the reprieve: the lower-priority pods in the order they were tried."""
@@ -316,7 +259,7 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
         reprieve = self.dry_run.reprieve
         steps: dict[str, list[Reprieve]] = {}
         for i, position in enumerate(reprieve.positions.tolist()):
-            node_steps = steps.setdefault(self.names[int(reprieve.rows[position])], [])
+            node_steps = steps.setdefault(self.nodes.names[int(reprieve.rows[position])], [])
             node_steps.append(
                 Reprieve(
                     pod=self.infos[int(reprieve.pods[i])].key,
@@ -327,13 +270,11 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
             )
         return {node: tuple(node_steps) for node, node_steps in steps.items()}
 
-    def _with_cost(self, victim: Victim, pod: int) -> Victim:
-        row = self.nominated_row
-        assert row is not None  # noqa: S101 - there are victims only on a nominated node
-        info, node = self.infos[pod], self.nodes.nodes[row]
+    def _with_cost(self, victim: Victim, pod: int, choice: Choice) -> Victim:
+        info, node = self.infos[pod], self.nodes.nodes[choice.row]
         allocatable = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
         requests = pod_resources(info.pod).requests
-        return structs.replace(
+        return replace(
             victim,
             node=node.metadata.name,
             frees={
@@ -344,7 +285,7 @@ class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
                 for name in resource_order(requests)
                 if requests[name]
             },
-            budgets=tuple(self.victim_budgets(pod)),
+            budgets=tuple(self.budgets.covering(choice.candidates.table, pod)),
             termination_grace_period_seconds=info.pod.spec.termination_grace_period_seconds,
         )
 
@@ -359,7 +300,3 @@ def _victim(info: PodInfo, *, is_violating: bool) -> Victim:
         owner=None if owner is None else f"{owner.kind}/{owner.name}",
         start_time=info.pod.status.start_time,
     )
-
-
-def _as_reported(status: NodeStatus) -> NodeStatus:
-    return replace(status, reasons=(Reason(status.error, Code.ERROR),)) if status.code is Code.ERROR else status

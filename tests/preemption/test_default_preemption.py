@@ -177,9 +177,13 @@ def test_candidates_tell_what_they_lost_by_and_victims_their_budgets():
         pod("vip", cpu="4", priority=10),
     ).findings
 
-    assert [found.lost_by(index) for index in range(3)] == ["pdb-violations", "lowest-highest-victim-priority", None]
-    assert found.victim_budgets(found.candidates.victims(0)[0]) == ["default/b"]
-    assert found.victim_budgets(found.candidates.victims(2)[0]) == []
+    told = found.with_costs(found.to_document(), reprieve=False)
+    lost_by = {node: candidate.lost_by for node, candidate in told.candidates.items()}
+    assert lost_by == {"a": "pdb-violations", "b": "lowest-highest-victim-priority", "c": None}
+    assert [victim.budgets for victim in told.victims] == [()]
+    covering = found.budgets.covering
+    table = found.choice.candidates.table
+    assert [covering(table, found.choice.candidates.victims(index)[0]) for index in (0, 2)] == [["default/b"], []]
 
 
 def test_a_result_lasts_when_the_cluster_changes():
@@ -388,5 +392,4 @@ def test_several_errors_are_told_together_each_once():
     ids=["its priority", "a group", "more pods of a group", "its start", "its name"],
 )
 def test_units_are_compared_by_what_makes_one_more_important(one, other):
-    assert one.is_more_important(other)
-    assert not other.is_more_important(one)
+    assert one.rank < other.rank

@@ -228,8 +228,9 @@ def test_all_nodes_at_once_decide_as_one_after_another(objects):
     if candidates:
         assert (found["ties"], found["decidedBy"]) == oracle.choose(candidates)
         assert found["nominatedNode"] == found["ties"][0]
-        lost = {name: decided.post_filter.findings.lost_by(i) for i, name in enumerate(sorted(candidates))}
-        assert [name for name, criterion in lost.items() if criterion is None] == found["ties"]
+        findings = decided.post_filter.findings
+        told = findings.with_costs(findings.to_document(), reprieve=False).candidates
+        assert sorted(name for name, candidate in told.items() if candidate.lost_by is None) == found["ties"]
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
