@@ -1,4 +1,4 @@
-"""Dictionaries: one whose copies cost only what is changed in them, and a cache of the most recently used values."""
+"""Dictionaries: one that builds what it lacks, one whose copies cost only what is changed, and one of recent values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Overlay(Generic[K, V]):
-    """Values by key over a dictionary that it shares with its copies, and that none of them writes to.
+class Built(dict[K, V]):
+    """Values by key, each built when it is first asked for."""
 
-    Parameters
-    ----------
-    below : what it starts with, which nobody changes from now on
-    """
+    def __init__(self, build: Callable[[K], V]) -> None:
+        super().__init__()
+        self._build = build
+
+    def __missing__(self, key: K) -> V:
+        value = self[key] = self._build(key)
+        return value
+
+
+class Overlay(Generic[K, V]):
+    """Values by key over a dictionary `below` that it shares with its copies, and that nobody writes to from now on."""
 
     def __init__(self, below: Mapping[K, V] | None = None) -> None:
         self._below: Mapping[K, V] = {} if below is None else below

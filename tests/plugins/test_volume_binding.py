@@ -199,12 +199,12 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
 
     plugin.reserve(cycle, 1)
     reserved = world.ask(plugin, pod("q", "c1"))
-    taken = plugin.assumed.of_class("static").free.tolist()
+    taken = plugin.assumed.of_class["static"].free.tolist()
     plugin.unreserve(cycle, 1)
 
     assert reserved == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
     assert taken == [False, True]
-    assert plugin.assumed.of_class("static").free.tolist() == [True, True]
+    assert plugin.assumed.of_class["static"].free.tolist() == [True, True]
     assert world.ask(plugin, pod("q", "c1")) == [None, None]
 
 

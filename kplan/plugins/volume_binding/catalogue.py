@@ -13,18 +13,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.affinity import TopologySelectorTerm
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import InvalidSelector, Selector, selector_from, valid_selector
 from kplan.api.meta import TypedObjectReference
 from kplan.api.quantity import parse, value
 from kplan.api.storage import CSIStorageCapacity, StorageClass
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.mappings import Built
 from kplan.engine.matching import allowed, reachable, select_labels
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers
@@ -56,16 +58,13 @@ class Provisioning:
         self._drivers = listers.csi_drivers
         self._csi_nodes = listers.csi_nodes
         self._capacities = listers.snapshot.csi_storage_capacities
-        self._allowed: dict[str, BoolArray] = {}
-        self._largest: dict[str, Int64Array] = {}
+        self._allowed = Built[tuple[TopologySelectorTerm, ...], BoolArray](partial(allowed, nodes))
+        #: class -> its largest volume on each node in bytes, or NO_SPACE; int64 arrays of shape (n_nodes,)
+        self.largest = Built[str, Int64Array](self._largest)
 
     def allowed(self, storage_class: StorageClass) -> BoolArray:
         """Return the nodes that the class's ``allowedTopologies`` allow, bool of shape (n_nodes,)."""
-        name = storage_class.metadata.name
-        nodes = self._allowed.get(name)
-        if nodes is None:
-            nodes = self._allowed[name] = allowed(self._nodes, storage_class.allowed_topologies)
-        return nodes
+        return self._allowed[storage_class.allowed_topologies]
 
     def reach(self, driver: str, row: int) -> BoolArray:
         """Return which nodes reach a volume that a driver makes for a pod on a node, bool of shape (n_nodes,).
@@ -77,8 +76,7 @@ class Provisioning:
         csi_node = self._csi_nodes.get(names[row])
         known = next((entry for entry in csi_node.spec.drivers if entry.name == driver), None) if csi_node else None
         if known is None:
-            only: BoolArray = np.zeros(len(names), np.bool_)
-            only[row] = True
+            only: BoolArray = np.arange(len(names)) == row
             return only
         labels = [node.metadata.labels for node in self._nodes.nodes]
         reach = np.ones(len(names), np.bool_)
@@ -93,7 +91,7 @@ class Provisioning:
         None unless the driver has ``storageCapacity`` and so reports capacity as CSIStorageCapacity objects.
         """
         requested = self._measured(storage_class, claim)
-        return None if requested is None else self.largest(storage_class.metadata.name) >= requested
+        return None if requested is None else self.largest[storage_class.metadata.name] >= requested
 
     def _measured(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> int | None:
         """Return the bytes that a claim requests; None where its driver does not report capacity."""
@@ -113,35 +111,24 @@ class Provisioning:
         if requested is None:
             return None
         column = np.full(len(self._nodes), NO_SPACE, np.int64)
+        for capacity, limit, reaches in self._of_class(storage_class.metadata.name):
+            if limit >= requested:
+                column[(column == NO_SPACE) & reaches] = 0 if capacity.capacity is None else value(capacity.capacity)
+        return column
+
+    def _largest(self, class_name: str) -> Int64Array:
+        column = np.full(len(self._nodes), NO_SPACE, np.int64)
+        for _, limit, reaches in self._of_class(class_name):
+            column[reaches] = np.maximum(column[reaches], limit)
+        return column
+
+    def _of_class(self, class_name: str) -> Iterator[tuple[CSIStorageCapacity, int, BoolArray]]:
+        """Yield what is reported for a class, by name: how large a volume may be in bytes, and which nodes reach it."""
         for capacity in sorted(self._capacities, key=lambda capacity: capacity.metadata.key):
-            limit = _limit(capacity)
-            if capacity.storage_class_name == storage_class.metadata.name and limit is not None and limit >= requested:
-                is_first = (column == NO_SPACE) & self._reachable(capacity)
-                column[is_first] = 0 if capacity.capacity is None else value(capacity.capacity)
-        return column
-
-    def largest(self, class_name: str) -> Int64Array:
-        """Return the largest volume of a class on each node in bytes, or NO_SPACE; int64 of shape (n_nodes,)."""
-        column = self._largest.get(class_name)
-        if column is None:
-            column = np.full(len(self._nodes), NO_SPACE, np.int64)
-            for capacity in self._capacities:
-                limit = _limit(capacity)
-                if capacity.storage_class_name == class_name and limit is not None:
-                    is_reachable = self._reachable(capacity)
-                    column[is_reachable] = np.maximum(column[is_reachable], limit)
-            self._largest[class_name] = column
-        return column
-
-    def _reachable(self, capacity: CSIStorageCapacity) -> BoolArray:
-        """Return the nodes that reach the storage of a CSIStorageCapacity, bool of shape (n_nodes,)."""
-        return select_labels(self._nodes, valid_selector(capacity.node_topology))
-
-
-def _limit(capacity: CSIStorageCapacity) -> int | None:
-    """Return how large a volume may be in bytes; maximumVolumeSize takes precedence over capacity."""
-    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    return None if limit is None else value(limit)
+            # maximumVolumeSize takes precedence over capacity
+            limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+            if capacity.storage_class_name == class_name and limit is not None:
+                yield capacity, value(limit), select_labels(self._nodes, valid_selector(capacity.node_topology))
 
 
 _FILESYSTEM = "Filesystem"
@@ -178,27 +165,20 @@ class ClassCatalogue:
         self.nanos = [volume_nanos(volume) for volume in self.volumes]  #: their sizes, in nanos of a byte
         #: the claim that each volume's claimRef names, or None
         self.promised = [_claim_of(volume) for volume in self.volumes]
-        self._suitable: dict[ClaimRequirements, BoolArray] = {}
+        #: which volumes meet a claim's requirements, bool arrays of shape (n_volumes,); size, node affinity and
+        #: promises to other claims do not count here
+        self.suitable = Built[ClaimRequirements, BoolArray](self._suitable)
 
-    def suitable(self, requirements: ClaimRequirements) -> BoolArray:
-        """Return which volumes meet a claim's requirements, bool of shape (n_volumes,).
-
-        Size, node affinity and promises to other claims do not count here.
-        """
-        suitable = self._suitable.get(requirements)
-        if suitable is None:
-            suitable = self._suitable[requirements] = np.fromiter(
-                (
-                    has_required_form(volume, requirements)
-                    and volume.status.phase == "Available"
-                    and (requirements.selector is None or requirements.selector.matches(volume.metadata.labels))
-                    and requirements.access_modes.issubset(volume.spec.access_modes)
-                    for volume in self.volumes
-                ),
-                np.bool_,
-                len(self.volumes),
-            )
-        return suitable
+    def _suitable(self, requirements: ClaimRequirements) -> BoolArray:
+        selector = requirements.selector
+        suitable = [
+            has_required_form(volume, requirements)
+            and volume.status.phase == "Available"
+            and (selector is None or selector.matches(volume.metadata.labels))
+            and requirements.access_modes.issubset(volume.spec.access_modes)
+            for volume in self.volumes
+        ]
+        return np.asarray(suitable, np.bool_)
 
     def rows_of(self, index: int) -> RowArray:
         """Return the nodes from which a volume can be reached, ascending."""
@@ -239,8 +219,6 @@ class ClassCatalogue:
     def offers(self, candidates: RowArray, n_per_group: int) -> tuple[Int64Array, Int64Array]:
         """Return pairs of volumes and nodes that reach them, for the first `n_per_group` volumes of every group.
 
-        Notes
-        -----
         When a pod has n claims before this one, they use at most n volumes of a group on a node, so the best remaining
         volume of the group is one of its first n + 1.
         """
@@ -267,8 +245,9 @@ class VolumeCatalogue:
         self.provisioning = Provisioning(nodes, listers)
         self._volumes = listers.persistent_volumes
         self._csi_nodes = listers.csi_nodes
-        self._classes: dict[str, ClassCatalogue] = {}
-        self._migrated: dict[str, BoolArray] = {}
+        self.of_class = Built[str, ClassCatalogue](self._of_class)
+        #: in-tree type -> the nodes whose CSINode lists it as migrated, bool of shape (n_nodes,)
+        self.migrated_nodes = Built[InTreePlugin, BoolArray](self._migrated_nodes)
 
     @cached_property
     def _volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
@@ -277,24 +256,15 @@ class VolumeCatalogue:
             by_class.setdefault(volume_class(volume), []).append(volume)
         return by_class
 
-    def of_class(self, name: str) -> ClassCatalogue:
-        volumes = self._classes.get(name)
-        if volumes is None:
-            volumes = self._classes[name] = ClassCatalogue(self.nodes, self._volumes_by_class.get(name, ()))
-        return volumes
+    def _of_class(self, name: str) -> ClassCatalogue:
+        return ClassCatalogue(self.nodes, self._volumes_by_class.get(name, ()))
 
-    def migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
-        """Return the nodes whose CSINode lists an in-tree type as migrated, bool of shape (n_nodes,)."""
-        nodes = self._migrated.get(plugin.name)
-        if nodes is None:
-            csi_nodes = self._csi_nodes
-            listed = (
-                csi_nodes[name].metadata.annotations.get(ANNOTATION_MIGRATED_PLUGINS, "") if name in csi_nodes else ""
-                for name in self.nodes.names
-            )
-            nodes = np.fromiter((plugin.name in plugins.split(",") for plugins in listed), np.bool_, len(self.nodes))
-            self._migrated[plugin.name] = nodes
-        return nodes
+    def _migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
+        annotations = (
+            self._csi_nodes[name].metadata.annotations if name in self._csi_nodes else {} for name in self.nodes.names
+        )
+        listed = (own.get(ANNOTATION_MIGRATED_PLUGINS, "").split(",") for own in annotations)
+        return np.fromiter((plugin.name in plugins for plugins in listed), np.bool_, len(self.nodes))
 
 
 def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:
@@ -384,33 +354,15 @@ class ClassVolumes:
                 self._promises.setdefault(claim[:2], set()).add(index)
 
     def match(self, claim: PersistentVolumeClaim, used: Sequence[Int64Array]) -> Int64Array:
-        """Return the volume that a claim gets on each node.
+        """Return the volume that a claim gets on each node: its index or NO_VOLUME, int64 of shape (n_nodes,).
 
-        Parameters
-        ----------
-        used : int64 arrays of shape (n_nodes,)
-            The volumes that earlier claims of the pod in this class get there.
-
-        Returns
-        -------
-        int64 array of shape (n_nodes,), index or NO_VOLUME
-
-        Raises
-        ------
-        BindingError
-            When the claim's selector is invalid.
-
-        Notes
-        -----
-        A claim to which a volume is promised gets that volume, or none on nodes that do not reach it.
+        Earlier claims of the pod in this class get the `used` ones there, arrays alike. A claim to which a volume is
+        promised gets that volume, or none on nodes that do not reach it. Raises BindingError for an invalid selector.
         """
-        requirements = requirements_of(claim)
-        n_nodes = len(self.catalogue.nodes)
+        n_nodes, candidates = len(self.catalogue.nodes), self._fitting(claim)
         if not self.volumes:
             return np.full(n_nodes, NO_VOLUME, np.int64)
-        smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        fits = self.catalogue.suitable(requirements)[smallest:] & self.free[smallest:]
-        indices, rows = self.catalogue.offers(np.flatnonzero(fits) + smallest, len(used) + 1)
+        indices, rows = self.catalogue.offers(candidates, len(used) + 1)
         for used_indices in used:
             is_unused = used_indices[rows] != indices
             indices, rows = indices[is_unused], rows[is_unused]
@@ -426,34 +378,30 @@ class ClassVolumes:
             chosen[is_unused] = np.where(is_reachable, index, NO_VOLUME)[is_unused]
         return chosen
 
+    def _fitting(self, claim: PersistentVolumeClaim) -> RowArray:
+        """Return the volumes that a claim might get, ascending; raises BindingError."""
+        smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
+        suitable = self.catalogue.suitable[requirements_of(claim)]
+        return np.flatnonzero(suitable[smallest:] & self.free[smallest:]) + smallest
+
     def closest(self, claim: PersistentVolumeClaim) -> int:
         """Return the volume that a claim gets wherever its pod will run, or NO_VOLUME; raises BindingError.
 
         Of the volumes that fit those with the fewest access modes come first, whatever their size.
         Upstream: pkg/controller/volume/persistentvolume/index.go findByClaim.
         """
-        first = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        fits = np.flatnonzero(self.catalogue.suitable(requirements_of(claim))[first:] & self.free[first:]) + first
-        promised = self.promised_to(claim)
-        indices = [*promised, *map(int, fits)]
+        indices = [*self.promised_to(claim), *self._fitting(claim).tolist()]
         return min(indices, key=lambda index: len(set(self.volumes[index].spec.access_modes)), default=NO_VOLUME)
 
     def promised_to(self, claim: PersistentVolumeClaim) -> list[int]:
-        meta = claim.metadata
-        requirements = requirements_of(claim)
-        nanos = claim_nanos(claim)
+        requirements, nanos = requirements_of(claim), claim_nanos(claim)
         indices = [
             index
-            for index in self._promises.get((meta.namespace, meta.name), ())
-            if self._uid(index) in {"", meta.uid}
-            and self.catalogue.nanos[index] >= nanos
-            and has_required_form(self.volumes[index], requirements)
+            for index in self._promises.get((claim.metadata.namespace, claim.metadata.name), ())
+            if (promised := self._promised[index]) is None or promised.uid in ("", claim.metadata.uid)
+            if self.catalogue.nanos[index] >= nanos and has_required_form(self.volumes[index], requirements)
         ]
         return sorted(indices, key=lambda index: self.volumes[index].metadata.name)
-
-    def _uid(self, index: int) -> str:
-        promised = self._promised[index]
-        return "" if promised is None else promised.uid
 
     def promise(self, index: int, claim: ClaimIdentity | None) -> ClaimIdentity | None:
         before = self._promised[index]
@@ -472,15 +420,13 @@ class ClassVolumes:
 
     def rejections(self, claim: PersistentVolumeClaim) -> Rejections:
         """Return why a claim does not get the volumes of the class (for explanations)."""
-        requirements = requirements_of(claim)
         smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        suitable = self.catalogue.suitable(requirements)[smallest:]
-        free = self.free[smallest:]
-        remaining = np.flatnonzero(suitable & free) + smallest
+        remaining = self._fitting(claim)
+        n_free = int(np.count_nonzero(self.free[smallest:]))
         return Rejections(
             int(np.count_nonzero(~self.free)),
             int(np.count_nonzero(self.free[:smallest])),
-            int(np.count_nonzero(free & ~suitable)),
+            n_free - len(remaining),
             len(remaining),
             self.catalogue.reach_counts(remaining),
         )
@@ -490,26 +436,16 @@ class AssumedVolumes:
     """Existing volumes by class, with the claims that they are promised to, and the selected nodes of other claims."""
 
     def __init__(self, catalogue: VolumeCatalogue) -> None:
-        self._catalogue = catalogue
-        self._classes: dict[str, ClassVolumes] = {}
+        self.of_class = Built[str, ClassVolumes](lambda name: ClassVolumes(catalogue.of_class[name]))
         self._selected_nodes: dict[ClaimIdentity, str] = {}
         self._reach: dict[ClaimIdentity, BoolArray] = {}
-
-    def of_class(self, name: str) -> ClassVolumes:
-        volumes = self._classes.get(name)
-        if volumes is None:
-            volumes = self._classes[name] = ClassVolumes(self._catalogue.of_class(name))
-        return volumes
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
         selected = self._selected_nodes.get(identity_of(claim))
         return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
 
     def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> str | None:
-        """Set the node for which a claim is to be provisioned, and return the one that was set before.
-
-        None means that none is set: then the claim's own annotation counts.
-        """
+        """Set the node for which a claim is to be provisioned, None for none, and return the former one."""
         key = identity_of(claim)
         before = self._selected_nodes.pop(key, None)
         if node_name is not None:
@@ -517,7 +453,7 @@ class AssumedVolumes:
         return before
 
     def promised_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        volumes = self.of_class(claim_class(claim))
+        volumes = self.of_class[claim_class(claim)]
         return next((volumes.volumes[index] for index in volumes.promised_to(claim)), None)
 
     def provision(self, claim: PersistentVolumeClaim, reach: BoolArray) -> None:
@@ -535,7 +471,7 @@ class AssumedVolumes:
         A promised volume is bound to its claim. A claim to be provisioned has the annotation with the selected node, as
         after the scheduler's cycle; the volume that a provisioner creates for it is unknown.
         """
-        for volumes in self._classes.values():
+        for volumes in self.of_class.values():
             for volume, identity in volumes.newly_promised():
                 claim = claims.get((identity.namespace, identity.name))
                 if claim is None or identity_of(claim) != identity:
@@ -552,13 +488,7 @@ class AssumedVolumes:
 
 def _reserved(volume: PersistentVolume, identity: ClaimIdentity, phase: str) -> PersistentVolume:
     """Return a volume as the controller writes it when it is bound to a claim, or was until the claim was deleted."""
-    reference = TypedObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=identity.namespace,
-        name=identity.name,
-        uid=identity.uid,
-    )
+    reference = TypedObjectReference(api_version="v1", kind="PersistentVolumeClaim", **identity._asdict())
     return replace(volume, spec=replace(volume.spec, claim_ref=reference), status=replace(volume.status, phase=phase))
 
 

@@ -1,10 +1,8 @@
 """Finds the nodes on which all claims of a pod can be satisfied, for all nodes at once, and why not on the others.
 
-Upstream: plugins/volumebinding/binder.go FindPodVolumes.
+With the gate StorageCapacityScoring it also scores nodes by how much of their storage the unbound claims take.
 
-Scores nodes by how much of their storage a pod's unbound claims take, with the gate StorageCapacityScoring.
-
-Upstream: plugins/volumebinding/scorer.go, volume_binding.go Score.
+Upstream: plugins/volumebinding/binder.go FindPodVolumes, scorer.go, volume_binding.go Score.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity, compile_node_selector
+from kplan.api.affinity import compile_node_selector
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.quantity import Quantity, value
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, round_half_away
@@ -104,9 +102,7 @@ class VolumeFinder:
     def _check_bound(self, claims: Sequence[PersistentVolumeClaim], finding: Finding) -> BoolArray | None:
         """Reject nodes that do not reach a bound volume; the first claim that fails decides.
 
-        Returns
-        -------
-        The nodes on which this failed with an error, or None.
+        Return the nodes on which this failed with an error, or None.
         """
         pending: BoolArray | None = None
         failed: BoolArray | None = None
@@ -134,28 +130,31 @@ class VolumeFinder:
 
         On nodes whose CSINode lists the volume's type as migrated, the volume is translated to CSI first.
         """
-        original = volume.spec.node_affinity
-        plugin = in_tree_plugin(volume.spec)
-        if plugin is None or plugin.name not in MIGRATED:
-            return reachable(self.nodes, original), None, ""
-        migrated = self.catalogue.migrated_nodes(plugin)
-        if not migrated.any():
-            return reachable(self.nodes, original), None, ""
+        original = reachable(self.nodes, volume.spec.node_affinity)
+        migrated = self._migrated(volume)
+        if migrated is None:
+            return original, None, ""
         try:
             translated = translated_affinity(volume)
         except TranslationError as error:
-            return reachable(self.nodes, original), migrated, f"could not translate pv: {error}"
-        if translated == original:
-            return reachable(self.nodes, original), None, ""
-        is_reachable = np.where(migrated, reachable(self.nodes, translated), reachable(self.nodes, original))
-        return is_reachable, None, ""
+            return original, migrated, f"could not translate pv: {error}"
+        return np.where(migrated, reachable(self.nodes, translated), original), None, ""
 
-    def affinity_on(self, volume: PersistentVolume, row: int) -> VolumeNodeAffinity | None:
-        """Return the affinity of a bound volume, translated if its type is migrated on a node (for explanations)."""
+    def _migrated(self, volume: PersistentVolume) -> BoolArray | None:
+        """Return the nodes on which a volume is one of CSI, though it is of an in-tree type; None for no nodes."""
         plugin = in_tree_plugin(volume.spec)
-        if plugin is not None and plugin.name in MIGRATED and self.catalogue.migrated_nodes(plugin)[row]:
-            return translated_affinity(volume)
-        return volume.spec.node_affinity
+        migrated = None if plugin is None or plugin.name not in MIGRATED else self.catalogue.migrated_nodes[plugin]
+        return migrated if migrated is not None and migrated.any() else None
+
+    def requirements_on(self, volume: PersistentVolume, row: int) -> tuple[str, ...]:
+        """Return the terms of a bound volume's affinity, translated if its type is migrated on a node."""
+        migrated, affinity = self._migrated(volume), volume.spec.node_affinity
+        if migrated is not None and migrated[row]:
+            affinity = translated_affinity(volume)
+        if affinity is None or affinity.required is None:
+            return ()
+        terms = compile_node_selector(affinity.required).terms
+        return tuple(str(term.labels) for term in terms if term.labels is not None)
 
     def _check_delayed(
         self, claims: Sequence[PersistentVolumeClaim], finding: Finding, failed: BoolArray | None
@@ -181,19 +180,15 @@ class VolumeFinder:
             finding.reject(pending & elsewhere, BIND_CONFLICT)
             pending &= ~elsewhere
         try:
-            finding.matches = self._match(to_match)
+            for claim in sorted(to_match, key=claim_nanos):
+                volumes = self.assumed.of_class[claim_class(claim)]
+                used = [match.indices for match in finding.matches if match.volumes is volumes]
+                finding.matches.append(StaticMatch(claim, volumes, volumes.match(claim, used)))
         except BindingError as error:
+            finding.matches = []
             finding.fail(pending, str(error))
             return
         self._check_provisions(finding, pending)
-
-    def _match(self, claims: list[PersistentVolumeClaim]) -> list[StaticMatch]:
-        matches: list[StaticMatch] = []
-        for claim in sorted(claims, key=claim_nanos):
-            volumes = self.assumed.of_class(claim_class(claim))
-            used = [match.indices for match in matches if match.volumes is volumes]
-            matches.append(StaticMatch(claim, volumes, volumes.match(claim, used)))
-        return matches
 
     def _check_provisions(self, finding: Finding, pending: BoolArray) -> None:
         """Reject nodes for which a volume cannot be provisioned; the first claim that fails decides."""
@@ -224,13 +219,15 @@ class BindingDetails:
 
     def node_conflicts(self, row: int) -> list[Detail]:
         """Return the bound volumes that a node does not reach, with their node affinity."""
-        details: list[Detail] = []
-        for claim, volume, is_reachable in self._bound:
-            if not is_reachable[row]:
-                affinity = _affinity_terms(self._finder.affinity_on(volume, row))
-                name = volume.metadata.name
-                details.append(UnreachableVolume(claim=claim.metadata.key, volume=name, requires=affinity))
-        return details
+        return [
+            UnreachableVolume(
+                claim=claim.metadata.key,
+                volume=volume.metadata.name,
+                requires=self._finder.requirements_on(volume, row),
+            )
+            for claim, volume, is_reachable in self._bound
+            if not is_reachable[row]
+        ]
 
     def missing_volumes(self) -> list[Detail]:
         known = self._finder.listers.persistent_volumes
@@ -268,7 +265,7 @@ class BindingDetails:
             storage_class = self._finder.listers.storage_classes[claim_class(claim)]
             has_space = provisioning.has_space(storage_class, claim)
             if has_space is not None and not has_space[row]:
-                largest = int(provisioning.largest(storage_class.metadata.name)[row])
+                largest = int(provisioning.largest[storage_class.metadata.name][row])
                 free = None if largest == NO_SPACE else str(Quantity(largest * NANO, "BinarySI"))
                 details.append(replace(_unbound(claim), largest_volume=free))
         return details
@@ -284,13 +281,9 @@ class BindingDetails:
         """For each claim without a volume: why existing volumes are rejected, or the volume promised to the claim."""
         obstacles: list[Rejections | str | None] = []
         for match in self._finding.matches:
-            promised = match.volumes.promised_to(match.claim)
-            if not match.volumes.volumes:
-                obstacles.append(None)
-            elif promised:
-                obstacles.append(match.volumes.volumes[promised[0]].metadata.name)
-            else:
-                obstacles.append(match.volumes.rejections(match.claim))
+            volumes = match.volumes.volumes
+            names = [volumes[index].metadata.name for index in match.volumes.promised_to(match.claim)]
+            obstacles.append(names[0] if names else match.volumes.rejections(match.claim) if volumes else None)
         return obstacles
 
     def _provision_conflicts(self, unbound: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
@@ -298,7 +291,10 @@ class BindingDetails:
         if not can_provision(storage_class):
             return [replace(unbound, provisioner=storage_class.provisioner, provisions=False)]
         if not self._finder.provisioning.allowed(storage_class)[row]:
-            topologies = tuple(_topology(term) for term in storage_class.allowed_topologies)
+            topologies = tuple(
+                ",".join(f"{one.key} in ({','.join(one.values)})" for one in term.match_label_expressions)
+                for term in storage_class.allowed_topologies
+            )
             return [replace(unbound, allowed_topologies=topologies)]
         return []
 
@@ -306,19 +302,6 @@ class BindingDetails:
 def _unbound(claim: PersistentVolumeClaim) -> UnboundClaim:
     requested = str(claim.spec.resources.requests.get(STORAGE, "0"))
     return UnboundClaim(claim=claim.metadata.key, storage_class=claim_class(claim) or "", requested=requested)
-
-
-def _affinity_terms(affinity: VolumeNodeAffinity | None) -> tuple[str, ...]:
-    if affinity is None or affinity.required is None:
-        return ()
-    terms = compile_node_selector(affinity.required).terms
-    return tuple(str(term.labels) for term in terms if term.labels is not None)
-
-
-def _topology(term: TopologySelectorTerm) -> str:
-    return ",".join(
-        f"{expression.key} in ({','.join(expression.values)})" for expression in term.match_label_expressions
-    )
 
 
 _FULL = 100
@@ -350,54 +333,33 @@ def storage_scores(
     """Score every node by the storage that the pod's unbound claims take there, int64 of shape (n_nodes,).
 
     Where an existing volume would be bound, only such volumes count; else the claims that would be provisioned from
-    storage whose capacity is reported. Volumes of a class add up, but the reported capacity of a class is one.
-
-    Parameters
-    ----------
-    by_utilization : int64 array of shape (101,), score by percentage
+    storage whose capacity is reported. Volumes of a class add up, but the reported capacity of a class is one. The
+    scores by percentage stand in `by_utilization`, int64 of shape (101,).
     """
     n_nodes = len(finding.bits)
     binds = np.zeros(n_nodes, np.bool_)
-    for match in finding.matches:
-        binds |= match.indices != NO_VOLUME
     static, dynamic = _ClassSums(n_nodes), _ClassSums(n_nodes)
+    to_provision = [(claim, np.ones(n_nodes, np.bool_)) for claim in finding.selected]
     for match in finding.matches:
-        _add_bound(static, match)
-    everywhere = np.ones(n_nodes, np.bool_)
-    for claim in finding.selected:
-        _add_provisioned(dynamic, claim, everywhere, listers, provisioning)
-    for match in finding.matches:
-        _add_provisioned(dynamic, match.claim, match.indices == NO_VOLUME, listers, provisioning)
+        is_bound = match.indices != NO_VOLUME
+        binds |= is_bound
+        to_provision.append((match.claim, ~is_bound))
+        if is_bound.any():
+            capacities = [value(volume.spec.capacity.get(STORAGE, 0)) for volume in match.volumes.volumes]
+            requested, capacity, counts = static.by_class[claim_class(match.claim)]
+            capacity[is_bound] += np.asarray(capacities, np.int64)[match.indices[is_bound]]
+            requested[is_bound] += value(match.claim.spec.resources.requests.get(STORAGE, 0))
+            counts |= is_bound
+    for claim, is_missing in to_provision:
+        storage_class = listers.storage_classes.get(claim_class(claim))
+        reported = None if storage_class is None else provisioning.reported(storage_class, claim)
+        if storage_class is not None and reported is not None:
+            is_provisioned = is_missing & (reported != NO_SPACE)
+            requested, capacity, counts = dynamic.by_class[storage_class.metadata.name]
+            capacity[is_provisioned] = reported[is_provisioned]
+            requested[is_provisioned] += value(claim.spec.resources.requests[STORAGE])
+            counts |= is_provisioned
     return np.where(binds, static.score(by_utilization), dynamic.score(by_utilization))
-
-
-def _add_bound(sums: _ClassSums, match: StaticMatch) -> None:
-    is_bound = match.indices != NO_VOLUME
-    if not is_bound.any():
-        return
-    requested, capacity, counts = sums.by_class[claim_class(match.claim)]
-    amounts = np.asarray([value(volume.spec.capacity.get(STORAGE, 0)) for volume in match.volumes.volumes], np.int64)
-    capacity[is_bound] += amounts[match.indices[is_bound]]
-    requested[is_bound] += value(match.claim.spec.resources.requests.get(STORAGE, 0))
-    counts |= is_bound
-
-
-def _add_provisioned(
-    sums: _ClassSums,
-    claim: PersistentVolumeClaim,
-    is_missing: BoolArray,
-    listers: Listers,
-    provisioning: Provisioning,
-) -> None:
-    storage_class = listers.storage_classes.get(claim_class(claim))
-    reported = None if storage_class is None else provisioning.reported(storage_class, claim)
-    if storage_class is None or reported is None:
-        return
-    is_provisioned = is_missing & (reported != NO_SPACE)
-    requested, capacity, counts = sums.by_class[storage_class.metadata.name]
-    capacity[is_provisioned] = reported[is_provisioned]
-    requested[is_provisioned] += value(claim.spec.resources.requests[STORAGE])
-    counts |= is_provisioned
 
 
 def _utilization(requested: Int64Array, capacity: Int64Array) -> Int64Array:

@@ -6,6 +6,7 @@ so Score is always skipped; with it every pod is scored, 0 where it has no claim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import msgspec
@@ -177,24 +178,14 @@ class VolumeBinding:
         finding, details = state.finding, state.details
         assert details is not None  # noqa: S101 - created with the finding
 
-        def node_details(position: int) -> list[Detail]:
-            return details.node_conflicts(nodes.row(position))
+        def reason(text: str, explain: Callable[[int], list[Detail]]) -> Reason:
+            return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda position: explain(nodes.row(position)))
 
-        def bind_details(position: int) -> list[Detail]:
-            return details.bind_conflicts(nodes.row(position))
-
-        def space_details(position: int) -> list[Detail]:
-            return details.space_shortages(nodes.row(position))
-
-        def missing_details(_position: int) -> list[Detail]:
-            return details.missing_volumes()
-
-        unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         reasons = (
-            Reason(REASON_NODE_CONFLICT, unresolvable, node_details),
-            Reason(REASON_BIND_CONFLICT, unresolvable, bind_details),
-            Reason(REASON_NOT_ENOUGH_SPACE, unresolvable, space_details),
-            Reason(REASON_PV_NOT_EXIST, unresolvable, missing_details),
+            reason(REASON_NODE_CONFLICT, details.node_conflicts),
+            reason(REASON_BIND_CONFLICT, details.bind_conflicts),
+            reason(REASON_NOT_ENOUGH_SPACE, details.space_shortages),
+            reason(REASON_PV_NOT_EXIST, lambda _row: details.missing_volumes()),
             *(Reason(text, Code.ERROR) for text in finding.errors),
         )
         return Verdicts(nodes.take(finding.bits), reasons)
@@ -251,7 +242,7 @@ class VolumeBinding:
         """
         if claim.spec.volume_name or self._waits_for_consumer(claim) is not False:
             return claim
-        volumes = self.assumed.of_class(claim_class(claim))
+        volumes = self.assumed.of_class[claim_class(claim)]
         try:
             index = volumes.closest(claim)
         except BindingError:
@@ -272,12 +263,10 @@ class VolumeBinding:
             if volume is not None:
                 bound.append(bound_to(volume, claim))
             elif self.assumed.selected_node(claim) == self.nodes.names[row]:
-                self.assumed.provision(claim, self.finder.provisioning.reach(self._driver(claim), row))
+                storage_class = self.listers.storage_classes.get(claim_class(claim))
+                driver = "" if storage_class is None else storage_class.provisioner
+                self.assumed.provision(claim, self.finder.provisioning.reach(driver, row))
         return tuple(bound)
-
-    def _driver(self, claim: PersistentVolumeClaim) -> str:
-        storage_class = self.listers.storage_classes.get(claim_class(claim))
-        return "" if storage_class is None else storage_class.provisioner
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Undo what Reserve changed, last first: a pod may use a claim twice."""
