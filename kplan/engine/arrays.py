@@ -44,8 +44,6 @@ def rounded_half_away(value: float) -> int:
 def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
     """Scale scores so that the largest becomes 100; with `reverse` the smallest raw score is best.
 
-    Notes
-    -----
     Scores that are all zero stay 0, or become 100 in reverse. No raw score is negative, so ``//`` divides as Go does.
     Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore.
     """

@@ -63,12 +63,7 @@ class LabelColumn:
 
 
 class NodeTable:
-    """All nodes of a cluster, one row each, ordered by name.
-
-    Parameters
-    ----------
-    keeps_order : keep the order of `nodes`, as nodes that join later come last whatever their names
-    """
+    """All nodes of a cluster, one row each, ordered by name; or in the order given, as nodes that join later come last."""
 
     def __init__(self, nodes: Sequence[Node], *, keeps_order: bool = False) -> None:
         #: the objects, by row
@@ -206,8 +201,6 @@ class NodeTable:
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 
-        Notes
-        -----
         The tree adds nodes as the scheduler's cache receives them; here that is the order of their names, and nodes
         that join later are the last of their zones.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.

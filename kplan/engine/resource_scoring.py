@@ -44,13 +44,9 @@ class Amounts(NamedTuple):
 
 
 class AllocatedFloats:
-    """Amounts that follow from what is allocated: allocatable minus allocated times `scale`, or allocated itself.
+    """What is allocated, or what is unused times `unused_scale`, of resources of all nodes.
 
-    Parameters
-    ----------
-    columns : what is allocated of each resource, int64 arrays of shape (n_nodes,) that the cluster changes in place
-    allocatable : int64 array of shape (n_resources, n_nodes)
-    unused_scale : the amounts are what is unused times this; None for what is allocated
+    The columns are those of the cluster, which it changes in place; `allocatable` is int64 (n_resources, n_nodes).
     """
 
     def __init__(
@@ -96,12 +92,7 @@ class AllocatedFloats:
         self._position = len(log)
 
     def with_pod(self, requests: Sequence[int]) -> Amounts | None:
-        """Return the amounts with a pod on every node; None where float64 is not exact.
-
-        Parameters
-        ----------
-        requests : what the pod requests of each resource, none negative
-        """
+        """Return the amounts with a pod on every node, whose requests are not negative; None where float64 is not exact."""
         if self._position < len(self._cluster.log):
             self._follow()
         if not self._is_exact:
@@ -177,13 +168,10 @@ class Allocation(NamedTuple):
 
 
 class ResourceScoring:
-    """The resources by which a plugin scores.
+    """The resources by which a plugin scores, in the order of its arguments.
 
-    Parameters
-    ----------
-    resources : in the order of the plugin's arguments
-    use_requested : count requests as they are, instead of with defaults for containers without CPU or memory requests
-    device_resources : the resources that a device class provides, on nodes that do not list them themselves
+    Requests count as they are with `use_requested`, or else with defaults for containers without CPU or memory requests.
+    A device class provides `device_resources` on nodes that do not list them themselves.
     """
 
     def __init__(
@@ -291,8 +279,6 @@ MAX_CUSTOM_SCORE = 10
 def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
     """Return a piecewise linear function at 0 to 100, int64 of shape (101,); constant outside its points.
 
-    Notes
-    -----
     Between two points the division comes last and truncates toward zero. Upstream: helper.BuildBrokenLinearFunction.
     """
     scale = MAX_NODE_SCORE // MAX_CUSTOM_SCORE

@@ -77,8 +77,6 @@ def with_tag(image: str) -> str:
 def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
     """Return the size of an image times the share of nodes that have it, and 0 on nodes without.
 
-    Notes
-    -----
     int64 of shape (n_nodes,); share and product are float64, the product truncated. Upstream: scaledImageScore.
     """
 
@@ -96,8 +94,6 @@ def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
 def image_score(sizes: Int64Array, n_containers: int) -> Int64Array:
     """Return sums of image sizes scaled to 0 to 100, int64 of the same shape.
 
-    Notes
-    -----
     Dividend and divisor have the same sign, so truncating and flooring are the same. The order of the two bounds
     matters for a pod without containers. Upstream: calculatePriority.
     """

@@ -144,15 +144,10 @@ class Ports:
 
 
 def _changed(in_use: BoolArray, delta: PodDelta, uses_port: BoolArray) -> BoolArray:
-    """Return at which positions a port is in use after the changes of a delta.
+    """Return at which positions a port is in use after the changes of a delta, before which it was `in_use`.
 
     The last change of a pod with the port decides: upstream does not count, so a port that two pods share is free once
     either has left. Unless the delta is in order, removals apply first.
-
-    Parameters
-    ----------
-    in_use : bool array of shape (n_view,), before the changes
-    uses_port : bool array of shape (n_pods,), which pods use the port
     """
     changes = np.flatnonzero(uses_port[delta.pods])
     if not delta.in_order:

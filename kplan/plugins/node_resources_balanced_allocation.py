@@ -193,19 +193,10 @@ def _evenness_of_two(share: float, other: float) -> int:
 def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     """Return scores by how equal the used shares of resources are, 50 to 100; 100 for fewer than two resources.
 
-    Parameters
-    ----------
-    shares : float64 array of shape (n_resources, n_cases, n_view), used share of each resource; overwritten
-
-    Returns
-    -------
-    scores : int64 array of shape (n_cases, n_view)
-
-    Notes
-    -----
-    100 times (1 - standard deviation of the shares), each share at most 1; resources that the node does not have do
-    not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then truncated.
-    Upstream: balancedResourceScore.
+    The `shares` are float64 of shape (n_resources, n_cases, n_view), and overwritten; the scores int64 of shape
+    (n_cases, n_view): 100 times (1 - standard deviation of the shares), each share at most 1; resources that the node
+    does not have do not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares,
+    then truncated. Upstream: balancedResourceScore.
     """
     if not shares.max(initial=0.0) <= 1.0:
         np.minimum(shares, 1.0, out=shares)
@@ -221,8 +212,6 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
 def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> FloatArray:
     """Return the `evenness` of two resources, not yet truncated, of the shape of their shares; overwrites `shares`.
 
-    Notes
-    -----
     The deviation is half the difference. It is halved last, with the percentage: halving is exact, so that all other
     operations round as they do upstream.
     """

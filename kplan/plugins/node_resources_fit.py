@@ -198,14 +198,9 @@ class NodeResourcesFit:
 def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
     """Return scores by the unused share, 0 (full) to 100 (empty), the weighted average of the resources.
 
-    Parameters
-    ----------
-    requested : int64 array of shape (n_resources, n_view), the incoming pod included
-
-    Notes
-    -----
-    Integer division that truncates, after multiplication; a resource that would be exceeded scores 0, and one that the
-    node does not have does not count. Upstream: leastResourceScorer.
+    `requested` is int64 of shape (n_resources, n_view), the incoming pod included, here and below. Integer division that
+    truncates, after multiplication; a resource that would be exceeded scores 0, and one that the node does not have
+    does not count. Upstream: leastResourceScorer.
     """
     unused = capacities.allocatable - requested
     if _is_small(unused, capacities):  # and so nothing is exceeded
@@ -215,12 +210,7 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
 
 
 def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
-    """Return scores by the used share, 0 (empty) to 100 (full or exceeded), the weighted average of the resources.
-
-    Notes
-    -----
-    Shapes and arithmetic as in `least_allocated_score`. Upstream: mostResourceScorer.
-    """
+    """Return scores by the used share, 0 (empty) to 100 (full or exceeded). Upstream: mostResourceScorer."""
     used = np.minimum(requested, capacities.allocatable)
     return _average(used, capacities)
 
@@ -230,13 +220,6 @@ def requested_to_capacity_ratio_score(
 ) -> Int64Array:
     """Return scores by a table of scores per percent of utilization, averaged over the resources that score above 0.
 
-    Parameters
-    ----------
-    by_utilization : int64 array of shape (101,)
-    requested : int64 array of shape (n_resources, n_view), the incoming pod included
-
-    Notes
-    -----
     The utilization is truncated to a whole number, the average rounded, halves away from zero.
     Upstream: buildRequestedToCapacityRatioScorerFunction.
     """

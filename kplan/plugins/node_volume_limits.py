@@ -10,16 +10,17 @@ which it is not installed; without it such a driver sets no limit there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
 
-from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.storage import Volume, VolumeSources
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
@@ -34,6 +35,7 @@ from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.volumes import (
     MIGRATED,
     PLUGIN_BY_NAME,
+    InTreePlugin,
     TranslationError,
     claim_class,
     claim_name,
@@ -100,6 +102,8 @@ class VolumeResolver:
 
     def running(self, info: PodInfo) -> PodVolumes:
         """Return the attachable volumes of a pod that runs or counts as running; cached."""
+        if not info.pod.spec.volumes:
+            return _NO_VOLUMES
         volumes = self._running.get(info)
         if volumes is None:
             volumes = self._running[info] = self.resolve(info.pod, is_new=False)
@@ -111,39 +115,27 @@ class VolumeResolver:
         own_drivers: set[str] = set()
         problem = ""
         for volume in pod.spec.volumes:
-            is_inline = claim_name(pod, volume) is None
-            if is_inline and problem:
+            name = claim_name(pod, volume)
+            if name is None and problem:
                 continue
             try:
-                attachable = self._inline(volume) if is_inline else self._claimed(pod, volume, is_new=is_new)
+                if name is None:
+                    attachable, is_own = _inline(volume), False
+                else:
+                    attachable, is_own = self._claimed(pod, volume, name, is_new=is_new)
             except _Problem as error:
                 problem = problem or str(error)
-                if not is_inline:
+                if name is not None:
                     return PodVolumes((), problem, str(error), is_missing_claim=isinstance(error, _MissingClaim))
                 continue
             if attachable is not None:
                 attachables[attachable] = None
-                if not is_inline and not self._is_migrated(pod, volume):
+                if is_own:
                     own_drivers.add(attachable.driver)
         return PodVolumes(() if problem else tuple(attachables), problem, own_drivers=frozenset(own_drivers))
 
-    def _is_migrated(self, pod: Pod, volume: Volume) -> bool:
-        """Tell whether the volume of a claim is of an in-tree type, so that only a CSINode makes it one of CSI."""
-        claim = self._claims[pod.metadata.namespace, claim_name(pod, volume) or ""]
-        bound = self._volumes.get(claim.spec.volume_name)
-        if bound is not None:
-            return bound.spec.csi is None
-        storage_class = self._classes.get(claim_class(claim))
-        return storage_class is not None and storage_class.provisioner in PLUGIN_BY_NAME
-
-    def _inline(self, volume: Volume) -> AttachableVolume | None:
-        try:
-            return _migrated(volume, lambda: inline_handle(volume))
-        except TranslationError as error:
-            raise _Problem(f"converting volume({volume.name}) from inline to csi: {error}") from error
-
-    def _claimed(self, pod: Pod, volume: Volume, *, is_new: bool) -> AttachableVolume | None:
-        name = claim_name(pod, volume)
+    def _claimed(self, pod: Pod, volume: Volume, name: str, *, is_new: bool) -> tuple[AttachableVolume | None, bool]:
+        """Return the volume of a claim, and whether it is one of CSI without a CSINode too: no migrated in-tree one."""
         namespace = pod.metadata.namespace
         if not name:
             raise _Problem("PersistentVolumeClaim had no name")
@@ -152,33 +144,43 @@ class VolumeResolver:
             if is_new:
                 message = not_found("persistentvolumeclaim", name)
                 raise _MissingClaim(f"looking up PVC {namespace}/{name}: {message}")
-            return None
+            return None, False
         if volume.persistent_volume_claim is None and (problem := ephemeral_problem(pod, claim)):
             raise _Problem(problem)
-        volume_of_claim = self._volumes.get(claim.spec.volume_name)
-        attachable = self._by_class(claim) if volume_of_claim is None else self._by_volume(volume_of_claim)
-        return attachable if attachable is not None and attachable.driver and attachable.handle else None
+        bound = self._volumes.get(claim.spec.volume_name)
+        if bound is None:
+            attachable, is_own = self._by_class(claim)
+        elif bound.spec.csi is not None:
+            attachable, is_own = AttachableVolume(bound.spec.csi.driver, bound.spec.csi.volume_handle), True
+        else:
+            plugin, attachable, is_own = _migrated(bound.spec), None, False
+            with suppress(TranslationError):
+                attachable = None if plugin is None else AttachableVolume(plugin.driver, volume_handle(bound))
+        return (attachable if attachable is not None and all(attachable) else None), is_own
 
-    def _by_volume(self, volume: PersistentVolume) -> AttachableVolume | None:
-        if volume.spec.csi is not None:
-            return AttachableVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
-        with suppress(TranslationError):
-            return _migrated(volume.spec, lambda: volume_handle(volume))
-        return None
-
-    def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+    def _by_class(self, claim: PersistentVolumeClaim) -> tuple[AttachableVolume | None, bool]:
         storage_class = self._classes.get(claim_class(claim))
-        plugin = None if storage_class is None else PLUGIN_BY_NAME.get(storage_class.provisioner)
-        if storage_class is None or (plugin is not None and plugin.name not in MIGRATED):
-            return None
+        if storage_class is None:
+            return None, True
+        plugin = PLUGIN_BY_NAME.get(storage_class.provisioner)
+        if plugin is not None and plugin.name not in MIGRATED:
+            return None, False
         driver = storage_class.provisioner if plugin is None else plugin.driver
-        return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}")
+        return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}"), plugin is None
 
 
-def _migrated(source: VolumeSources, handle: Callable[[], str]) -> AttachableVolume | None:
-    """Return the volume of a CSI driver that stands for an in-tree one; None for one of another type."""
+def _inline(volume: Volume) -> AttachableVolume | None:
+    plugin = _migrated(volume)
+    try:
+        return None if plugin is None else AttachableVolume(plugin.driver, inline_handle(volume))
+    except TranslationError as error:
+        raise _Problem(f"converting volume({volume.name}) from inline to csi: {error}") from error
+
+
+def _migrated(source: VolumeSources) -> InTreePlugin | None:
+    """Return the in-tree type of a volume for which a CSI driver stands; None for another type."""
     plugin = in_tree_plugin(source)
-    return None if plugin is None or plugin.name not in MIGRATED else AttachableVolume(plugin.driver, handle())
+    return None if plugin is None or plugin.name not in MIGRATED else plugin
 
 
 NO_LIMIT = 2**62  # above what any CSINode can state, and far enough below int64 for sums
@@ -212,9 +214,7 @@ class LimitCatalogue:
     def missing(self, driver: str, *, is_own: bool) -> BoolArray | None:
         """Return the nodes that a driver keeps pods off because it is not installed there; None for no nodes.
 
-        Parameters
-        ----------
-        is_own : some volume is the driver's own, not a migrated in-tree one, and so one of CSI without a CSINode too
+        With `is_own` some volume is one of CSI without a CSINode, too: no migrated in-tree one.
         """
         known = self._drivers.get(driver)
         if known is None or not known.spec.prevent_pod_scheduling_if_missing:
@@ -251,20 +251,33 @@ class AttachedVolumes:
         self.cluster = cluster
         self.volumes: list[AttachableVolume] = []  #: the volumes, by number
         self.unresolved: dict[int, int] = {}  #: node row -> number of its pods whose volumes cannot be resolved
-        self._resolver = resolver
+        self.resolver = resolver
         self._number_of: dict[str, int] = {}
         self._driver_code_of: dict[str, int] = {}
         self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self.holders: list[dict[int, int]] = []  #: by volume, node row -> number of its pods that use it
         self._attached: list[frozenset[int] | set[int]] = []
-        self._attached_to: dict[int, list[int]] = {}
+        self.attached_to: dict[int, list[int]] = {}  #: node row -> volumes with a VolumeAttachment there
         #: driver -> int64 array of shape (n_nodes,), how many volumes each node has attached
         self.used: defaultdict[str, Int64Array] = defaultdict(lambda: np.zeros(len(cluster), np.int64))
         self._last_look_up: tuple[tuple[int, int, bytes, bytes], Int64Array, BoolArray] | None = None
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._numbers: Int64Array = np.zeros(0, np.int64)
         self._is_unresolved: Int64Array = np.zeros(0, np.int64)
-        self._read_attachments(listers)
+        # Of VolumeAttachments, unknown volumes and those without CSI do not count.
+        for attachment in listers.volume_attachments:
+            spec, volume = (
+                attachment.spec,
+                listers.persistent_volumes.get(attachment.spec.source.persistent_volume_name or ""),
+            )
+            at = cluster.nodes.row_of.get(spec.node_name)
+            if at is None or not spec.attacher or volume is None or volume.spec.csi is None:
+                continue
+            number = self.number(AttachableVolume(spec.attacher, volume.spec.csi.volume_handle))
+            if at not in self._attached[number]:
+                self._attached[number] = {at, *self._attached[number]}
+                self.attached_to.setdefault(at, []).append(number)
+                self.used[self.volumes[number].driver][at] += 1
         for row, pods in enumerate(cluster.pods_on):
             for pod in pods:
                 self._change(pod, row, 1)
@@ -294,13 +307,6 @@ class AttachedVolumes:
             self._attached.append(_NONE)
         return number
 
-    def attached_only(self, driver: str, row: int) -> int:
-        """Return how many volumes of a driver are attached to a node that no pod there uses (for explanations)."""
-        return sum(
-            self.volumes[number].driver == driver and row not in self.holders[number]
-            for number in self._attached_to.get(row, ())
-        )
-
     def changes_unresolved(self, nodes: NodeView) -> bool:
         """Whether a view adds or removes pods whose volumes cannot be resolved."""
         if nodes.delta is None:
@@ -311,8 +317,6 @@ class AttachedVolumes:
     def delta(self, nodes: NodeView, volumes: Sequence[int]) -> AttachedDelta:
         """Return by how much the nodes of a view differ from the cluster's, for an incoming pod's volumes.
 
-        Notes
-        -----
         Each changed (position, volume) is looked up once, after its changes are summed: a volume may leave with one pod
         and stay with another.
         """
@@ -360,29 +364,11 @@ class AttachedVolumes:
             self._last_look_up = (key, before, is_unattached)
         return self._last_look_up[1:]
 
-    def _read_attachments(self, listers: Listers) -> None:
-        """Count the volumes of VolumeAttachments; unknown volumes and those without CSI do not count."""
-        for attachment in listers.volume_attachments:
-            spec = attachment.spec
-            row = self.cluster.nodes.row_of.get(spec.node_name)
-            volume = listers.persistent_volumes.get(spec.source.persistent_volume_name or "")
-            if row is None or not spec.attacher or volume is None or volume.spec.csi is None:
-                continue
-            number = self.number(AttachableVolume(spec.attacher, volume.spec.csi.volume_handle))
-            if row not in self._attached[number]:
-                self._attached[number] = {row, *self._attached[number]}
-                self._attached_to.setdefault(row, []).append(number)
-                self.used[self.volumes[number].driver][row] += 1
-
-    def of_running(self, pod: int) -> PodVolumes:
-        info = self.cluster.pods.infos[pod]
-        return self._resolver.running(info) if info.pod.spec.volumes else _NO_VOLUMES
-
     def _index_pods(self) -> None:
         n_known, n_pods = len(self._starts) - 1, len(self.cluster.pods)
         if n_known == n_pods:
             return
-        new_pods = [self.of_running(pod) for pod in range(n_known, n_pods)]
+        new_pods = [self.resolver.running(info) for info in self.cluster.pods.infos[n_known:]]
         numbers = [[self.number(volume) for volume in pod_volumes.volumes] for pod_volumes in new_pods]
         lengths = np.array([len(pod_numbers) for pod_numbers in numbers], np.int64)
         self._starts = np.concatenate((self._starts, self._starts[-1] + np.cumsum(lengths)))
@@ -392,7 +378,7 @@ class AttachedVolumes:
         self._is_unresolved = np.concatenate((self._is_unresolved, is_unresolved))
 
     def _change(self, pod: int, row: int, sign: int) -> None:
-        resolved = self.of_running(pod)
+        resolved = self.resolver.running(self.cluster.pods.infos[pod])
         if resolved.problem:
             self.unresolved[row] = self.unresolved.get(row, 0) + sign
             if not self.unresolved[row]:
@@ -428,15 +414,11 @@ SCALING_GATE = "VolumeLimitScaling"
 _WORD_BITS = 64
 
 
-class _PreFilterState:
+class _PreFilterState(msgspec.Struct, frozen=True):
     """The volumes of the incoming pod, by number and by driver."""
 
-    def __init__(self, resolved: PodVolumes, attached: AttachedVolumes) -> None:
-        self.resolved = resolved
-        self.numbers = [attached.number(volume) for volume in resolved.volumes]
-        self.by_driver: dict[str, list[int]] = defaultdict(list)
-        for number in self.numbers:
-            self.by_driver[attached.volumes[number].driver].append(number)
+    resolved: PodVolumes
+    by_driver: dict[str, list[int]]
 
 
 class _Counts(NamedTuple):
@@ -480,7 +462,11 @@ class NodeVolumeLimits:
         if not any(claim_name(pod, volume) is not None or in_tree_plugin(volume) for volume in pod.spec.volumes):
             return SKIP_SHAPE
         resolved = self.catalogue.resolver.resolve(pod, is_new=True)
-        cycle.write(_PreFilterState(resolved, self.attached))
+        by_driver: dict[str, list[int]] = {}
+        for volume in resolved.volumes:
+            number = self.attached.number(volume)
+            by_driver.setdefault(self.attached.volumes[number].driver, []).append(number)
+        cycle.write(_PreFilterState(resolved, by_driver))
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
@@ -491,27 +477,21 @@ class NodeVolumeLimits:
         if state.resolved.problem:
             return self._problem_verdicts(state.resolved, nodes)
         verdicts = self._limit_verdicts(state, nodes)
-        return self._with_missing_drivers(state, verdicts, nodes) if self._checks_drivers else verdicts
-
-    def _with_missing_drivers(self, state: _PreFilterState, limits: Verdicts, nodes: NodeView) -> Verdicts:
-        """Return the verdicts in which a driver that is not installed comes before limits.
-
-        Of several drivers that a node lacks it is the first by volume; upstream names any of them.
-        """
-        missing: list[tuple[str, BoolArray]] = []
-        for driver in state.by_driver:
+        missing = []
+        # Of several drivers that a node lacks it is the first by volume; upstream names any of them.
+        for driver in state.by_driver if self._checks_drivers else ():
             rows = self.catalogue.missing(driver, is_own=driver in state.resolved.own_drivers)
             if rows is not None and rows.any():
-                missing.append((driver, nodes.take(rows)))
-        if not missing:
-            return limits
-        return Verdicts.first_of(*((rows, _not_installed(driver)) for driver, rows in missing)).then(limits)
+                details = [MissingDriver(driver=driver)]
+                reason = Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, partial(_same, details))
+                missing.append((nodes.take(rows), reason))
+        return Verdicts.first_of(*missing).then(verdicts) if missing else verdicts
 
     def _limit_verdicts(self, state: _PreFilterState, nodes: NodeView) -> Verdicts:
-        if not state.numbers or not self.catalogue.limits:
+        if not state.by_driver or not self.catalogue.limits:
             return Verdicts.accepting(len(nodes))
         self.attached.update()
-        delta = self.attached.delta(nodes, state.numbers)
+        delta = self.attached.delta(nodes, list(chain.from_iterable(state.by_driver.values())))
         counts = {
             driver: self._counts(driver, numbers, nodes, delta)
             for driver, numbers in state.by_driver.items()
@@ -558,6 +538,7 @@ class NodeVolumeLimits:
     def _pod_problems(self, nodes: NodeView) -> dict[int, str]:
         if not self.attached.unresolved and not self.attached.changes_unresolved(nodes):
             return {}
+        infos, running = self.cluster.pods.infos, self.attached.resolver.running
         has_unresolved = np.zeros(len(self.cluster), np.bool_)
         has_unresolved[list(self.attached.unresolved)] = True
         positions = set(np.flatnonzero(nodes.take(has_unresolved)).tolist())
@@ -565,7 +546,7 @@ class NodeVolumeLimits:
             positions.update(nodes.delta.positions.tolist())
         is_limited = nodes.take(self.catalogue.is_limited)
         problems = {
-            position: next(filter(None, (self.attached.of_running(pod).problem for pod in nodes.pods_at(position))), "")
+            position: next(filter(None, (running(infos[pod]).problem for pod in nodes.pods_at(position))), "")
             for position in sorted(positions)
             if is_limited[position]
         }
@@ -577,7 +558,7 @@ class NodeVolumeLimits:
                 driver=driver,
                 limit=str(count.limit[position]),
                 used=str(count.used[position]),
-                attached_without_pod=str(self.attached.attached_only(driver, row)),
+                attached_without_pod=str(self._attached_without_pod(driver, row)),
                 new=str(count.new[position]),
                 short=str(count.used[position] + count.new[position] - count.limit[position]),
                 volumes=tuple(self.attached.volumes[number].label for number in state.by_driver[driver]),
@@ -586,9 +567,16 @@ class NodeVolumeLimits:
             if count.is_over[position]
         ]
 
+    def _attached_without_pod(self, driver: str, row: int) -> int:
+        attached = self.attached
+        return sum(
+            attached.volumes[number].driver == driver and row not in attached.holders[number]
+            for number in attached.attached_to.get(row, ())
+        )
 
-def _not_installed(driver: str) -> Reason:
-    return Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, lambda _: [MissingDriver(driver=driver)])
+
+def _same(details: list[MissingDriver], _position: int) -> list[MissingDriver]:
+    return details
 
 
 def _with_errors(exceeded: BoolArray, reason: Reason, pod_problems: dict[int, str]) -> Verdicts:

@@ -158,8 +158,6 @@ class VolumeRestrictions:
     def _claim_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
         """Return for which nodes a ReadWriteOncePod claim of the pod is in use, bool of shape (n_view,).
 
-        Notes
-        -----
         As in upstream's AddPod and RemovePod, a changed pod counts with every volume whose claim has the name of one of
         the incoming pod's claims, in any namespace, while the cluster counts each claim once.
         """

@@ -75,15 +75,9 @@ NO_TERMS = PodAffinityTerms()
 
 
 def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
-    """Return a pod's inter-pod terms, compiled; a list with an invalid selector is left out.
+    """Return a pod's inter-pod terms, compiled, without lists with an invalid selector, and kube-scheduler's message of them.
 
-    Returns
-    -------
-    terms : the lists of valid terms
-    error : kube-scheduler's message about the invalid ones; empty when all are valid
-
-    Notes
-    -----
+    The message is empty when all are valid.
     Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error does not affect running pods.
     """
     affinity = pod.spec.affinity

@@ -121,11 +121,9 @@ def pod_requests(
 ) -> dict[str, int]:
     """Return a pod's requests, in exact 1e-9 units, overhead and what its claims take of its node included.
 
-    Parameters
-    ----------
-    use_status : count the resources that the kubelet reports too, as for a pod that is being resized in place
-    missing_container_requests : amounts for containers without a request for that resource
-    use_pod_level : count pod-level requests instead of the sum of the containers
+    With `use_status` the resources that the kubelet reports count too, as for a pod that is being resized in place;
+    containers without a request for a resource count with `missing_container_requests`; and pod-level requests count
+    instead of the sum of the containers unless `use_pod_level` is off.
     """
     stated, missing = _now(pod, REQUESTS) if use_status else REQUESTS, missing_container_requests
     total = container_totals(pod.spec, (lambda container: missing | stated(container)) if missing else stated)

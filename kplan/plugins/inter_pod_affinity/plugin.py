@@ -139,9 +139,7 @@ class Explainer:
     ) -> list[int]:
         """Return the pods that count in a position's domain, with the position's changes; those of its own node last.
 
-        Parameters
-        ----------
-        nodes_to_search : returns the nodes that have such pods in the cluster, bool array of shape (n_nodes,)
+        Nodes that have such pods in the cluster are told by `nodes_to_search`, bool of shape (n_nodes,).
         """
         slot = self._slot(column, position)
         if slot is None:

@@ -171,25 +171,12 @@ class TermsPerPod:
 class RunningTerms:
     """All terms of running pods that match pods with some labels in a namespace, updated pod by pod.
 
-    Attributes
-    ----------
-    rejecting : topology key -> the number of matching required anti-affinity terms per domain
-    terms_per_pod : topology key -> the number of them per pod; the keys are those of `rejecting`
-    n_rejecting : the number of them on nodes with the topology label
-    n_scoring : the number of terms that score, on nodes with the topology label
+    The `hard_affinity_weight` is the score of a required affinity term of a running pod.
     """
 
     def __init__(
         self, cluster: Cluster, pod: PodInfo, namespace_labels: dict[str, str], hard_affinity_weight: int
     ) -> None:
-        """Count all terms.
-
-        Parameters
-        ----------
-        pod : any pod of the namespace with the labels
-        namespace_labels : the labels of its namespace
-        hard_affinity_weight : the score of a required affinity term of a running pod
-        """
         self._cluster = cluster
         self._pod = pod
         self._namespace_labels = namespace_labels
@@ -197,11 +184,13 @@ class RunningTerms:
         self._count()
 
     def _count(self) -> None:
+        #: topology key -> the number of matching required anti-affinity terms per domain, and per pod
         self.rejecting: dict[str, KeyCounts] = {}
         self.terms_per_pod: dict[str, TermsPerPod] = {}
         self._n_sets_read = 0
         self._scoring: dict[str, KeyCounts] = {}
         self._effects: dict[int, tuple[_Effect, ...]] = {0: ()}
+        #: how many of those terms, and of those that score, are on nodes with the topology label
         self.n_rejecting = self.n_scoring = 0
         self._rejected: BoolArray | None = None
         self._position = len(self._cluster.log)

@@ -113,12 +113,7 @@ def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> 
 
 
 def counted_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint, labelled: BoolArray | None) -> BoolArray | None:
-    """Return the nodes that a constraint's inclusion policies include, bool of shape (n_nodes,); None for all nodes.
-
-    Parameters
-    ----------
-    labelled : the only nodes that may be included, None for all
-    """
+    """Return the nodes, among the labelled ones, that a constraint's inclusion policies include; None for all nodes."""
     counted = labelled
     if constraint.honors_affinity:
         matches = match_required_affinity(nodes, pod)
@@ -175,13 +170,7 @@ class HardConstraint:
     """A constraint, with the number of matching pods in every domain."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray | None) -> None:
-        """Count the matching pods.
-
-        Parameters
-        ----------
-        counted : bool array of shape (n_nodes,), nodes that form domains; None for all
-            They have the topology labels of all constraints, and this constraint's policies include them.
-        """
+        """Count the matching pods on `counted` nodes, which form domains: all constraints' labels and this one's policies."""
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
         self._counted = counted
@@ -249,12 +238,9 @@ class HardConstraint:
         return nodes.of_domains(self.column, per_domain)
 
     def numbers(self, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
-        """Return the counts behind each position's skew, with its changes.
+        """Return the matching pods in each position's domain, with its changes, and those in the domain with the fewest.
 
-        Returns
-        -------
-        pods : int64 array of shape (n_view,), matching pods in the position's own domain
-        minimum : int64 array of shape (n_view,), matching pods in the domain that has the fewest
+        int64 arrays of shape (n_view,).
         """
         counts = self._pods.counts
         slots = nodes.take(self.column.slots)

@@ -73,12 +73,6 @@ class SoftConstraint:
     """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray | None) -> None:
-        """Count the matching pods.
-
-        Parameters
-        ----------
-        labelled : bool array of shape (n_nodes,), nodes that may form domains; None for all
-        """
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
         self.match = constraint.base_match(pod.namespace)
@@ -200,10 +194,8 @@ def score_state(
 ) -> ScoreState:
     """Count the matching pods of each constraint on the nodes that it includes.
 
-    Parameters
-    ----------
-    requires_all_keys : ignore nodes without the topology labels of all constraints
-        False for the system defaults, which spread over hosts also where nodes have no zones.
+    Unless it `requires_all_keys`, nodes without the topology labels of all constraints count, too: the system defaults
+    spread over hosts also where nodes have no zones.
     """
     labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else None
     return ScoreState(
