@@ -351,10 +351,6 @@ class Cluster:
             return np.asarray([log[position].row], np.intp)
         return np.asarray(sorted({change.row for change in log[position:]}), np.intp)
 
-    def match_counts(self, match: PodMatch) -> Int64Array:
-        """Return how many matching pods run on each node, int64 of shape (n_nodes,), as `DomainCounts.counts`."""
-        return self.domain_counts(match, self.nodes.all_rows, len(self)).counts
-
     def domain_counts(
         self, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray | None = None
     ) -> DomainCounts:

@@ -44,7 +44,7 @@ from kplan.api.labels import Requirement, Selector, selector_from_map
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
-from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms
+from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms, PodInfo
 
 
 class PodMatch(msgspec.Struct, frozen=True):
@@ -53,6 +53,13 @@ class PodMatch(msgspec.Struct, frozen=True):
     #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector matches its labels
     clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
     skip_terminating: bool = False  #: leave out pods that are being deleted
+
+    def selects(self, pod: PodInfo) -> bool:
+        """Whether a pod matches every clause, terminating or not."""
+        return all(
+            (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
+            for namespaces, selector in self.clauses
+        )
 
 
 class PodColumn(Protocol):

@@ -63,7 +63,7 @@ class LabelColumn:
 
 
 class NodeTable:
-    """All nodes of a cluster, one row each, ordered by name; or in the order given, as nodes that join later come last."""
+    """All nodes of a cluster, one row each, ordered by name; or in a given order, as later nodes come last."""
 
     def __init__(self, nodes: Sequence[Node], *, keeps_order: bool = False) -> None:
         #: the objects, by row

@@ -92,7 +92,7 @@ class AllocatedFloats:
         self._position = len(log)
 
     def with_pod(self, requests: Sequence[int]) -> Amounts | None:
-        """Return the amounts with a pod on every node, whose requests are not negative; None where float64 is not exact."""
+        """Return the amounts with a pod on every node, by its requests; None where float64 is not exact."""
         if self._position < len(self._cluster.log):
             self._follow()
         if not self._is_exact:
@@ -170,8 +170,8 @@ class Allocation(NamedTuple):
 class ResourceScoring:
     """The resources by which a plugin scores, in the order of its arguments.
 
-    Requests count as they are with `use_requested`, or else with defaults for containers without CPU or memory requests.
-    A device class provides `device_resources` on nodes that do not list them themselves.
+    Requests count as they are with `use_requested`, or else with defaults for containers without CPU or memory
+    requests. A device class provides `device_resources` on nodes that do not list them themselves.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ Rules that the runtime relies on:
 - Shapes are equal for pods whose claims and disks differ only by name, so a plugin that reads a pod's volumes is of
   `Scope.CLUSTER`.
 - `Scope.CLUSTER` plugins run in every cycle. They keep what they derive up to date themselves
-  (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
+  (`Cluster.domain_counts`, `Cluster.log`, `TermGroup`).
 - Every `filter` must honour `nodes.delta` exactly as upstream's AddPod/RemovePod extensions and NodeInfo would:
   position i is the verdict on its own node with that node's pods changed and all other nodes unchanged.
 - A plugin of cluster scope whose verdicts do not depend on which pods run on a node may declare that with a class

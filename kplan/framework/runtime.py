@@ -14,30 +14,8 @@ from kplan.config.model import Profile
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
+from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
-from kplan.framework.interface import (
-    SUCCESS,
-    CycleState,
-    FilterPlugin,
-    GroupPostFilterPlugin,
-    Handle,
-    NormalizeScorePlugin,
-    PermitPlugin,
-    Plugin,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    QueueingHintPlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-    Scope,
-    ScorePlugin,
-    Status,
-    StatusCode,
-    plugins_with,
-)
 from kplan.framework.plugin_cache import PluginCache, Scorer, ShapeEntry
 from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.rules.pod_info import PodInfo
@@ -48,33 +26,33 @@ WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 class Framework:
     """One profile, with its plugins in the order of their extension points."""
 
-    def __init__(self, profile: Profile, plugins: Mapping[str, Plugin], handle: Handle) -> None:
+    def __init__(self, profile: Profile, plugins: Mapping[str, fwk.Plugin], handle: fwk.Handle) -> None:
         self.profile = profile
         self.handle = handle
         self.cluster = handle.cluster
 
-        def at(point: str) -> list[Plugin]:
+        def at(point: str) -> list[fwk.Plugin]:
             return [plugins[ref.name] for ref in profile.plugins.get(point, ()) if ref.name in plugins]
 
-        self.pre_enqueue_plugins = plugins_with(PreEnqueuePlugin, at("pre_enqueue"))
-        self.queue_sort_plugins = plugins_with(QueueSortPlugin, at("queue_sort"))
-        self.pre_filter_plugins = plugins_with(PreFilterPlugin, at("pre_filter"))
-        self.filter_plugins = plugins_with(FilterPlugin, at("filter"))
-        self.post_filter_plugins = plugins_with(PostFilterPlugin, at("post_filter"))
-        self.group_post_filter_plugins = plugins_with(GroupPostFilterPlugin, at("post_filter"))
-        self.pre_score_plugins = plugins_with(PreScorePlugin, at("pre_score"))
-        self.score_plugins = plugins_with(ScorePlugin, at("score"))
-        self.reserve_plugins = plugins_with(ReservePlugin, at("reserve"))
-        self.permit_plugins = plugins_with(PermitPlugin, at("permit"))
+        self.pre_enqueue_plugins = fwk.plugins_with(fwk.PreEnqueuePlugin, at("pre_enqueue"))
+        self.queue_sort_plugins = fwk.plugins_with(fwk.QueueSortPlugin, at("queue_sort"))
+        self.pre_filter_plugins = fwk.plugins_with(fwk.PreFilterPlugin, at("pre_filter"))
+        self.filter_plugins = fwk.plugins_with(fwk.FilterPlugin, at("filter"))
+        self.post_filter_plugins = fwk.plugins_with(fwk.PostFilterPlugin, at("post_filter"))
+        self.group_post_filter_plugins = fwk.plugins_with(fwk.GroupPostFilterPlugin, at("post_filter"))
+        self.pre_score_plugins = fwk.plugins_with(fwk.PreScorePlugin, at("pre_score"))
+        self.score_plugins = fwk.plugins_with(fwk.ScorePlugin, at("score"))
+        self.reserve_plugins = fwk.plugins_with(fwk.ReservePlugin, at("reserve"))
+        self.permit_plugins = fwk.plugins_with(fwk.PermitPlugin, at("permit"))
         #: plugin -> whether an event may make a pod schedulable that it rejected
         self.queueing_hints = {
-            plugin.name: plugin.queueing_hint for plugin in plugins_with(QueueingHintPlugin, plugins.values())
+            plugin.name: plugin.queueing_hint for plugin in fwk.plugins_with(fwk.QueueingHintPlugin, plugins.values())
         }
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
         self._pod_blind = {
             name
             for name, plugin in plugins.items()
-            if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
+            if plugin.scope is fwk.Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
         self._out_of_tree = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
         self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use: it stays empty
@@ -85,18 +63,20 @@ class Framework:
             filters=self.filter_plugins,
             pre_scores=self.pre_score_plugins,
             scores=self.score_plugins,
-            normalizers={plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())},
+            normalizers={
+                plugin.name: plugin for plugin in fwk.plugins_with(fwk.NormalizeScorePlugin, plugins.values())
+            },
         )
 
     def ignores_pods(self, name: str) -> bool:
         return name in self._pod_blind
 
-    def run_pre_enqueue(self, pod: PodInfo) -> Status:
+    def run_pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
-                return Status(status.code, status.reasons, plugin.name)
-        return SUCCESS
+                return fwk.Status(status.code, status.reasons, plugin.name)
+        return fwk.SUCCESS
 
     def forget_shapes(self) -> None:
         self._cache.forget()
@@ -109,7 +89,7 @@ class Framework:
         """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
         return self._cache.entry(pod, recurs=recurs)
 
-    def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
+    def run_pre_filter(self, cycle: fwk.CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins; raises PluginError when one of them fails."""
         outcome = self._cache.cached_pre_filters(cycle, entry)
         if outcome is not None:
@@ -117,7 +97,7 @@ class Framework:
         skipped: set[str] = set()
         named: set[str] = set()
         nodes: frozenset[str] | None = None
-        rejected: Status | None = None
+        rejected: fwk.Status | None = None
         # An unresolvable rejection ends the cycle at once, any other one after the last plugin (RunPreFilterPlugins).
         for plugin in self.pre_filter_plugins:
             is_shared = entry is not self.unshared
@@ -128,10 +108,10 @@ class Framework:
                 skipped.add(plugin.name)
                 continue
             if result.status is not None and not result.status.is_success:
-                status = Status(result.status.code, result.status.reasons, plugin.name)
-                if status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                status = fwk.Status(result.status.code, result.status.reasons, plugin.name)
+                if status.code is fwk.StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return PreFilterOutcome(status, skipped=frozenset(skipped))
-                if status.code is not StatusCode.UNSCHEDULABLE:
+                if status.code is not fwk.StatusCode.UNSCHEDULABLE:
                     raise PluginError(f'running PreFilter plugin "{plugin.name}": {status.message}')
                 # Preemption may follow, and it runs filters, so the other plugins must prepare their state too.
                 rejected = status
@@ -144,14 +124,16 @@ class Framework:
         self._cache.finish_pre_filters(entry)
         return PreFilterOutcome(rejected, nodes, frozenset(named), frozenset(skipped))
 
-    def run_filters(self, cycle: CycleState, nodes: NodeView, skipped: frozenset[str]) -> list[tuple[str, Verdicts]]:
+    def run_filters(
+        self, cycle: fwk.CycleState, nodes: NodeView, skipped: frozenset[str]
+    ) -> list[tuple[str, Verdicts]]:
         """Run every filter on a view, also on nodes that an earlier filter rejects."""
         return [
             (plugin.name, plugin.filter(cycle, nodes)) for plugin in self.filter_plugins if plugin.name not in skipped
         ]
 
     def filter_all(
-        self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]
+        self, cycle: fwk.CycleState, entry: ShapeEntry, skipped: frozenset[str]
     ) -> tuple[list[tuple[str, Verdicts]], BoolArray]:
         """Run every filter on all nodes, with the cached verdicts of the pod's shape.
 
@@ -172,7 +154,7 @@ class Framework:
         return verdicts, passes
 
     def statuses(
-        self, cycle: CycleState, rows: RowArray, skipped: frozenset[str], delta: PodDelta | None = None
+        self, cycle: fwk.CycleState, rows: RowArray, skipped: frozenset[str], delta: PodDelta | None = None
     ) -> list[NodeStatus | None]:
         """Run the filters on some nodes, each with its own pods changed; return their statuses (None: passes)."""
         verdicts = self.run_filters(cycle, NodeView(self.cluster, rows, delta), skipped)
@@ -184,7 +166,7 @@ class Framework:
             for position, index in enumerate(first.tolist())
         ]
 
-    def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
+    def nominated_changes(self, cycle: fwk.CycleState, rows: RowArray) -> PodDelta | None:
         """Return the nominated pods of equal or higher priority, which count as running in the first filter pass.
 
         Upstream: addGENominatedPods. Positions are those of `rows`; None when there are no such pods.
@@ -205,7 +187,7 @@ class Framework:
         ]
         return PodDelta.of(changes) if changes else None
 
-    def nominated_rejections(self, cycle: CycleState, skipped: frozenset[str]) -> dict[int, NodeStatus]:
+    def nominated_rejections(self, cycle: fwk.CycleState, skipped: frozenset[str]) -> dict[int, NodeStatus]:
         """Return the nodes that are rejected once the pods nominated to them count as running, with their status."""
         nominated_rows = np.asarray(self.handle.nominator.rows(), np.intp)
         delta = self.nominated_changes(cycle, nominated_rows)
@@ -217,7 +199,7 @@ class Framework:
         statuses = self.statuses(cycle, rows, skipped, narrowed)
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
-    def run_scores(self, cycle: CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
+    def run_scores(self, cycle: fwk.CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
         """Score the feasible nodes, ascending; `entry` is that of the pod's shape, None to cache nothing.
 
         Raises PluginError when a plugin fails.
@@ -240,7 +222,7 @@ class Framework:
             if scorer.name in skipped:
                 continue
             constant = self._cache.constant_part(cycle, scorer)
-            if constant is None and is_crowd and scorer.normalizer is None and scorer.scope is Scope.NODE:
+            if constant is None and is_crowd and scorer.normalizer is None and scorer.scope is fwk.Scope.NODE:
                 # To score all nodes costs less than to pick the columns of most: a row depends on itself alone.
                 scores = scorer.plugin.score(cycle, everywhere)
                 outcome.parts.append(scorer.part(scores, is_full=True))
@@ -256,13 +238,15 @@ class Framework:
             self._check_scores(outcome)
         return outcome
 
-    def plugins_scoring_every_cycle(self, cycle: CycleState, entry: ShapeEntry, rows: RowArray) -> list[ScorePlugin]:
+    def plugins_scoring_every_cycle(
+        self, cycle: fwk.CycleState, entry: ShapeEntry, rows: RowArray
+    ) -> list[fwk.ScorePlugin]:
         """Run PreScore for feasible nodes, and return the plugins that score with an eye on other nodes."""
         skipped = self._cache.pre_score(cycle, NodeView(self.cluster, rows), entry)
         per_cycle = self._cache.scores(cycle, entry, skipped).per_cycle
         return [scorer.plugin for scorer in per_cycle if scorer.name not in skipped]
 
-    def lasting_scores(self, cycle: CycleState, entry: ShapeEntry) -> Int64Array:
+    def lasting_scores(self, cycle: fwk.CycleState, entry: ShapeEntry) -> Int64Array:
         """Return the sum of all other plugins' scores, int64 of shape (n_nodes,); do not write to it."""
         return self._cache.scores(cycle, entry, frozenset()).total
 
@@ -276,52 +260,56 @@ class Framework:
             if len(wrong):
                 raise PluginError.invalid_score(part.name, int(wrong[0]))
 
-    def run_post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+    def run_post_filter(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> fwk.PostFilterResult:
         """Run PostFilter plugins until one succeeds, fails or finds the pod unresolvable."""
         reasons: list[str] = []
         rejector = ""
-        combined = PostFilterResult(SUCCESS)
+        combined = fwk.PostFilterResult(fwk.SUCCESS)
         for plugin in self.post_filter_plugins:
             result = plugin.post_filter(cycle, outcome)
-            status = Status(result.status.code, result.status.reasons, plugin.name)
+            status = fwk.Status(result.status.code, result.status.reasons, plugin.name)
             findings = result.findings if result.findings is not None else combined.findings
             effects = combined.effects + result.effects
-            if status.is_success or not status.is_rejected or status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            if (
+                status.is_success
+                or not status.is_rejected
+                or status.code is fwk.StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE
+            ):
                 return replace(result, status=status, findings=findings, effects=effects)
             reasons += status.reasons
             rejector = rejector or plugin.name
             combined.findings, combined.effects = findings, effects
-        combined.status = Status(StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
+        combined.status = fwk.Status(fwk.StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
         return combined
 
-    def run_reserve(self, cycle: CycleState, row: int) -> Status:
+    def run_reserve(self, cycle: fwk.CycleState, row: int) -> fwk.Status:
         """Run the Reserve plugins for the chosen node; on failure all of them release what they reserved."""
         for plugin in self.reserve_plugins:
             status = plugin.reserve(cycle, row)
             if not status.is_success:
                 self.run_unreserve(cycle, row)
                 if status.is_rejected:
-                    return Status(status.code, status.reasons, plugin.name)
-                return Status.error(f'running Reserve plugin "{plugin.name}": {status.message}')
-        return SUCCESS
+                    return fwk.Status(status.code, status.reasons, plugin.name)
+                return fwk.Status.error(f'running Reserve plugin "{plugin.name}": {status.message}')
+        return fwk.SUCCESS
 
-    def run_unreserve(self, cycle: CycleState, row: int) -> None:
+    def run_unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         for plugin in reversed(self.reserve_plugins):
             plugin.unreserve(cycle, row)
 
-    def run_permit(self, cycle: CycleState, row: int) -> Status:
+    def run_permit(self, cycle: fwk.CycleState, row: int) -> fwk.Status:
         """Run the Permit plugins for the chosen node; after one that lets the pod wait, the others are still asked."""
-        waiting: Status | None = None
+        waiting: fwk.Status | None = None
         for plugin in self.permit_plugins:
             status = plugin.permit(cycle, row)
             if status.is_wait:
                 waiting = status
                 continue
             if status.is_rejected:
-                return Status(status.code, status.reasons, plugin.name)
+                return fwk.Status(status.code, status.reasons, plugin.name)
             if not status.is_success:
-                return Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
-        return SUCCESS if waiting is None else Status(waiting.code, (*waiting.reasons, WAITS))
+                return fwk.Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
+        return fwk.SUCCESS if waiting is None else fwk.Status(waiting.code, (*waiting.reasons, WAITS))
 
 
 def _is_same(pod: PodInfo, other: PodInfo) -> bool:

@@ -28,17 +28,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Change, Cluster
 from kplan.engine.mappings import Overlay
 from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import (
-    ClaimBindingPlugin,
-    Extender,
-    GroupScorePlugin,
-    Handle,
-    Nominator,
-    Plugin,
-    ReservedObjects,
-    ReservedObjectsPlugin,
-    ScoreGroups,
-)
+from kplan.framework import interface as fwk
 from kplan.framework.listers import Listers, PodGroups
 from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
@@ -128,7 +118,7 @@ def _ranks(n_bits: int) -> Int64Array:
     return ranks
 
 
-PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
+PluginFactory = Callable[[Profile, fwk.Handle], Mapping[str, fwk.Plugin]]
 """Creates a profile's plugins, by name."""
 
 
@@ -151,8 +141,8 @@ class Session:
     config: SchedulerConfiguration
     make_plugins: PluginFactory
     options: SessionOptions = field(default_factory=SessionOptions)
-    extenders: Sequence[Extender] = ()  #: called in order after the filters, and for scores
-    nominator: Nominator = field(default_factory=Nominator)
+    extenders: Sequence[fwk.Extender] = ()  #: called in order after the filters, and for scores
+    nominator: fwk.Nominator = field(default_factory=fwk.Nominator)
     refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would refuse, and why
     known_ids: InitVar[Overlay[str, int] | None] = None  #: the `pod_ids`; None reads them from the cluster
     random: Random | None = None  #: draws among equals; created from the seed of the options, if there is one
@@ -179,7 +169,7 @@ class Session:
             self._frameworks = {}
             shared: dict[type, Any] = {}
             for profile in self.config.profiles:
-                handle = Handle(
+                handle = fwk.Handle(
                     self.cluster,
                     self.listers,
                     self.nominator,
@@ -206,7 +196,7 @@ class Session:
 
     def narrowed(self, nodes: NodeTable) -> Session:
         """Return a session with some of this one's nodes; pods of the other nodes run on none."""
-        nominator, names = Nominator(), self.cluster.nodes.names
+        nominator, names = fwk.Nominator(), self.cluster.nodes.names
         for row in self.nominator.rows():
             new_row = nodes.row_of.get(names[row])
             if new_row is not None:
@@ -215,7 +205,7 @@ class Session:
         return self._derived(self.cluster.narrowed(nodes), self.listers, nominator)
 
     def _derived(
-        self, cluster: Cluster, listers: Listers, nominator: Nominator, random: Random | None = None
+        self, cluster: Cluster, listers: Listers, nominator: fwk.Nominator, random: Random | None = None
     ) -> Session:
         return Session(
             cluster,
@@ -232,12 +222,12 @@ class Session:
         )
 
     @property
-    def _reserved(self) -> list[ReservedObjects]:
+    def _reserved(self) -> list[fwk.ReservedObjects]:
         return [
             plugin.reserved_objects()
             for framework in self.frameworks.values()
             for plugin in framework.reserve_plugins
-            if isinstance(plugin, ReservedObjectsPlugin)
+            if isinstance(plugin, fwk.ReservedObjectsPlugin)
         ]
 
     def reserved_objects(self) -> list[msgspec.Struct]:
@@ -275,7 +265,7 @@ class Session:
         """Return a new claim as it is after the volume controller has seen it: bound, unless it waits for a pod."""
         for framework in self.frameworks.values():
             for plugin in framework.reserve_plugins:
-                if isinstance(plugin, ClaimBindingPlugin):
+                if isinstance(plugin, fwk.ClaimBindingPlugin):
                     return plugin.bound_at_once(claim)
         return claim
 
@@ -284,7 +274,7 @@ class Session:
         info = self.cluster.pods.infos[pod]
         framework = self.framework_for(info) if info.pod.spec.volumes else None
         for plugin in framework.reserve_plugins if framework is not None else ():
-            if isinstance(plugin, ClaimBindingPlugin):
+            if isinstance(plugin, fwk.ClaimBindingPlugin):
                 for claim in plugin.bind_claims(info.pod, row):
                     self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
 
@@ -406,7 +396,7 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
     looking_beyond = framework.plugins_scoring_every_cycle(cycle, entry, feasible)
     if not looking_beyond:
         return _Course(session, cycle, skipped).run(limit)
-    groups = looking_beyond[0].score_groups(cycle) if isinstance(looking_beyond[0], GroupScorePlugin) else None
+    groups = looking_beyond[0].score_groups(cycle) if isinstance(looking_beyond[0], fwk.GroupScorePlugin) else None
     if groups is None or len(looking_beyond) > 1:
         return None
     return _Course(session, cycle, skipped, groups, framework.weights[looking_beyond[0].name]).run(limit)
@@ -425,7 +415,7 @@ class _Course:
         session: Session,
         cycle: CycleState,
         skipped: frozenset[str],
-        groups: ScoreGroups | None = None,
+        groups: fwk.ScoreGroups | None = None,
         group_weight: int = 1,
     ) -> None:
         n_nodes = len(session.cluster)

@@ -35,16 +35,7 @@ from kplan.engine.matching import (
 )
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP_SHAPE,
-    CycleState,
-    Event,
-    Handle,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    Status,
-)
+from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
 from kplan.rules.pod_info import PodInfo
 
@@ -69,9 +60,9 @@ class NodeAffinity:
     """Filters and scores by the pod's node affinity and by that which the profile adds."""
 
     name: ClassVar[str] = "NodeAffinity"
-    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    scope: ClassVar[fwk.Scope] = fwk.Scope.NODE_OBJECT
 
-    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+    def __init__(self, args: NodeAffinityArgs, handle: fwk.Handle) -> None:
         added = args.added_affinity
         required = added.required_during_scheduling_ignored_during_execution if added is not None else None
         preferred = added.preferred_during_scheduling_ignored_during_execution if added is not None else ()
@@ -84,24 +75,24 @@ class NodeAffinity:
         node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
         return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for nodes with other labels, which no event brings."""
         return False
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Skip pods without required affinity; return the node names where every term names some."""
         required = required_node_affinity(cycle.pod.pod.spec.affinity)
         terms = None if required is None else required.node_selector_terms
         if terms is None and self._added_selector is None and not cycle.pod.pod.spec.node_selector:
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         names = named_nodes(terms or ())
         if names is None:
             return None
         if not names:
-            return PreFilterResult(status=Status.unresolvable(REASON_CONFLICT))
-        return PreFilterResult(nodes=names)
+            return fwk.PreFilterResult(status=fwk.Status.unresolvable(REASON_CONFLICT))
+        return fwk.PreFilterResult(nodes=names)
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not match the profile's affinity, then those that do not match the pod's."""
         table, pod, added = cycle.cluster.nodes, cycle.pod.pod, self._added_selector
         if cycle.pod.names_nodes and nodes.rows is not None and len(nodes.rows) <= _FEW:
@@ -129,14 +120,14 @@ class NodeAffinity:
         )
         return Verdicts.first_of(enforced_mismatch, pod_mismatch)
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+    def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Compile the preferred terms; skip when there are none."""
         try:
             state = self._pre_score_state(cycle.pod.pod)
         except InvalidSelector as error:
-            return Status.error(str(error))
+            return fwk.Status.error(str(error))
         if state is None:
-            return PreScoreResult.SKIP_SHAPE
+            return fwk.PreScoreResult.SKIP_SHAPE
         cycle.write(state)
         return None
 
@@ -147,7 +138,7 @@ class NodeAffinity:
             return None
         return _PreScoreState((*self._added_terms, *compile_preferred_terms(preferred)))
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         state = cycle.find(_PreScoreState)
         if state is None:
             # PreScore is disabled in the profile.
@@ -160,11 +151,11 @@ class NodeAffinity:
             total += preferred.weight * nodes.take(match_term(cycle.cluster.nodes, preferred.term))
         return total
 
-    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
         """Scale scores so that the best nodes have 100."""
         return default_normalize_score(scores, reverse=False)
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+    def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         state = cycle.find(_PreScoreState)
         node = cycle.cluster.nodes.nodes[row]
         return [

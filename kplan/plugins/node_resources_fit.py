@@ -198,9 +198,9 @@ class NodeResourcesFit:
 def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
     """Return scores by the unused share, 0 (full) to 100 (empty), the weighted average of the resources.
 
-    `requested` is int64 of shape (n_resources, n_view), the incoming pod included, here and below. Integer division that
-    truncates, after multiplication; a resource that would be exceeded scores 0, and one that the node does not have
-    does not count. Upstream: leastResourceScorer.
+    `requested` is int64 of shape (n_resources, n_view), the incoming pod included, here and below. Integer division
+    that truncates, after multiplication; a resource that would be exceeded scores 0, and one that the node does not
+    have does not count. Upstream: leastResourceScorer.
     """
     unused = capacities.allocatable - requested
     if _is_small(unused, capacities):  # and so nothing is exceeded

@@ -20,17 +20,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP,
-    SKIP_SHAPE,
-    CycleState,
-    Event,
-    Handle,
-    PodDeleted,
-    PreFilterResult,
-    Scope,
-    Status,
-)
+from kplan.framework import interface as fwk
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.volumes import ClaimKey, named_claims, not_found
 
@@ -89,30 +79,30 @@ class VolumeRestrictions:
     """Rejects nodes where a disk of the pod is mounted already, and all nodes while another pod uses a claim."""
 
     name: ClassVar[str] = "VolumeRestrictions"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
 
-    def __init__(self, args: None, handle: Handle) -> None:
+    def __init__(self, args: None, handle: fwk.Handle) -> None:
         self.listers = handle.listers
         self._conflict = handle.release.texts.read_write_once_pod
         self.uses = VolumeUses(handle.cluster)
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for pods with volumes to leave."""
-        return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
+        return isinstance(event, fwk.PodDeleted) and bool(event.info.pod.spec.volumes)
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""
         pod = cycle.pod.pod
         disks = tuple(disk_uses(pod))
         names = named_claims(pod)
         if not names and not _has_disks(pod):
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         once_claims = set()
         for name in names:
             claim = self.listers.persistent_volume_claims.get((cycle.pod.namespace, name))
             if claim is None:
-                return PreFilterResult(status=Status.unresolvable(not_found("persistentvolumeclaim", name)))
+                return fwk.PreFilterResult(status=fwk.Status.unresolvable(not_found("persistentvolumeclaim", name)))
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 once_claims.add(name)
         n_conflicts = 0
@@ -120,11 +110,11 @@ class VolumeRestrictions:
             self.uses.update()
             n_conflicts = sum((cycle.pod.namespace, name) in self.uses.claims for name in once_claims)
         if not _has_disks(pod) and n_conflicts == 0:
-            return SKIP
+            return fwk.SKIP
         cycle.write(_PreFilterState(disks, frozenset(once_claims), n_conflicts, self.uses))
         return None
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a conflicting disk, then nodes for which a claim is still in use."""
         known = cycle.find(_PreFilterState)
         state = known or _PreFilterState(tuple(disk_uses(cycle.pod.pod)), frozenset(), 0, self.uses)

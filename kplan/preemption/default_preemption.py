@@ -22,21 +22,8 @@ from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.verdicts import Code
+from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome, fit_error
-from kplan.framework.interface import (
-    SUCCESS,
-    CycleState,
-    Extender,
-    ExtenderError,
-    ExtenderVictims,
-    GroupVictims,
-    Handle,
-    PodsOn,
-    PostFilterResult,
-    Scope,
-    Status,
-    StatusCode,
-)
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, Key, PodGroups, group_of
 from kplan.framework.results import Ineligible
 from kplan.framework.session import Session
@@ -85,8 +72,8 @@ def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
 
 
 def victims_of_group(
-    cluster: Cluster, budgets: Budgets, groups: Mapping[Key, PodGroup], priority: int, fits: Callable[[], Status]
-) -> tuple[Status, GroupVictims]:
+    cluster: Cluster, budgets: Budgets, groups: Mapping[Key, PodGroup], priority: int, fits: Callable[[], fwk.Status]
+) -> tuple[fwk.Status, fwk.GroupVictims]:
     """Return whether a group of some priority fits once some pods of lower priority leave, and these pods.
 
     All of them leave on trial; then they come back one unit after the other, those first whose eviction would break a
@@ -95,7 +82,7 @@ def victims_of_group(
     """
     units = [unit for unit in units_of(cluster, groups) if unit.priority < priority]
     if not units:
-        return Status.unresolvable(NO_VICTIMS), GroupVictims()
+        return fwk.Status.unresolvable(NO_VICTIMS), fwk.GroupVictims()
     row_of = {pod: cluster.node_of[pod] for unit in units for pod in unit.pods}
     order = {row: cluster.pods_on[row].copy() for row in row_of.values()}
     _leave(cluster, row_of)
@@ -115,7 +102,7 @@ def victims_of_group(
     for row, pods in order.items():
         cluster.reorder(row, pods)
     broken = [unit for unit in victims if unit in violating]
-    return status, GroupVictims(
+    return status, fwk.GroupVictims(
         [pod for unit in sorted(victims, key=_rank) for pod in unit.pods],
         [pod for unit in broken for pod in unit.pods],
         len(broken),
@@ -150,28 +137,28 @@ class DefaultPreemption:
     """Finds the node on which the fewest and least important pods have to be evicted."""
 
     name: ClassVar[str] = "DefaultPreemption"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
 
-    def __init__(self, args: PluginArgs | None, handle: Handle) -> None:
+    def __init__(self, args: PluginArgs | None, handle: fwk.Handle) -> None:
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self._handle = handle
         self._budgets: Budgets | None = None
         self._allowed: dict[tuple[str, str], int] = {}  # of what `_budgets` does not know yet
 
-    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+    def post_filter(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> fwk.PostFilterResult:
         """Return the node to nominate and its victims; the findings are a `PreemptionResult`."""
         try:
             result = self._preempt(cycle, outcome)
         except _PreemptionError as failure:
             message = f"preemption: {failure}"
             result = replace(self._blank(), message=message, why_not="failed", dry_run=failure.dry_run)
-            return PostFilterResult(Status.error(message), findings=result)
+            return fwk.PostFilterResult(fwk.Status.error(message), findings=result)
         if result.choice is None:
-            return PostFilterResult(Status.unschedulable(result.message), findings=result)
+            return fwk.PostFilterResult(fwk.Status.unschedulable(result.message), findings=result)
         row, victims, text = result.choice.row, result.leaving_pods, self._handle.release.texts.preemption_found
         node = self._handle.cluster.nodes.names[row]
-        status = Status(StatusCode.SUCCESS, (text.format(node=node, n=len(victims)),)) if text else SUCCESS
-        return PostFilterResult(status, row, victims, result.cleared_pods, findings=result)
+        status = fwk.Status(fwk.StatusCode.SUCCESS, (text.format(node=node, n=len(victims)),)) if text else fwk.SUCCESS
+        return fwk.PostFilterResult(status, row, victims, result.cleared_pods, findings=result)
 
     @property
     def budgets(self) -> Budgets:
@@ -197,7 +184,7 @@ class DefaultPreemption:
         cluster = self._handle.cluster
         return PreemptionResult(cluster.pods.infos, cluster.nodes, self.budgets)
 
-    def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
+    def _preempt(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> PreemptionResult:
         from kplan.preemption.dry_run import dry_run
         from kplan.preemption.result import Candidates, choose
 
@@ -223,7 +210,7 @@ class DefaultPreemption:
         cleared = self._cleared(cycle, choice.row, candidates.victims(choice.chosen))
         return replace(blank, dry_run=run, choice=choice, cleared_pods=cleared)
 
-    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Ineligible | None:
+    def _obstacle(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> Ineligible | None:
         """Return why the pod may not preempt, or None.
 
         Upstream: PodEligibleToPreemptOthers. A pod whose victims are still terminating on its nominated node waits for
@@ -264,12 +251,12 @@ class DefaultPreemption:
         return self._handle.session_state(PodGroups, self._handle.cluster, self._handle.listers)
 
     def pod_group_post_filter(
-        self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
-    ) -> tuple[Status, GroupVictims]:
+        self, group: PodGroup, pods: Sequence[int], fits: Callable[[], fwk.Status]
+    ) -> tuple[fwk.Status, fwk.GroupVictims]:
         """Return whether a group fits once some pods of lower priority than its own leave, and these pods."""
         infos = self._handle.cluster.pods.infos
         if any(infos[pod].pod.spec.preemption_policy == "Never" for pod in pods):
-            return Status.unschedulable(_INELIGIBLE["preemption-policy-never"]), GroupVictims()
+            return fwk.Status.unschedulable(_INELIGIBLE["preemption-policy-never"]), fwk.GroupVictims()
         priority = group.spec.priority or 0
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 
@@ -319,7 +306,7 @@ class DefaultPreemption:
         share = n_nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), n_nodes)
 
-    def _ask_extenders(self, cycle: CycleState, run: DryRun, candidates: Candidates) -> Candidates:
+    def _ask_extenders(self, cycle: fwk.CycleState, run: DryRun, candidates: Candidates) -> Candidates:
         """Return the candidates and victims that the extenders accept. Upstream: callExtenders."""
         incoming = cycle.pod.pod
         extenders = [
@@ -332,7 +319,7 @@ class DefaultPreemption:
         cluster = self._handle.cluster
         names, infos = cluster.nodes.names, cluster.pods.infos
         victims = {
-            names[row]: ExtenderVictims(
+            names[row]: fwk.ExtenderVictims(
                 [infos[pod].key for pod in candidates.victims(i)], int(candidates.pdb_violations[i])
             )
             for i, row in enumerate(candidates.rows.tolist())
@@ -363,7 +350,7 @@ class DefaultPreemption:
             np.asarray([node_victims.num_pdb_violations for _, node_victims in victims_by_row], np.int64),
         )
 
-    def _cleared(self, cycle: CycleState, row: int, victims: list[int]) -> tuple[int, ...]:
+    def _cleared(self, cycle: fwk.CycleState, row: int, victims: list[int]) -> tuple[int, ...]:
         """Return the pods of lower priority nominated to the chosen node, which lose their nomination.
 
         When all victims are terminating already, nothing is evicted and no nomination is cleared.
@@ -405,11 +392,15 @@ def _raise_errors(run: DryRun) -> None:
 
 
 def _answer(
-    extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun, pods_on: PodsOn
-) -> dict[str, ExtenderVictims]:
+    extender: fwk.Extender,
+    cycle: fwk.CycleState,
+    victims: dict[str, fwk.ExtenderVictims],
+    run: DryRun,
+    pods_on: fwk.PodsOn,
+) -> dict[str, fwk.ExtenderVictims]:
     try:
         answer = dict(extender.preempt(cycle.pod.pod, victims, pods_on))
-    except ExtenderError as error:
+    except fwk.ExtenderError as error:
         if extender.is_ignorable:
             return victims
         raise _PreemptionError(str(error), run) from error

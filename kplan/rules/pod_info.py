@@ -75,7 +75,7 @@ NO_TERMS = PodAffinityTerms()
 
 
 def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
-    """Return a pod's inter-pod terms, compiled, without lists with an invalid selector, and kube-scheduler's message of them.
+    """Return a pod's inter-pod terms, compiled, without lists with an invalid selector, and the message about those.
 
     The message is empty when all are valid.
     Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error does not affect running pods.

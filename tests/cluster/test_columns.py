@@ -14,7 +14,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import NONZERO_CPU
 from kplan.snapshot.model import Snapshot
-from tests.engine.crowds import APPS, POD_POOL, RESOURCES, matching, read
+from tests.engine.crowds import APPS, POD_POOL, RESOURCES, match_counts, matching, read
 from tests.recorded import examples
 
 NAMES = [f"n{number}" for number in range(5)]
@@ -70,7 +70,7 @@ def seen(cluster: Cluster) -> dict[str, Any]:
         "held terms": [pods.term_sets[code] for code in pods.term_codes.tolist()],
         "matching": [matching(pods, PodMatch(((named, selector),))) for selector in selectors],
         "counts": [
-            cluster.match_counts(PodMatch(((None, selector),), skip_terminating=True)).tolist()
+            match_counts(cluster, PodMatch(((None, selector),), skip_terminating=True)).tolist()
             for selector in selectors
         ],
         "nodes": [nodes.nodes, nodes.names, nodes.row_of, nodes.unschedulable.tolist(), nodes.zone_order.tolist()],

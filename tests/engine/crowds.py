@@ -149,6 +149,11 @@ def read(cluster):
     }
 
 
+def match_counts(cluster, match):
+    """Return how many matching pods run on each node."""
+    return cluster.domain_counts(match, cluster.nodes.all_rows, len(cluster)).counts
+
+
 def matching(table, match):
     """Return whether each pod of a table matches."""
     rows = table.rows_matching(match).tolist()

@@ -26,15 +26,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 
 import msgspec
 
+from kplan.api import resource as dra
 from kplan.api.core import Node
 from kplan.api.quantity import value
-from kplan.api.resource import (
-    ALLOCATION_RESULTS_MAX_SIZE,
-    MODE_EXACT_COUNT,
-    CapacityRequestPolicy,
-    DeviceCapacity,
-    DeviceClass,
-)
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.claims import AllocatedState, DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.inventory import (
@@ -93,7 +87,7 @@ def consumed_capacity(device: DeviceInfo, requested: Amounts | None) -> dict[str
     return {name: _consumed(wanted.get(name), capacity) for name, capacity in device.capacity.items()}
 
 
-def _consumed(requested: int | None, capacity: DeviceCapacity) -> int:
+def _consumed(requested: int | None, capacity: dra.DeviceCapacity) -> int:
     policy = capacity.request_policy
     if requested is None:
         return nano(capacity.value if policy is None or policy.default is None else policy.default)
@@ -110,7 +104,7 @@ def _consumed(requested: int | None, capacity: DeviceCapacity) -> int:
     return (lowest + -(-(_whole(requested) - lowest) // step) * step) * NANO
 
 
-def _violates(consumed: int, policy: CapacityRequestPolicy | None) -> bool:
+def _violates(consumed: int, policy: dra.CapacityRequestPolicy | None) -> bool:
     if policy is None or (policy.default is not None and consumed == nano(policy.default)):
         return False
     valid = policy.valid_range
@@ -321,7 +315,7 @@ class Search:
         specs: Sequence[ClaimSpec],
         *,
         allocated: AllocatedState,
-        classes: Mapping[str, DeviceClass],
+        classes: Mapping[str, dra.DeviceClass],
         selection: Selection,
         n_steps: int | None,
         most_executed: int,
@@ -350,10 +344,10 @@ class Search:
         for claim, spec in enumerate(specs):
             wanted = [[self._want(claim, one) for one in alternatives] for alternatives in spec.requests]
             n_devices = sum(min(alternative.n_devices for alternative in alternatives) for alternatives in wanted)
-            if n_devices > ALLOCATION_RESULTS_MAX_SIZE:
+            if n_devices > dra.ALLOCATION_RESULTS_MAX_SIZE:
                 raise AllocationError(
                     f"claim {_NAMED.format(claim)}: number of requested devices {n_devices} exceeds the claim limit of "
-                    f"{ALLOCATION_RESULTS_MAX_SIZE}"
+                    f"{dra.ALLOCATION_RESULTS_MAX_SIZE}"
                 )
             self._wanted.append(wanted)
             constraints.append(_constraints(claim, spec))
@@ -417,7 +411,7 @@ class Search:
         if spec.wants_all:
             wanted.all_devices = self._all_devices(wanted, owner)
             wanted.n_devices = len(wanted.all_devices)
-        elif spec.mode == MODE_EXACT_COUNT:
+        elif spec.mode == dra.MODE_EXACT_COUNT:
             wanted.n_devices = spec.count
         else:
             raise AllocationError(f"{owner}: unsupported count mode {spec.mode}")
@@ -504,7 +498,7 @@ class Search:
             return False
         if n_done >= wanted.n_devices:
             return self._request(claim, index + 1)
-        if len(picks.results[claim]) + wanted.n_devices - n_done > ALLOCATION_RESULTS_MAX_SIZE:
+        if len(picks.results[claim]) + wanted.n_devices - n_done > dra.ALLOCATION_RESULTS_MAX_SIZE:
             raise _TooManyDevicesError
         if spec.wants_all:
             return self._pick(index, wanted, wanted.all_devices[n_done], n_done, 0)

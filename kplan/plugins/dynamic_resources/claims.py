@@ -18,19 +18,11 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api import resource as dra
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.api.quantity import Quantity
-from kplan.api.resource import (
-    FIRST_AVAILABLE_MAX_SIZE,
-    AllocationResult,
-    Device,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-    ResourceSliceSpec,
-)
 from kplan.api.scheduling import PodGroup
 from kplan.framework.interface import PostFilterResult, Status
 from kplan.framework.listers import PodGroups, group_of
@@ -71,7 +63,7 @@ class AllocatedState:
     def is_allocated(self, device: DeviceId) -> bool:
         return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
 
-    def change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:
+    def change(self, allocation: dra.AllocationResult, sign: int) -> set[DeviceId]:
         """Add (+1) or remove (-1) an allocation, and return its devices."""
         touched = set()
         for result in allocation.devices.results:
@@ -97,9 +89,9 @@ class AllocatedState:
 class ClaimTracker:
     """All claims, by namespace and name, and their devices."""
 
-    def __init__(self, claims: Iterable[ResourceClaim]) -> None:
+    def __init__(self, claims: Iterable[dra.ResourceClaim]) -> None:
         #: the claims in their current state
-        self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
+        self.claims: dict[ClaimKey, dra.ResourceClaim] = {key_of(claim): claim for claim in claims}
         self._first = self.claims.copy()
         self.allocated = AllocatedState()  #: the allocated devices
         #: claims created for pods that left, which stand for those created for their successors
@@ -107,8 +99,8 @@ class ClaimTracker:
         self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
         #: devices whose state changed, in order; a reader remembers up to where it has read
         self.log: list[DeviceId] = []
-        self._unnamed: dict[str, AllocationResult] = {}
-        self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
+        self._unnamed: dict[str, dra.AllocationResult] = {}
+        self._before: dict[str, dict[ClaimKey, dra.ResourceClaim]] = {}
         self._reserved: defaultdict[str, set[ClaimKey]] = defaultdict(set)
         for key, claim in self.claims.items():
             if claim.status.allocation is not None:
@@ -116,22 +108,22 @@ class ClaimTracker:
             for consumer in claim.status.reserved_for:
                 self._reserved[consumer.uid].add(key)
 
-    def _note(self, allocation: AllocationResult | None, sign: int) -> None:
+    def _note(self, allocation: dra.AllocationResult | None, sign: int) -> None:
         if allocation is not None:
             self.log.extend(self.allocated.change(allocation, sign))
 
-    def changed(self) -> Iterator[ResourceClaim]:
+    def changed(self) -> Iterator[dra.ResourceClaim]:
         return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
 
     def unnamed(self) -> frozenset[str]:
         """Return the identities of pods with devices whose claim the scheduler would create: for extended resources."""
         return frozenset(self._unnamed)
 
-    def extended_claims(self) -> list[ResourceClaim]:
+    def extended_claims(self) -> list[dra.ResourceClaim]:
         return [self.claims[key] for key in self._for_extended_resources]
 
     def assign(
-        self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None, group: PodGroup | None = None
+        self, pod: Pod, key: ClaimKey, allocation: dra.AllocationResult | None, group: PodGroup | None = None
     ) -> None:
         claim = self.claims[key]
         self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
@@ -149,7 +141,7 @@ class ClaimTracker:
         self.claims[key] = _without(self.claims[key], uid)
         self._reserved[uid].discard(key)
 
-    def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
+    def assign_unnamed(self, pod: Pod, allocation: dra.AllocationResult) -> None:
         """Allocate devices to the claim that the scheduler creates for a pod's extended resources."""
         self._unnamed[identity_of(pod)] = allocation
         self._note(allocation, 1)
@@ -197,7 +189,7 @@ class ClaimTracker:
         self._note(self._unnamed.pop(identity, None), -1)
 
 
-def _without(claim: ResourceClaim, uid: str) -> ResourceClaim:
+def _without(claim: dra.ResourceClaim, uid: str) -> dra.ResourceClaim:
     """Return a claim that is not reserved for a pod or group."""
     others = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
     return replace(claim, status=replace(claim.status, reserved_for=others))
@@ -241,7 +233,7 @@ class DeviceResult(msgspec.Struct, frozen=True):
     consumed: Amounts | None = None
 
     @property
-    def place(self) -> Device | ResourceSliceSpec:
+    def place(self) -> dra.Device | dra.ResourceSliceSpec:
         slice_ = self.device.slice
         return self.device.device if slice_.is_per_device else slice_.slice.spec
 
@@ -263,10 +255,10 @@ def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
             raise AllocationError(f"create NodeSelector for claim {claim}: {problem}")
 
 
-def allocation_result(devices: Sequence[DeviceResult], node_name: str, share_prefix: str) -> AllocationResult:
+def allocation_result(devices: Sequence[DeviceResult], node_name: str, share_prefix: str) -> dra.AllocationResult:
     """Return a claim's allocation; shares of devices are named by `share_prefix` and their position."""
     results = tuple(
-        DeviceRequestAllocationResult(
+        dra.DeviceRequestAllocationResult(
             request=one.request.full_name,
             driver=one.device.id.driver,
             pool=one.device.id.pool,
@@ -280,8 +272,8 @@ def allocation_result(devices: Sequence[DeviceResult], node_name: str, share_pre
         )
         for position, one in enumerate(devices)
     )
-    return AllocationResult(
-        devices=DeviceAllocationResult(results=results), node_selector=_node_selector(devices, node_name)
+    return dra.AllocationResult(
+        devices=dra.DeviceAllocationResult(results=results), node_selector=_node_selector(devices, node_name)
     )
 
 
@@ -320,10 +312,10 @@ def _chosen(spec: ClaimSpec, requests: Iterable[str]) -> list[tuple[RequestSpec,
 
 def rank(spec: ClaimSpec, requests: Iterable[str]) -> int:
     """Return a claim's rank by its requests that have devices: 8 for each first alternative, 7 for each second."""
-    return sum(FIRST_AVAILABLE_MAX_SIZE - position for _, position, _ in _chosen(spec, requests))
+    return sum(dra.FIRST_AVAILABLE_MAX_SIZE - position for _, position, _ in _chosen(spec, requests))
 
 
-def allocated_rank(claim: ResourceClaim) -> int:
+def allocated_rank(claim: dra.ResourceClaim) -> int:
     """Return the rank of a claim's allocation; 0 without an allocation."""
     allocation = claim.status.allocation
     return (
@@ -331,7 +323,7 @@ def allocated_rank(claim: ResourceClaim) -> int:
     )
 
 
-def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
+def explain_alternatives(claim: dra.ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
     """Return the alternative chosen for each prioritized list of a claim, a line each."""
     return [
         f"request {request.parent} gets {request.name}, alternative {position + 1} of {n}"

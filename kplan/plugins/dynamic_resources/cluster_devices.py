@@ -23,9 +23,9 @@ from weakref import WeakKeyDictionary, WeakSet
 import msgspec
 import numpy as np
 
+from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Node
-from kplan.api.resource import Device, DeviceClass, ResourceClaim, ResourceSliceSpec
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -125,7 +125,7 @@ class Catalogue:
         lists = release.is_on(LISTS_GATE)
         rules = snapshot.device_taint_rules if release.is_on(RULES_GATE) else ()
         self.inventory = Inventory(with_rules(snapshot.resource_slices, rules), lists=lists)
-        self.classes: Mapping[str, DeviceClass] = by_name(snapshot.device_classes)
+        self.classes: Mapping[str, dra.DeviceClass] = by_name(snapshot.device_classes)
         self.selection = Selection(lists=lists)
         self.blind_selection = Selection(lists=lists)  #: of devices that count as ones that cannot be shared
         self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
@@ -252,7 +252,7 @@ class ClusterDevices:
             self._versions[rows] += 1
         self._position = len(log)
 
-    def missing(self, node: Node, claims: Iterable[ResourceClaim]) -> list[MissingDevices]:
+    def missing(self, node: Node, claims: Iterable[dra.ResourceClaim]) -> list[MissingDevices]:
         """Return, for each request of claims to allocate, how many devices of a node match it and are free.
 
         ``matching`` counts the devices that match the class and the selectors of a request, ``free`` those of them that
@@ -351,7 +351,7 @@ class _ClassCount(msgspec.Struct):
 class DeviceCounter:
     """Counts devices by extended resource, and how many of them are allocated."""
 
-    def __init__(self, nodes: NodeTable, devices: ClusterDevices, classes: Mapping[str, DeviceClass]) -> None:
+    def __init__(self, nodes: NodeTable, devices: ClusterDevices, classes: Mapping[str, dra.DeviceClass]) -> None:
         self._nodes = nodes
         self._catalogue = devices.catalogue
         self._tracker = devices.tracker
@@ -373,7 +373,7 @@ class DeviceCounter:
         count.position = len(log) + 1
         return count.capacity, count.in_use
 
-    def _count(self, device_class: DeviceClass | None) -> _ClassCount:
+    def _count(self, device_class: dra.DeviceClass | None) -> _ClassCount:
         count = _ClassCount(np.zeros(len(self._nodes), np.int64), np.zeros(len(self._nodes), np.int64))
         if device_class is None:
             return count
@@ -411,7 +411,7 @@ class DeviceCounter:
         for device in slice_.devices:
             yield device, rows
 
-    def _rows(self, place: Device | ResourceSliceSpec) -> RowArray:
+    def _rows(self, place: dra.Device | dra.ResourceSliceSpec) -> RowArray:
         if place.all_nodes:
             return self._nodes.all_rows
         if place.node_name:

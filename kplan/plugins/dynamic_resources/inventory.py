@@ -18,21 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector, untolerated
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
 from kplan.api.quantity import parse
-from kplan.api.resource import (
-    Device,
-    DeviceAttribute,
-    DeviceCapacity,
-    DeviceSelector,
-    DeviceTaintRule,
-    DeviceToleration,
-    ResourceClaimSpec,
-    ResourceSlice,
-    ResourceSliceSpec,
-)
 from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver
 from kplan.facts import UnmodelledFeature
 from kplan.rules.resources import nano
@@ -80,7 +70,7 @@ class DeviceId(NamedTuple):
 class DeviceInfo:
     """A device of a slice, with what the search reads of it."""
 
-    def __init__(self, device: Device, slice_: SliceInfo, index: int) -> None:
+    def __init__(self, device: dra.Device, slice_: SliceInfo, index: int) -> None:
         self.device = device
         self.slice = slice_
         #: position among all devices of the inventory, the key of everything that is cached per device
@@ -88,7 +78,7 @@ class DeviceInfo:
         self.id = DeviceId(slice_.driver, slice_.pool_id.pool, device.name)
         self.driver = slice_.driver
         self.allows_multiple = bool(device.allow_multiple_allocations)
-        self.capacity: Mapping[str, DeviceCapacity] = device.capacity  #: name -> capacity as published
+        self.capacity: Mapping[str, dra.DeviceCapacity] = device.capacity  #: name -> capacity as published
         #: whether requests for some capacity are rounded or limited
         self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
 
@@ -129,11 +119,11 @@ class DeviceInfo:
         own = named.get(name) if domain == self.driver else None
         return own or named.get(f"{domain}/{name}")
 
-    def _fields(self, field: str) -> Mapping[str, DeviceAttribute | DeviceCapacity]:
+    def _fields(self, field: str) -> Mapping[str, dra.DeviceAttribute | dra.DeviceCapacity]:
         return self.device.attributes if field == "device.attributes" else self.capacity
 
-    def _cel(self, value: DeviceAttribute | DeviceCapacity) -> object:
-        if isinstance(value, DeviceCapacity):
+    def _cel(self, value: dra.DeviceAttribute | dra.DeviceCapacity) -> object:
+        if isinstance(value, dra.DeviceCapacity):
             return parse(value.value)
         return _cel_value(value, lists=self.slice.lists)
 
@@ -151,7 +141,7 @@ class DeviceInfo:
             domains.setdefault(domain, {})[key] = self._cel(value)
         return domains
 
-    def attribute(self, name: str) -> DeviceAttribute | None:
+    def attribute(self, name: str) -> dra.DeviceAttribute | None:
         """Return an attribute by its fully qualified name; the driver's own may be published without the domain."""
         attributes = self.device.attributes
         domain, slash, key = name.partition("/")
@@ -164,7 +154,7 @@ class SliceInfo:
     Without `lists` selectors fail on devices with an attribute that is a list.
     """
 
-    def __init__(self, published: ResourceSlice, first_index: int, *, lists: bool) -> None:
+    def __init__(self, published: dra.ResourceSlice, first_index: int, *, lists: bool) -> None:
         spec = published.spec
         self.slice = published
         self.lists = lists
@@ -181,7 +171,7 @@ class SliceInfo:
 class Inventory:
     """The slices of a cluster; `lists` as for a SliceInfo."""
 
-    def __init__(self, slices: Iterable[ResourceSlice], *, lists: bool = False) -> None:
+    def __init__(self, slices: Iterable[dra.ResourceSlice], *, lists: bool = False) -> None:
         self.slices: list[SliceInfo] = []  #: all slices, by name
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
         self._by_node: defaultdict[str, list[SliceInfo]] = defaultdict(list)
@@ -208,7 +198,7 @@ class Inventory:
         return self._by_pool.get(pool, [])
 
 
-def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
+def _cel_value(attribute: dra.DeviceAttribute, *, lists: bool) -> object:
     if lists:
         for plain in (attribute.int_values, attribute.bool_values, attribute.string_values):
             if plain is not None:
@@ -246,7 +236,7 @@ class NodePools:
         ]
 
 
-def _is_on(node: Node, place: Device | ResourceSliceSpec) -> bool:
+def _is_on(node: Node, place: dra.Device | dra.ResourceSliceSpec) -> bool:
     """Whether a slice or device, which names its nodes in one of three ways, is on a node.
 
     Raises AllocationError if the selector cannot be used.
@@ -334,7 +324,7 @@ def pool_of(pool_id: PoolId, slices: Sequence[SliceInfo], others: Sequence[Slice
     return Pool(pool_id, devices=devices, elsewhere=elsewhere, counters=counters)
 
 
-def with_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> list[ResourceSlice]:
+def with_rules(slices: Iterable[dra.ResourceSlice], rules: Sequence[dra.DeviceTaintRule]) -> list[dra.ResourceSlice]:
     """Return slices with the taints that rules add to their devices."""
     if not rules:
         return list(slices)
@@ -346,7 +336,7 @@ def with_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]
     ]
 
 
-def _tainted(device: Device, spec: ResourceSliceSpec, rules: Iterable[DeviceTaintRule]) -> Device:
+def _tainted(device: dra.Device, spec: dra.ResourceSliceSpec, rules: Iterable[dra.DeviceTaintRule]) -> dra.Device:
     names = (spec.driver, spec.pool.name, device.name)
     taints = []
     for rule in rules:
@@ -358,7 +348,7 @@ def _tainted(device: Device, spec: ResourceSliceSpec, rules: Iterable[DeviceTain
     return replace(device, taints=(*device.taints, *taints)) if taints else device
 
 
-def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration, ...]) -> bool:
+def prevents_allocation(device: DeviceInfo, tolerations: tuple[dra.DeviceToleration, ...]) -> bool:
     """Whether a device has a NoSchedule or NoExecute taint that is not tolerated."""
     return bool(untolerated(tolerations, [taint for taint in device.device.taints if taint.effect in _EFFECTS]))
 
@@ -487,7 +477,7 @@ def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
                 yield UnmodelledFeature(owner, "CELSelector", f"selector {selector.cel.expression!r}: {problem}")
 
 
-def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
+def _of_requests(spec: dra.ResourceClaimSpec) -> Iterator[dra.DeviceSelector]:
     for request in spec.devices.requests:
         if request.exactly is not None:
             yield from request.exactly.selectors
@@ -495,7 +485,7 @@ def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
             yield from alternative.selectors
 
 
-def _has_list(device: Device) -> bool:
+def _has_list(device: dra.Device) -> bool:
     return any(
         values is not None
         for attribute in device.attributes.values()

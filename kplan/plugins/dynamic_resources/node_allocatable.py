@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api import resource as dra
 from kplan.api.core import HUGE_PAGES, Pod
 from kplan.api.meta import ResourceList
 from kplan.api.pod import NodeAllocatableResourceClaimStatus
 from kplan.api.quantity import Quantity
-from kplan.api.resource import NodeAllocatableResourceMapping, ResourceClaim
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.details import Detail, insufficient
@@ -62,13 +62,13 @@ class ClaimState(msgspec.Struct):
     """A pod's claims; empty until PreFilter fills it."""
 
     namespace: str = ""  #: the pod's
-    claims: tuple[ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
-    to_allocate: tuple[ResourceClaim, ...] = ()  #: those of them that have no allocation
+    claims: tuple[dra.ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
+    to_allocate: tuple[dra.ResourceClaim, ...] = ()  #: those of them that have no allocation
     #: the pod's requests for extended resources, if a device class provides any of them
     resources: dict[str, int] = {}
-    leftover: ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
+    leftover: dra.ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
     #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
-    unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
+    unavailable: tuple[tuple[dra.ResourceClaim, BoolArray], ...] = ()
     #: node row -> the solution that was reserved there
     reserved: dict[int, Solution | None] = {}
     node_outcomes: dict[bytes, NodeOutcomes] = {}  #: the outcomes of Filter, by the key of the claims to allocate
@@ -193,7 +193,7 @@ def claim_statuses(
 
     Raises DemandProblem when a device stands for an amount of a capacity that it does not hand out in parts.
     """
-    allocated: dict[str, tuple[ResourceClaim | None, list[DeviceResult]]] = {}
+    allocated: dict[str, tuple[dra.ResourceClaim | None, list[DeviceResult]]] = {}
     for index, devices in enumerate(solution or ()):
         claim = state.to_allocate[index] if index < len(state.to_allocate) else None
         # Of a claim that the pod names twice the last allocation counts, as upstream.
@@ -210,7 +210,7 @@ def claim_statuses(
     return tuple(statuses)
 
 
-def _amounts(claim: ResourceClaim | None, namespace: str, devices: Sequence[DeviceResult]) -> dict[str, int]:
+def _amounts(claim: dra.ResourceClaim | None, namespace: str, devices: Sequence[DeviceResult]) -> dict[str, int]:
     amounts: dict[str, int] = {}
     for result in devices:
         for resource, mapping in sorted(result.device.device.node_allocatable_resource_mappings.items()):
@@ -227,7 +227,7 @@ def _amounts(claim: ResourceClaim | None, namespace: str, devices: Sequence[Devi
     return amounts
 
 
-def _amount(mapping: NodeAllocatableResourceMapping, result: DeviceResult) -> int | None:
+def _amount(mapping: dra.NodeAllocatableResourceMapping, result: DeviceResult) -> int | None:
     multiplier = None if mapping.allocation_multiplier is None else nano(mapping.allocation_multiplier)
     if not mapping.capacity_key:
         return multiplier or 0
@@ -274,7 +274,7 @@ class ClaimHolders:
                     held &= ~nodes.take(unusable[claim.metadata.key])
                 yield held, Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
-    def _rejections(self, pod: PodInfo, claim: ResourceClaim, nodes: NodeView) -> dict[int, str]:
+    def _rejections(self, pod: PodInfo, claim: dra.ResourceClaim, nodes: NodeView) -> dict[int, str]:
         """Return the positions of a view on which another pod holds a claim, with upstream's reason."""
         node_of, infos = self._cluster.node_of, self._cluster.pods.infos
         name = claim.metadata.name

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Pod
-from kplan.api.resource import ResourceClaim
 from kplan.api.time import to_micros
 from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
@@ -24,22 +24,8 @@ from kplan.engine.details import Detail, MissingDevices, MissingResource, Unavai
 from kplan.engine.matching import match_node_selector
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
+from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.interface import (
-    SKIP,
-    SKIP_SHAPE,
-    SUCCESS,
-    ClaimFreed,
-    CycleState,
-    Event,
-    Handle,
-    PodDeleted,
-    PostFilterResult,
-    PreFilterResult,
-    ReservedObjects,
-    Scope,
-    Status,
-)
 from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of
 from kplan.framework.results import PluginError
 from kplan.plugins.dynamic_resources.allocator import with_claim_names
@@ -97,9 +83,9 @@ class DynamicResources:
     """Rejects nodes on which a pod's claims cannot be allocated or, once allocated, cannot be used."""
 
     name: ClassVar[str] = "DynamicResources"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
 
-    def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
+    def __init__(self, args: DynamicResourcesArgs | None, handle: fwk.Handle) -> None:
         self._args = args or DynamicResourcesArgs()
         self._nodes = handle.cluster.nodes
         self._snapshot_time = handle.listers.snapshot.taken_at
@@ -115,10 +101,10 @@ class DynamicResources:
         self.ignores_pods = self._holders is None
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
 
-    def _user_claims(self, pod: Pod) -> list[ResourceClaim]:
+    def _user_claims(self, pod: Pod) -> list[dra.ResourceClaim]:
         return user_claims(pod, self._tracker.claims, self._tracker.inherited, of_groups=self._of_groups)
 
-    def _is_pending(self, claim: ResourceClaim) -> bool:
+    def _is_pending(self, claim: dra.ResourceClaim) -> bool:
         """Whether another member of the group that is tried now was given the claim, which is usable everywhere then.
 
         As upstream, which looks at the nodes of an allocation only once it is written.
@@ -136,23 +122,23 @@ class DynamicResources:
         )
         return pod.namespace, needs_devices
 
-    def pre_enqueue(self, pod: PodInfo) -> Status:
+    def pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         """Keep a pod out of the queue until all its claims exist."""
         self._devices.catch_up()
         try:
             self._user_claims(pod.pod)
         except ClaimProblem as problem:
-            return Status.unresolvable(str(problem))
-        return SUCCESS
+            return fwk.Status.unresolvable(str(problem))
+        return fwk.SUCCESS
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for claims to be released, by a plugin or because the pods that hold them are gone."""
-        if isinstance(event, ClaimFreed):
+        if isinstance(event, fwk.ClaimFreed):
             return True
-        gone = event.info.pod if isinstance(event, PodDeleted) else None
+        gone = event.info.pod if isinstance(event, fwk.PodDeleted) else None
         return gone is not None and bool(gone.spec.resource_claims or gone.status.extended_resource_claim_status)
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Collect the pod's claims; reject a pod with a missing claim or device class."""
         pod = cycle.pod.pod
         state = ClaimState(pod.metadata.namespace)
@@ -161,21 +147,21 @@ class DynamicResources:
         try:
             claims = tuple(self._user_claims(pod))
         except ClaimProblem as problem:
-            return PreFilterResult(status=Status.unresolvable(str(problem)))
+            return fwk.PreFilterResult(status=fwk.Status.unresolvable(str(problem)))
         resources = requested_resources(pod, self._extended_classes)
         if not claims and not resources:
-            return SKIP if pod.spec.resource_claims else SKIP_SHAPE
+            return fwk.SKIP if pod.spec.resource_claims else fwk.SKIP_SHAPE
         for claim in claims:
             rejection = rejection_of(claim, self._devices.catalogue.classes)
             if rejection is not None:
-                return PreFilterResult(status=rejection)
+                return fwk.PreFilterResult(status=rejection)
         state.claims, state.resources = claims, resources
         state.to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
         state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
         return None
 
-    def _unavailable(self, claims: tuple[ResourceClaim, ...]) -> Iterator[tuple[ResourceClaim, BoolArray]]:
+    def _unavailable(self, claims: tuple[dra.ResourceClaim, ...]) -> Iterator[tuple[dra.ResourceClaim, BoolArray]]:
         """Yield the allocated claims that some nodes cannot use, with those nodes."""
         now = time.time_ns() // 1000 if self._snapshot_time is None else to_micros(self._snapshot_time)
         for claim in claims:
@@ -187,7 +173,7 @@ class DynamicResources:
             elif allocation.node_selector is not None:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
         state, n_nodes = cycle.find(ClaimState), len(self._nodes)
         if state is None:
@@ -226,7 +212,7 @@ class DynamicResources:
         )
 
     def _cases(
-        self, cycle: CycleState, state: ClaimState, rows: RowArray
+        self, cycle: fwk.CycleState, state: ClaimState, rows: RowArray
     ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
         """Group nodes by the claims to allocate on them.
 
@@ -304,16 +290,16 @@ class DynamicResources:
         demand = shortage(pod.pod, state, nodes, np.flatnonzero(searched.bits == 0).tolist())
         return (searched if demand is None else searched.then(demand)).then(Verdicts.first_of(last))
 
-    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+    def post_filter(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> fwk.PostFilterResult:
         """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it.
 
         Upstream chooses any of several such claims; here it is the first.
         """
         state = cycle.find(ClaimState)
         if state is None:
-            return PostFilterResult(Status.error(NO_STATE))
+            return fwk.PostFilterResult(fwk.Status.error(NO_STATE))
         if state.is_empty:
-            return PostFilterResult(Status.unschedulable("no new claims to deallocate"))
+            return fwk.PostFilterResult(fwk.Status.unschedulable("no new claims to deallocate"))
         rows = _rows_not_available(outcome)
         identity = identity_of(cycle.pod.pod)
         for claim, is_unavailable in state.unavailable:
@@ -324,27 +310,29 @@ class DynamicResources:
         if state.leftover is not None:
             return self._freeing(state.leftover, "deletion of ResourceClaim completed")
         of_group = unreserve_group(cycle.pod, self._groups, self._tracker) if self._of_groups else None
-        return of_group or PostFilterResult(Status.unschedulable(NOTHING_HELPS))
+        return of_group or fwk.PostFilterResult(fwk.Status.unschedulable(NOTHING_HELPS))
 
-    def _freeing(self, claim: ResourceClaim, text: str) -> PostFilterResult:
-        return PostFilterResult(Status.unschedulable(text), effects=(partial(self._tracker.deallocate, key_of(claim)),))
+    def _freeing(self, claim: dra.ResourceClaim, text: str) -> fwk.PostFilterResult:
+        return fwk.PostFilterResult(
+            fwk.Status.unschedulable(text), effects=(partial(self._tracker.deallocate, key_of(claim)),)
+        )
 
-    def constant_score(self, cycle: CycleState) -> int | None:
+    def constant_score(self, cycle: fwk.CycleState) -> int | None:
         """Return 0 for pods without devices."""
         state = cycle.find(ClaimState)
         return 0 if state is not None and state.is_empty and not cycle.pod.pod.spec.resource_claims else None
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         state = cycle.find(ClaimState)
         if state is None:
             raise PluginError.in_score(self.name, NO_STATE)
         return nodes.take(state.ranks(len(self._nodes), sum(map(allocated_rank, state.claims))))
 
-    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
         """Scale scores so that the best nodes have 100."""
         return default_normalize_score(scores, reverse=False)
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+    def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         """Return the alternative of each request on a node, a line each."""
         state = cycle.read(ClaimState)
         solution = state.solution(row) or []
@@ -354,20 +342,20 @@ class DynamicResources:
             for line in explain_alternatives(claim, devices)
         ]
 
-    def reserve(self, cycle: CycleState, row: int) -> Status:
+    def reserve(self, cycle: fwk.CycleState, row: int) -> fwk.Status:
         """Allocate the devices of the node's solution to the pod's claims, and reserve these for the pod."""
         state = cycle.find(ClaimState)
         if state is None:
-            return Status.error(NO_STATE)
+            return fwk.Status.error(NO_STATE)
         if state.is_empty:
-            return SUCCESS
+            return fwk.SUCCESS
         pod = cycle.pod.pod
         # A pod of a group is reserved again once its group fits, and other members may have been searched for since.
         solution = state.reserved.setdefault(row, state.solution(row))
         group_key = group_of(cycle.pod) if self._of_groups else None
         group = None if group_key is None else self._groups.groups.get(group_key)
         if solution is None and state.to_allocate:
-            return Status.error("claim allocation not found for node")
+            return fwk.Status.error("claim allocation not found for node")
         remaining = list(solution or ())
         node_name = self._nodes.names[row]
         for claim in state.claims:
@@ -385,13 +373,13 @@ class DynamicResources:
         if self._holders is not None and self._has_node_resources:
             statuses = claim_statuses(pod, state, solution)
             self._holders.place(cycle.pod_id, PodInfo(with_statuses(pod, statuses)))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def reserved_objects(self) -> ReservedObjects:
+    def reserved_objects(self) -> fwk.ReservedObjects:
         """Return the changed claims, and the pods with devices for extended resources, whose claims have no name."""
-        return ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
+        return fwk.ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
 
-    def unreserve(self, cycle: CycleState, row: int) -> None:
+    def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
         if self._groups.cycle is not None:

@@ -15,29 +15,12 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 
 import msgspec
 
+from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Container, Pod
 from kplan.api.meta import controller_of
 from kplan.api.pod import PodResourceClaim
 from kplan.api.quantity import parse
-from kplan.api.resource import (
-    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
-    MODE_ALL,
-    MODE_EXACT_COUNT,
-    RESOURCE_DEVICE_CLASS_PREFIX,
-    DeviceAttribute,
-    DeviceClass,
-    DeviceConstraint,
-    DeviceRequest,
-    DeviceRequestAllocationResult,
-    DeviceSelector,
-    DeviceSubRequest,
-    DeviceToleration,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourceClaimSpec,
-)
 from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
 from kplan.framework.interface import Status
@@ -59,7 +42,7 @@ class RequestSpec(msgspec.Struct, frozen=True):
     mode: str
     count: int
     admin_access: bool
-    tolerations: tuple[DeviceToleration, ...]
+    tolerations: tuple[dra.DeviceToleration, ...]
     capacity: Amounts | None  #: name -> requested amount, in nanos; None without a request
 
     @property
@@ -73,29 +56,29 @@ class RequestSpec(msgspec.Struct, frozen=True):
 
     @property
     def wants_all(self) -> bool:
-        return self.mode == MODE_ALL
+        return self.mode == dra.MODE_ALL
 
 
 class ClaimSpec(msgspec.Struct, frozen=True):
     """The requests of a claim, each a tuple of itself or of its alternatives in order, and its constraints."""
 
     requests: tuple[tuple[RequestSpec, ...], ...]
-    constraints: tuple[DeviceConstraint, ...]
+    constraints: tuple[dra.DeviceConstraint, ...]
 
 
-def claim_spec(spec: ResourceClaimSpec) -> ClaimSpec:
+def claim_spec(spec: dra.ResourceClaimSpec) -> ClaimSpec:
     """Return a claim in the form that the search reads, with the API server's defaults."""
     return ClaimSpec(tuple(map(_alternatives, spec.devices.requests)), spec.devices.constraints)
 
 
-def _alternatives(request: DeviceRequest) -> tuple[RequestSpec, ...]:
+def _alternatives(request: dra.DeviceRequest) -> tuple[RequestSpec, ...]:
     if request.first_available:
         return tuple(_request(alternative, alternative.name, request.name) for alternative in request.first_available)
-    return (_request(request.exactly or ExactDeviceRequest(), request.name, ""),)
+    return (_request(request.exactly or dra.ExactDeviceRequest(), request.name, ""),)
 
 
-def _request(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestSpec:
-    mode = request.allocation_mode or MODE_EXACT_COUNT
+def _request(request: dra.ExactDeviceRequest | dra.DeviceSubRequest, name: str, parent: str) -> RequestSpec:
+    mode = request.allocation_mode or dra.MODE_EXACT_COUNT
     amounts = None if request.capacity is None else request.capacity.requests
     return RequestSpec(
         name=name,
@@ -103,14 +86,14 @@ def _request(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: 
         class_name=request.device_class_name,
         expressions=expressions(request.selectors),
         mode=mode,
-        count=request.count or 1 if mode == MODE_EXACT_COUNT else request.count,
-        admin_access=isinstance(request, ExactDeviceRequest) and bool(request.admin_access),
+        count=request.count or 1 if mode == dra.MODE_EXACT_COUNT else request.count,
+        admin_access=isinstance(request, dra.ExactDeviceRequest) and bool(request.admin_access),
         tolerations=request.tolerations,
         capacity={name: nano(amount) for name, amount in amounts.items()} if amounts else None,
     )
 
 
-def expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str | None, ...]:
+def expressions(selectors: tuple[dra.DeviceSelector, ...]) -> tuple[str | None, ...]:
     """Return the CEL texts of selectors; None for a selector of an unknown kind."""
     return tuple(None if selector.cel is None else selector.cel.expression for selector in selectors)
 
@@ -122,7 +105,7 @@ class Constraint:
     of the last is stored.
     """
 
-    def __init__(self, constraint: DeviceConstraint) -> None:
+    def __init__(self, constraint: dra.DeviceConstraint) -> None:
         self._requests = frozenset(constraint.requests)  # empty for all
         self._is_distinct = constraint.match_attribute is None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
@@ -160,13 +143,13 @@ class Constraint:
         return self._n_devices, own, frozenset(value for name, value in self._values.items() if name not in names)
 
 
-def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
+def new_constraint(constraint: dra.DeviceConstraint) -> Constraint | None:
     """Return a constraint without devices; None for an unknown kind."""
     is_known = constraint.match_attribute is not None or constraint.distinct_attribute is not None
     return Constraint(constraint) if is_known else None
 
 
-def _value(attribute: DeviceAttribute) -> _Value | None:
+def _value(attribute: dra.DeviceAttribute) -> _Value | None:
     """Return the value of an attribute with its kind; None when it has none that can be compared."""
     for kind in ("string", "int", "bool", "version"):
         value = getattr(attribute, f"{kind}_value")
@@ -178,19 +161,19 @@ def _value(attribute: DeviceAttribute) -> _Value | None:
 _ALWAYS = "Always"
 
 
-def requested_resources(pod: Pod, classes: Mapping[str, DeviceClass]) -> dict[str, int]:
+def requested_resources(pod: Pod, classes: Mapping[str, dra.DeviceClass]) -> dict[str, int]:
     """Return a pod's requests for extended resources, if a device class provides any of them; otherwise none."""
     if not classes:
         return {}
     requests = {
         name: amount
         for name, amount in rounded_requests(pod_requests(pod, use_status=False)).items()
-        if amount and (is_extended(name) or name.startswith(RESOURCE_DEVICE_CLASS_PREFIX))
+        if amount and (is_extended(name) or name.startswith(dra.RESOURCE_DEVICE_CLASS_PREFIX))
     }
     return requests if any(name in classes for name in requests) else {}
 
 
-def existing_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
+def existing_claim(pod: Pod, claims: Iterable[dra.ResourceClaim]) -> dra.ResourceClaim | None:
     """Return the claim for extended resources that an earlier scheduling attempt created for the pod, or None."""
     for claim in claims:
         for owner in claim.metadata.owner_references:
@@ -199,7 +182,7 @@ def existing_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim |
     return None
 
 
-def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]) -> ClaimSpec:
+def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str, dra.DeviceClass]) -> ClaimSpec:
     """Return the claim for the extended resources that a node does not list itself.
 
     It has a request per container and resource. Init containers that end share devices with each other and with the
@@ -245,7 +228,7 @@ def _lacking(
         parent="",
         class_name=class_name,
         expressions=(),
-        mode=MODE_EXACT_COUNT,
+        mode=dra.MODE_EXACT_COUNT,
         count=count - n_reusable,
         admin_access=False,
         tolerations=(),
@@ -264,7 +247,7 @@ class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an e
     """A pod has to wait for one of its claims; the message is upstream's."""
 
 
-def key_of(claim: ResourceClaim) -> ClaimKey:
+def key_of(claim: dra.ResourceClaim) -> ClaimKey:
     return claim.metadata.namespace, claim.metadata.name
 
 
@@ -273,17 +256,17 @@ def identity_of(pod: Pod) -> str:
     return pod.metadata.uid or pod.metadata.key
 
 
-def is_for_extended_resources(claim: ResourceClaim) -> bool:
-    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
+def is_for_extended_resources(claim: dra.ResourceClaim) -> bool:
+    return claim.metadata.annotations.get(dra.EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
 
 
 def user_claims(
     pod: Pod,
-    claims: Mapping[ClaimKey, ResourceClaim],
+    claims: Mapping[ClaimKey, dra.ResourceClaim],
     inherited: Collection[ClaimKey] = (),
     *,
     of_groups: bool = False,
-) -> list[ResourceClaim]:
+) -> list[dra.ResourceClaim]:
     """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 
     Claims of pods that left are `inherited` by their successors; with `of_groups` (gate DRAWorkloadResourceClaims) a
@@ -329,7 +312,7 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     raise ClaimProblem(f"{me}: ResourceClaim not created yet")
 
 
-def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
+def _check_owner(pod: Pod, claim: dra.ResourceClaim, *, of_groups: bool) -> None:
     owner = controller_of(claim.metadata)
     if owner is not None and owner.uid == pod.metadata.uid:
         return
@@ -343,7 +326,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
     raise ClaimProblem(f"ResourceClaim {claim.metadata.key} was not created for Pod {pod.metadata.key} ({why})")
 
 
-def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> ResourceClaimConsumerReference:
+def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> dra.ResourceClaimConsumerReference:
     """Return for whom a claim of a pod is reserved: its group, where that has the same claim, or else the pod.
 
     Upstream: resourceclaim.BindTo.
@@ -353,10 +336,10 @@ def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> ResourceCl
         if group is not None and _claim_name(pod, entry) == claim_name:
             for theirs in group.spec.resource_claims:
                 if own == (theirs.name, theirs.resource_claim_name, theirs.resource_claim_template_name):
-                    return ResourceClaimConsumerReference(
+                    return dra.ResourceClaimConsumerReference(
                         api_group=_SCHEDULING, resource=_GROUPS, name=group.metadata.name, uid=group.metadata.uid
                     )
-    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
+    return dra.ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
 
 
 def claims_of_group(group: PodGroup) -> Iterator[tuple[str, bool]]:
@@ -376,7 +359,7 @@ def claims_of_group(group: PodGroup) -> Iterator[tuple[str, bool]]:
             yield status.resource_claim_name, True
 
 
-def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
+def is_broken(claim: dra.ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
     """Whether an allocated claim cannot be used any more: its devices failed, or were not ready in time.
 
     Upstream: isClaimReadyForBinding, isClaimTimeout.
@@ -396,7 +379,7 @@ def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> boo
     return False
 
 
-def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> dict[str, str]:
+def _conditions(claim: dra.ResourceClaim, result: dra.DeviceRequestAllocationResult) -> dict[str, str]:
     """Return the conditions that the driver reports for an allocated device: type -> status."""
     own = result.driver, result.pool, result.device
     for status in claim.status.devices:
@@ -405,7 +388,7 @@ def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> 
     return {}
 
 
-def rejection_of(claim: ResourceClaim, known_classes: Collection[str]) -> Status | None:
+def rejection_of(claim: dra.ResourceClaim, known_classes: Collection[str]) -> Status | None:
     """Return why a pod with this claim is rejected before any node is looked at; None where it is not."""
     if claim.status.allocation is not None:
         selector = claim.status.allocation.node_selector
@@ -426,7 +409,7 @@ def rejection_of(claim: ResourceClaim, known_classes: Collection[str]) -> Status
     return None
 
 
-def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
+def is_reserved_for(claim: dra.ResourceClaim, pod: PodInfo) -> bool:
     key = group_of(pod)
     group = None if key is None else (_SCHEDULING, _GROUPS, key[1])
     return any(

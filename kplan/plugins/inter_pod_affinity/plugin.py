@@ -1,30 +1,21 @@
 """The plugin: required terms filter, preferred terms score; counts are cached for pods that say the same.
 
-Upstream: plugins/interpodaffinity/plugin.go.
+Required are terms of the incoming pod, and the anti-affinity of running pods; preferred are those of both.
 
-Filter by required terms: those of the incoming pod, and the anti-affinity of running pods.
-
-Upstream: plugins/interpodaffinity/filtering.go.
-
-Score by preferred terms: those of the incoming pod, and those of running pods.
-
-Upstream: plugins/interpodaffinity/scoring.go.
+Upstream: plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
 from typing import ClassVar, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from kplan.api.affinity import PodAffinity
 from kplan.config.args import InterPodAffinityArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, BitArray, BoolArray, FloatArray, Int64Array
-from kplan.engine.cluster import Cluster
+from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import (
     AffinityLabelMissing,
     Detail,
@@ -34,30 +25,18 @@ from kplan.engine.details import (
     UnmetAffinity,
 )
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import PodColumn, PodMatch, TermKind
+from kplan.engine.matching import PodColumn
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP,
-    CycleState,
-    Event,
-    Handle,
-    PodAdded,
-    PodDeleted,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    Status,
-)
+from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
 from kplan.plugins.inter_pod_affinity.terms import (
     Clause,
-    Contribution,
-    PreferredTerms,
     RequiredTerms,
     RunningTerms,
     TermCounts,
+    preferred_terms,
 )
 from kplan.rules.pod_info import AffinityTerm, PodInfo
 
@@ -105,24 +84,20 @@ class Explainer:
         """Return the anti-affinity terms that fail, and the pods in the node's domain that they match."""
         details: list[Detail] = []
         for term in self._required.anti_affinity if self._required is not None else ():
-            mask = self._cluster.pods.mask(term.match)
-            pods = self._pods_in_domain(position, term.column, mask, partial(self._nodes_with_matches, term.match))
+            pods = self._pods_in_domain(position, term.column, self._cluster.pods.mask(term.match))
             if pods:
-                domain, terms = self._domain(term.column, position), (_clause(term.match.clauses[0]),)
-                details.append(self._rejection(OwnAntiAffinity, term.topology_key, domain, terms, pods))
+                terms = (_clause(term.match.clauses[0]),)
+                details.append(self._rejection(OwnAntiAffinity, position, term.topology_key, terms, pods))
         return details
 
     def existing_anti_affinity(self, position: int) -> list[Detail]:
         """Return the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
         details: list[Detail] = []
         for topology_key, terms_per_pod in self._running.terms_per_pod.items():
-            column = self._cluster.nodes.label(topology_key)
-            pods = self._pods_in_domain(
-                position, column, terms_per_pod, partial(self._nodes_with_holders, topology_key)
-            )
+            pods = self._pods_in_domain(position, self._cluster.nodes.label(topology_key), terms_per_pod)
             if pods:
-                domain, terms = self._domain(column, position), self._terms_of(pods, topology_key)
-                details.append(self._rejection(ForeignAntiAffinity, topology_key, domain, terms, pods))
+                terms = self._terms_of(pods, topology_key)
+                details.append(self._rejection(ForeignAntiAffinity, position, topology_key, terms, pods))
         return details
 
     def _slot(self, column: LabelColumn, position: int) -> int | None:
@@ -130,46 +105,25 @@ class Explainer:
         slot = int(column.slots[self._nodes.row(position)])
         return slot if slot < len(column.values) else None
 
-    def _domain(self, column: LabelColumn, position: int) -> str:
-        name: str = column.values[column.slots[self._nodes.row(position)]]
-        return name
-
-    def _pods_in_domain(
-        self, position: int, column: LabelColumn, pod_column: PodColumn, nodes_to_search: Callable[[], BoolArray]
-    ) -> list[int]:
-        """Return the pods that count in a position's domain, with the position's changes; those of its own node last.
-
-        Nodes that have such pods in the cluster are told by `nodes_to_search`, bool of shape (n_nodes,).
-        """
+    def _pods_in_domain(self, position: int, column: LabelColumn, pod_column: PodColumn) -> list[int]:
+        """Return the pods that count in a position's domain, with the position's changes; its own node's last."""
         slot = self._slot(column, position)
         if slot is None:
             return []
         cached = self._cache.get((pod_column, slot))
         if cached is not None:
             return cached
-        own_row = self._nodes.row(position)
-        rows = np.flatnonzero(nodes_to_search() & (column.slots == slot)).tolist()
-        pods = [pod for row in rows if row != own_row for pod in self._cluster.pods_on[row]]
-        counts = pod_column.column
+        cluster, own_row = self._cluster, self._nodes.row(position)
+        counts = pod_column.column[: len(cluster.pods)]
+        rows = np.unique(cluster.node_rows[np.flatnonzero(counts)])
+        rows = rows[(rows != NOWHERE) & (rows != own_row)]
+        rows = rows[column.slots[rows] == slot]
+        pods = [pod for row in rows.tolist() for pod in cluster.pods_on[row]]
         pods = [pod for pod in (*pods, *self._nodes.pods_at(position)) if counts[pod]]
         if not self._nodes.is_changed:
             pods.sort()
             self._cache[pod_column, slot] = pods
         return pods
-
-    def _nodes_with_matches(self, match: PodMatch) -> BoolArray:
-        """Return the nodes with matching pods, bool of shape (n_nodes,)."""
-        mask: BoolArray = self._cluster.match_counts(match) > 0
-        return mask
-
-    def _nodes_with_holders(self, topology_key: str) -> BoolArray:
-        """Return the nodes of pods with a matching anti-affinity term of a topology key, bool of shape (n_nodes,)."""
-        mask = np.zeros(len(self._cluster), np.bool_)
-        for group in self._cluster.terms.groups:
-            is_rejecting = group.kind is TermKind.REQUIRED_ANTI_AFFINITY and group.term.topology_key == topology_key
-            if is_rejecting and group.holders and self._running.matches_pod(group.term):
-                mask[group.arrays()[0]] = True
-        return mask
 
     def _terms_of(self, pods: list[int], topology_key: str) -> tuple[PodTerm, ...]:
         """Return the distinct anti-affinity terms of pods that match the incoming pod, a few at most."""
@@ -183,13 +137,13 @@ class Explainer:
         return tuple(_existing_term(term) for term in list(terms)[:MAX_NAMES])
 
     def _rejection(
-        self, kind: type[A], topology_key: str, domain: str, terms: tuple[PodTerm, ...], pods: list[int]
+        self, kind: type[A], position: int, topology_key: str, terms: tuple[PodTerm, ...], pods: list[int]
     ) -> A:
-        infos = self._cluster.pods.infos
+        infos, column = self._cluster.pods.infos, self._cluster.nodes.label(topology_key)
         names = tuple(infos[pod].key for pod in pods[:MAX_NAMES])
         return kind(
             topology_key=topology_key,
-            domain=domain,
+            domain=column.values[column.slots[self._nodes.row(position)]],
             terms=terms,
             matching_pods=len(pods),
             pods=names,
@@ -231,8 +185,8 @@ def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
     rejected = existing_anti_affinity_fails(state.running, nodes)
     if rejected is not None:
         bits = _over(bits, rejected, _EXISTING_ANTI_AFFINITY)
-    if required is not None and required.anti_affinity:
-        bits = _over(bits, anti_affinity_fails(required, nodes), _ANTI_AFFINITY)
+    for term in () if required is None else required.anti_affinity:
+        bits = _over(bits, _has_pods(term, nodes), _ANTI_AFFINITY)
     if required is not None and required.affinity:
         bits = _over(bits, affinity_fails(required, nodes), _AFFINITY)
     if bits is None:
@@ -279,14 +233,6 @@ def _is_first_of_series(required: RequiredTerms, nodes: NodeView) -> BoolArray:
     return is_first
 
 
-def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
-    """Return where the pod's required anti-affinity fails, bool of shape (n_view,)."""
-    rejected = _has_pods(required.anti_affinity[0], nodes)
-    for term in required.anti_affinity[1:]:
-        rejected |= _has_pods(term, nodes)
-    return rejected
-
-
 def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
     """Return which positions have matching pods in their domain, bool of shape (n_view,); a new array."""
     if not nodes.is_changed:
@@ -315,24 +261,6 @@ class ScoreState(msgspec.Struct, frozen=True):
     per_domain: dict[str, Int64Array]
 
 
-def score_state(contributions: Iterable[Contribution]) -> ScoreState | None:
-    """Return the sum of all contributions; None when there are none, and Score is skipped."""
-    per_domain: dict[str, Int64Array] = {}
-    for topology_key, scores in contributions:
-        total = per_domain.get(topology_key)
-        per_domain[topology_key] = scores if total is None else total + scores
-    return ScoreState(per_domain) if per_domain else None
-
-
-def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Array:
-    """Return the sum of the scores of each node's domains, int64 of shape (n_view,)."""
-    total: Int64Array | None = None
-    for topology_key, per_domain in state.per_domain.items():
-        scores = nodes.of_domains(cluster.nodes.label(topology_key), per_domain)
-        total = scores if total is None else total + scores
-    return np.zeros(len(nodes), np.int64) if total is None else total
-
-
 def normalized(scores: Int64Array) -> Int64Array:
     """Return scores scaled from 0 (the lowest) to 100 (the highest), truncated; equal scores become 0."""
     lowest = int(scores[scores.argmin()])
@@ -350,18 +278,6 @@ def _scaled(above: Int64Array, spread: int) -> Int64Array:
     return (np.float64(MAX_NODE_SCORE) * share).astype(np.int64)
 
 
-def score_lines(state: ScoreState, cluster: Cluster, row: int) -> list[str]:
-    lines = []
-    for topology_key, scores in state.per_domain.items():
-        column = cluster.nodes.label(topology_key)
-        slot = int(column.slots[row])
-        if slot < len(column.values):
-            lines.append(f"{topology_key}={column.values[slot]}: {int(scores[slot]):+d} from preferred terms")
-        else:
-            lines.append(f"no label {topology_key}")
-    return lines
-
-
 MAX_CACHED = 128
 """How many pods' counts of each kind are cached: some bytes a node and term."""
 
@@ -370,87 +286,102 @@ class InterPodAffinity:
     """Filters and scores nodes by affinity and anti-affinity between the pod and running pods, in both directions."""
 
     name: ClassVar[str] = "InterPodAffinity"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
 
-    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+    def __init__(self, args: InterPodAffinityArgs, handle: fwk.Handle) -> None:
         self._hard_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
         self._cluster = handle.cluster
         self._listers = handle.listers
         self._required: Recent[RequiredTerms] = Recent(MAX_CACHED)
-        self._preferred: Recent[PreferredTerms] = Recent(MAX_CACHED)
+        self._preferred: Recent[list[TermCounts]] = Recent(MAX_CACHED)
         self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
         self._last_running: tuple[PodInfo, RunningTerms] | None = None
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for pods that the pod wants to be near, and for those to leave that keep it off or that it keeps off."""
         terms = pod.affinity
-        if isinstance(event, PodAdded):
+        if isinstance(event, fwk.PodAdded):
             return _match_all(terms.required_affinity, event.info)
-        if isinstance(event, PodDeleted):
+        if isinstance(event, fwk.PodDeleted):
             deleted_terms = event.info.affinity.required_anti_affinity
             return _match_all(terms.required_anti_affinity, event.info) or _match_all(deleted_terms, pod)
         return False
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Prepare the counts; skip when the pod has no required terms and no running pod's anti-affinity matches it."""
         pod = cycle.pod
         if pod.affinity_error:
-            return PreFilterResult(status=Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
+            return fwk.PreFilterResult(status=fwk.Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
         required: RequiredTerms | None = None
         if pod.affinity.required_affinity or pod.affinity.required_anti_affinity:
             required = self._required.get(pod.shape, lambda: RequiredTerms(self._cluster, pod, self._listers))
         elif not self._cluster.terms.groups:
-            return SKIP
+            return fwk.SKIP
         running = self._running_terms(pod)
         if required is None and not running.n_rejecting:
-            return SKIP
+            return fwk.SKIP
         cycle.write(FilterState(required, running))
         return None
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes on which a required term fails."""
         state = cycle.find(FilterState)
         if state is None:
             return Verdicts.error(len(nodes), f'error reading "PreFilter{self.name}" from cycleState: not found')
         return affinity_verdicts(state, nodes)
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+    def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Sum the weights of all terms per domain; skip when no term matches any pod."""
         pod = cycle.pod
         affinity = pod.pod.spec.affinity
-        prefers = affinity is not None and (
-            _has_preferred(affinity.pod_affinity) or _has_preferred(affinity.pod_anti_affinity)
-        )
+        sides = () if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+        prefers = any(side is not None and side.preferred_during_scheduling_ignored_during_execution for side in sides)
         if self._ignores_preferences_of_others and not prefers:
-            return PreScoreResult.SKIP_SHAPE
+            return fwk.PreScoreResult.SKIP_SHAPE
         if pod.affinity_error:
-            return Status.error(f"failed to parse pod: {pod.affinity_error}")
-        contributions = list(self._running_terms(pod).contributions()) if self._cluster.terms.groups else []
+            return fwk.Status.error(f"failed to parse pod: {pod.affinity_error}")
+        per_domain: dict[str, Int64Array] = {}
+        running = self._running_terms(pod) if self._cluster.terms.groups else None
+        if running is not None and running.n_scoring:
+            per_domain = {topology_key: weights.counts for topology_key, weights in running.scoring.items()}
         if prefers:
-            own = self._preferred.get(pod.shape, lambda: PreferredTerms(self._cluster, pod, self._listers))
-            contributions += own.contributions()
-        state = score_state(contributions)
-        if state is None:
-            return PreScoreResult.SKIP
-        cycle.write(state)
+            for term in self._preferred.get(pod.shape, lambda: preferred_terms(self._cluster, pod, self._listers)):
+                counts, total = term.counts, per_domain.get(term.topology_key)
+                if term.n_pods:
+                    scores = term.weight * counts
+                    per_domain[term.topology_key] = scores if total is None else total + scores
+        if not per_domain:
+            return fwk.PreScoreResult.SKIP
+        cycle.write(ScoreState(per_domain))
         return None
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the sum of the weights in each node's domains; anti-affinity counts negative."""
         state = cycle.find(ScoreState)
         if state is None:
             raise PluginError.in_score(self.name, f'failed to read "PreScore{self.name}" from cycleState: not found')
-        return raw_scores(state, self._cluster, nodes)
+        total: Int64Array | None = None
+        for topology_key, per_domain in state.per_domain.items():
+            scores = nodes.of_domains(self._cluster.nodes.label(topology_key), per_domain)
+            total = scores if total is None else total + scores
+        return np.zeros(len(nodes), np.int64) if total is None else total
 
-    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
         """Scale the scores to 0 to 100."""
         return normalized(scores)
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+    def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         """Return the score of each topology domain of a node, a line each."""
-        state = cycle.find(ScoreState)
-        return [] if state is None else score_lines(state, self._cluster, row)
+        state, lines = cycle.find(ScoreState), []
+        for topology_key, scores in () if state is None else state.per_domain.items():
+            column = self._cluster.nodes.label(topology_key)
+            slot = int(column.slots[row])
+            domain = None if slot == len(column.values) else f"{topology_key}={column.values[slot]}"
+            lines.append(
+                f"{domain}: {int(scores[slot]):+d} from preferred terms" if domain else f"no label {topology_key}"
+            )
+        return lines
 
     def _running_terms(self, pod: PodInfo) -> RunningTerms:
         if self._last_running is None or self._last_running[0] is not pod:
@@ -464,10 +395,6 @@ class InterPodAffinity:
         running = self._last_running[1]
         running.refresh()
         return running
-
-
-def _has_preferred(part: PodAffinity | None) -> bool:
-    return part is not None and bool(part.preferred_during_scheduling_ignored_during_execution)
 
 
 def _match_all(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:

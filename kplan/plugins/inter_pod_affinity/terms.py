@@ -1,11 +1,8 @@
-"""The terms of the incoming pod with the running pods that they match.
-
-And those of running pods that match the incoming one.
-"""
+"""The terms of the incoming pod with the running pods that they match, and those of running pods that match it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -47,11 +44,6 @@ def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:
     return term.namespaces.union(namespaces), term.selector
 
 
-def clause_matches(clause: Clause, pod: PodInfo) -> bool:
-    namespaces, selector = clause
-    return (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
-
-
 class TermCounts:
     """The number of running pods that match a term, per domain of its topology key."""
 
@@ -83,8 +75,8 @@ class RequiredTerms:
         clauses = tuple(incoming_clause(term, listers) for term in terms.required_affinity)
         self.affinity_clauses = clauses  #: the pods that each affinity term matches
         #: every affinity term matches the pod itself
-        self.matches_itself = all(clause_matches(clause, pod) for clause in clauses)
         all_clauses = PodMatch(clauses)
+        self.matches_itself = all_clauses.selects(pod)
         keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
         #: counts of the pods that match *all* affinity terms, an entry per distinct topology key
         self.affinity = [TermCounts(cluster, all_clauses, key) for key in keys]
@@ -103,29 +95,14 @@ class RequiredTerms:
         return labelled
 
 
-class Contribution(NamedTuple):
-    """An addend to the scores of the nodes in each domain of a topology key; the last element is 0."""
-
-    topology_key: str
-    per_domain: Int64Array
-
-
-class PreferredTerms:
-    """The preferred terms of a pod, with counts of matching pods."""
-
-    def __init__(self, cluster: Cluster, pod: PodInfo, listers: Listers) -> None:
-        weighted = [(preferred.term, preferred.weight) for preferred in pod.affinity.preferred_affinity]
-        weighted += [(preferred.term, -preferred.weight) for preferred in pod.affinity.preferred_anti_affinity]
-        self.terms = [
-            TermCounts(cluster, PodMatch((incoming_clause(term, listers),)), term.topology_key, weight)
-            for term, weight in weighted
-        ]
-
-    def contributions(self) -> Iterable[Contribution]:
-        for term in self.terms:
-            counts = term.counts
-            if term.n_pods:
-                yield Contribution(term.topology_key, term.weight * counts)
+def preferred_terms(cluster: Cluster, pod: PodInfo, listers: Listers) -> list[TermCounts]:
+    """Return the preferred terms of a pod, with counts of matching pods."""
+    weighted = [(preferred.term, preferred.weight) for preferred in pod.affinity.preferred_affinity]
+    weighted += [(preferred.term, -preferred.weight) for preferred in pod.affinity.preferred_anti_affinity]
+    return [
+        TermCounts(cluster, PodMatch((incoming_clause(term, listers),)), term.topology_key, weight)
+        for term, weight in weighted
+    ]
 
 
 class KeyCounts:
@@ -188,7 +165,7 @@ class RunningTerms:
         self.rejecting: dict[str, KeyCounts] = {}
         self.terms_per_pod: dict[str, TermsPerPod] = {}
         self._n_sets_read = 0
-        self._scoring: dict[str, KeyCounts] = {}
+        self.scoring: dict[str, KeyCounts] = {}  #: topology key -> the weights of the terms that score per domain
         self._effects: dict[int, tuple[_Effect, ...]] = {0: ()}
         #: how many of those terms, and of those that score, are on nodes with the topology label
         self.n_rejecting = self.n_scoring = 0
@@ -229,7 +206,7 @@ class RunningTerms:
         return term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels)
 
     def _key_counts(self, topology_key: str, *, is_rejecting: bool) -> KeyCounts:
-        by_key = self.rejecting if is_rejecting else self._scoring
+        by_key = self.rejecting if is_rejecting else self.scoring
         counts = by_key.get(topology_key)
         if counts is None:
             counts = by_key[topology_key] = KeyCounts(topology_key, self._cluster.nodes.label(topology_key))
@@ -293,8 +270,3 @@ class RunningTerms:
             for code in range(self._n_sets_read, len(pods.term_sets)):
                 self._effects_of(code)
             self._n_sets_read = len(pods.term_sets)
-
-    def contributions(self) -> Iterable[Contribution]:
-        if self.n_scoring:
-            for topology_key, weights in self._scoring.items():
-                yield Contribution(topology_key, weights.counts)

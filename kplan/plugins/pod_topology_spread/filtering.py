@@ -170,7 +170,7 @@ class HardConstraint:
     """A constraint, with the number of matching pods in every domain."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray | None) -> None:
-        """Count the matching pods on `counted` nodes, which form domains: all constraints' labels and this one's policies."""
+        """Count the matching pods on `counted` nodes, which form domains: labelled ones that policies include."""
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
         self._counted = counted
@@ -238,7 +238,7 @@ class HardConstraint:
         return nodes.of_domains(self.column, per_domain)
 
     def numbers(self, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
-        """Return the matching pods in each position's domain, with its changes, and those in the domain with the fewest.
+        """Return the matching pods in each position's domain, with its changes, and those in the emptiest domain.
 
         int64 arrays of shape (n_view,).
         """

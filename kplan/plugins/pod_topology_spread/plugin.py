@@ -34,20 +34,7 @@ from kplan.engine.mappings import Recent
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP_SHAPE,
-    ClaimFreed,
-    CycleState,
-    Event,
-    Handle,
-    NodeChanged,
-    NodeUncordoned,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    ScoreGroups,
-    Status,
-)
+from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
 from kplan.plugins.pod_topology_spread.filtering import (
     DO_NOT_SCHEDULE,
@@ -92,13 +79,6 @@ class SoftConstraint:
     def domain_counts(self) -> Int64Array:
         """Matching pods in each domain, of the hostname on each node; int64 of shape (n_slots,), do not write to it."""
         return self._pods.counts
-
-    def counts_pod(self, pod: PodInfo) -> bool:
-        """Whether a pod like the one with the constraint counts, once it runs."""
-        return all(
-            (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
-            for namespaces, selector in self.match.clauses
-        )
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
         """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
@@ -276,7 +256,7 @@ class _Counts:
         self.is_per_node = constraint.is_per_node
         self.penalty = float(constraint.constraint.max_skew - 1)
         self.weight = 0.0
-        self.counts_self = constraint.counts_pod(pod)
+        self.counts_self = constraint.match.selects(pod)
         self.labelled: list[bool] = constraint.column.present.tolist()
         self.slots: list[int] = constraint.slots.tolist()
         self.counted: list[bool] | None = None if constraint.counted is None else constraint.counted.tolist()
@@ -392,9 +372,9 @@ class PodTopologySpread:
     """Filters by a pod's hard spread constraints, and scores by its soft ones."""
 
     name: ClassVar[str] = "PodTopologySpread"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
 
-    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, handle: fwk.Handle) -> None:
         self._uses_system_defaults = args.defaulting_type == _SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
         #: action -> constraints, where these are the same for all pods
@@ -403,8 +383,8 @@ class PodTopologySpread:
         self._listers = handle.listers
         self._absent = self._cluster.nodes.absent
         self._compares = handle.release.is_on(COMPARISON_GATE)
-        self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
-        self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
+        self._filter_states: Recent[FilterState | fwk.Status] = Recent(MAX_CACHED)
+        self._score_states: Recent[ScoreState | fwk.Status] = Recent(MAX_CACHED)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return which actions the pod's constraints have: the plugin skips pods without such constraints."""
@@ -413,11 +393,11 @@ class PodTopologySpread:
             constraints = self._defaults
         return frozenset([constraint.when_unsatisfiable for constraint in constraints]) if constraints else None
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for pods that a hard constraint counts, and for nodes to change."""
-        if isinstance(event, NodeChanged):
+        if isinstance(event, fwk.NodeChanged):
             return True
-        if isinstance(event, NodeUncordoned | ClaimFreed) or event.info.namespace != pod.namespace:
+        if isinstance(event, fwk.NodeUncordoned | fwk.ClaimFreed) or event.info.namespace != pod.namespace:
             return False
         constraints = pod.pod.spec.topology_spread_constraints
         hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
@@ -426,48 +406,48 @@ class PodTopologySpread:
         except InvalidSelector:
             return True
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         if self._absent is not self._cluster.nodes.absent:
             self._absent = self._cluster.nodes.absent
             self._filter_states = Recent(MAX_CACHED)
         state = self._filter_states.get(cycle.pod.shape, lambda: self._filter_state(cycle.pod))
-        if isinstance(state, Status):
-            return PreFilterResult(status=state)
+        if isinstance(state, fwk.Status):
+            return fwk.PreFilterResult(status=state)
         if not state.constraints:
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         cycle.write(state)
         return None
 
-    def _filter_state(self, pod: PodInfo) -> FilterState | Status:
+    def _filter_state(self, pod: PodInfo) -> FilterState | fwk.Status:
         try:
             return filter_state(self._cluster, pod, self._constraints(pod, DO_NOT_SCHEDULE))
         except InvalidSelector as error:
-            return Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {error}")
+            return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {error}")
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes without a topology label, and those on which the pod would exceed the maximum skew."""
         state = cycle.find(FilterState)
         if state is None:
             return Verdicts.error(len(nodes), f'reading "PreFilter{self.name}" from cycleState: not found')
         return spread_verdicts(state, nodes)
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+    def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
         pod = cycle.pod
         if not self._may_have(pod, SCHEDULE_ANYWAY):
-            return PreScoreResult.SKIP_SHAPE
+            return fwk.PreScoreResult.SKIP_SHAPE
         state = self._score_states.get(pod.shape, lambda: self._score_state(pod))
-        if isinstance(state, Status):
+        if isinstance(state, fwk.Status):
             return state
         if not state.constraints:
-            return PreScoreResult.SKIP_SHAPE
+            return fwk.PreScoreResult.SKIP_SHAPE
         cycle.write(weigh(state, nodes))
         return None
 
-    def _score_state(self, pod: PodInfo) -> ScoreState | Status:
+    def _score_state(self, pod: PodInfo) -> ScoreState | fwk.Status:
         has_own = bool(pod.pod.spec.topology_spread_constraints)
         try:
             return score_state(
@@ -477,24 +457,24 @@ class PodTopologySpread:
                 requires_all_keys=has_own or not self._uses_system_defaults,
             )
         except InvalidSelector as error:
-            return Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {error}")
+            return fwk.Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {error}")
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the weighted number of matching pods in each node's domains."""
         return raw_scores(self._weighted(cycle), nodes)
 
-    def _weighted(self, cycle: CycleState) -> WeightedState:
+    def _weighted(self, cycle: fwk.CycleState) -> WeightedState:
         state = cycle.find(WeightedState)
         if state is None:  # PreScore is disabled in the profile
             text = f'error reading "PreScore{self.name}" from cycleState: not found'
             raise PluginError.in_score(self.name, text)
         return state
 
-    def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
+    def score_groups(self, cycle: fwk.CycleState) -> fwk.ScoreGroups | None:
         weighted = cycle.find(WeightedState)
         return None if weighted is None else SpreadGroups(weighted.state, NodeView(self._cluster), cycle.pod)
 
-    def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def final_score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the normalized scores at once, most of which are the same on many nodes."""
         weighted = self._weighted(cycle)
         few = _few_scores(weighted, nodes)
@@ -504,11 +484,11 @@ class PodTopologySpread:
         scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
         return np.asarray(scaled, np.int64).take(few.indices)
 
-    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""
         return normalized(cycle.read(WeightedState), scores)
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+    def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         """Return what each soft constraint counts in a node's domain, a line each."""
         state = cycle.find(WeightedState)
         return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))

@@ -19,18 +19,7 @@ from kplan.engine.details import Detail
 from kplan.engine.resource_scoring import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP_SHAPE,
-    SUCCESS,
-    CycleState,
-    Event,
-    Handle,
-    PreFilterResult,
-    PreScoreResult,
-    ReservedObjects,
-    Scope,
-    Status,
-)
+from kplan.framework import interface as fwk
 from kplan.plugins.volume_binding.catalogue import (
     NO_VOLUME,
     AssumedVolumes,
@@ -90,11 +79,11 @@ class VolumeBinding:
     """Rejects nodes on which a pod's claims cannot be satisfied, and reserves the volumes for the chosen node."""
 
     name: ClassVar[str] = "VolumeBinding"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
     ignores_pods: ClassVar[bool] = True
 
-    def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+    def __init__(self, args: VolumeBindingArgs | None, handle: fwk.Handle) -> None:
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
         catalogue = self.listers.catalogue(VolumeCatalogue, self.nodes)
@@ -106,32 +95,32 @@ class VolumeBinding:
             shape = with_default_shape(args or VolumeBindingArgs(), handle.release).shape
             self._by_utilization = utilization_table(shape or ())
 
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for other volumes, classes or nodes, which no event brings."""
         return False
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""
         pod = cycle.pod.pod
         claims = self._claims(pod)
         if isinstance(claims, str):
-            return PreFilterResult(status=Status.unresolvable(claims))
+            return fwk.PreFilterResult(status=fwk.Status.unresolvable(claims))
         if not claims:
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         bound, delayed, has_immediate = [], [], False
         for claim in claims:
             if is_fully_bound(claim):
                 bound.append(claim)
                 continue
             waits = self._waits_for_consumer(claim)
-            if isinstance(waits, Status):
-                return PreFilterResult(status=waits)
+            if isinstance(waits, fwk.Status):
+                return fwk.PreFilterResult(status=waits)
             if waits and not claim.spec.volume_name:
                 delayed.append(claim)
             else:
                 has_immediate = True
         if has_immediate:
-            return PreFilterResult(status=Status.unresolvable(REASON_UNBOUND_IMMEDIATE))
+            return fwk.PreFilterResult(status=fwk.Status.unresolvable(REASON_UNBOUND_IMMEDIATE))
         cycle.write(_CycleClaims(PodClaims(tuple(bound), tuple(delayed))))
         return None
 
@@ -158,16 +147,16 @@ class VolumeBinding:
             claims.append(claim)
         return claims
 
-    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Status:
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | fwk.Status:
         name = claim_class(claim)
         storage_class = self.listers.storage_classes.get(name) if name else None
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return Status.error(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
+            return fwk.Status.error(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not reach a bound volume, or on which a claim can be neither bound nor provisioned."""
         state = cycle.find(_CycleClaims)
         if state is None:
@@ -190,32 +179,32 @@ class VolumeBinding:
         )
         return Verdicts(nodes.take(finding.bits), reasons)
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
+    def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | None:
         """Skip Score unless storage is scored."""
-        return PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
+        return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
 
-    def constant_score(self, cycle: CycleState) -> int | None:
+    def constant_score(self, cycle: fwk.CycleState) -> int | None:
         """Return 0 for pods without claims."""
         return None if any(claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+    def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Score by how much of the nodes' storage the claims take; 0 where no claim has to be bound."""
         state = cycle.find(_CycleClaims)
         if self._by_utilization is None or state is None or state.finding is None:
             return np.zeros(len(nodes), np.int64)
         return nodes.take(storage_scores(state.finding, self.listers, self.finder.provisioning, self._by_utilization))
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+    def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         state = cycle.find(_CycleClaims)
         if state is None or not state.claims.delayed:
             return ["no claim of the pod has to be bound"]
         return [f"unbound claims: {', '.join(claim.metadata.key for claim in state.claims.delayed)}"]
 
-    def reserve(self, cycle: CycleState, row: int) -> Status:
+    def reserve(self, cycle: fwk.CycleState, row: int) -> fwk.Status:
         """Promise the node's volumes to their claims, and select the node for claims to be provisioned."""
         state = cycle.find(_CycleClaims)
         if state is None or state.finding is None or not state.claims.delayed:
-            return SUCCESS
+            return fwk.SUCCESS
         reservation = _Reservation()
         to_provision = list(state.finding.selected)
         for match in state.finding.matches:
@@ -229,11 +218,11 @@ class VolumeBinding:
         for claim in to_provision:
             reservation.selected.append((claim, self.assumed.select_node(claim, node_name)))
         cycle.write(reservation)
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def reserved_objects(self) -> ReservedObjects:
+    def reserved_objects(self) -> fwk.ReservedObjects:
         """Return claims and volumes as they are once the reservations are bound."""
-        return ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
+        return fwk.ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a new claim, bound to the closest volume where its class does not wait for a pod.
@@ -268,7 +257,7 @@ class VolumeBinding:
                 self.assumed.provision(claim, self.finder.provisioning.reach(driver, row))
         return tuple(bound)
 
-    def unreserve(self, cycle: CycleState, row: int) -> None:
+    def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         """Undo what Reserve changed, last first: a pod may use a claim twice."""
         reservation = cycle.find(_Reservation)
         if reservation is None:
