@@ -66,6 +66,16 @@ MAX_FOLLOWING = 128
 """How many counts per topology domain are cached: up to eight bytes a node each."""
 
 
+_ALWAYS_SUMMED = (POD_COUNT, NONZERO_CPU, NONZERO_MEMORY)
+
+
+def _amounts(info: PodInfo) -> tuple[tuple[str, int], ...]:
+    """Return what a pod adds to the sums of its node."""
+    resources = info.resources
+    nonzero = (NONZERO_CPU, resources.nonzero_cpu), (NONZERO_MEMORY, resources.nonzero_memory)
+    return ((POD_COUNT, 1), *nonzero, *resources.requests.items())
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):
     """A pod that was bound to a node (+1) or left it (-1)."""
 
@@ -96,7 +106,7 @@ class Cluster:
         self.log: list[Change] = []  #: all changes, in order; a reader remembers up to where it has read
         #: how many pods have begun to terminate; a reader that leaves such pods out counts again when it rises
         self.n_terminations = 0
-        self._requested: dict[str, Int64Array] = {}
+        self._set_sums({})
         self._least_free: dict[str, int] = {}
         #: what is counted in this cluster and follows its log, by what it is
         self.following: Recent[Any] = Recent(MAX_FOLLOWING)
@@ -163,7 +173,7 @@ class Cluster:
         copied._node_rows = self._node_rows.copy()
         copied.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
         copied.terms, copied._hidden = self.terms.copy(), self._hidden.copy()
-        copied._requested = {name: column.copy() for name, column in self._requested.items()}
+        copied._set_sums({name: column.copy() for name, column in self._requested.items()})
         return copied
 
     def narrowed(self, nodes: NodeTable) -> Cluster:
@@ -179,7 +189,7 @@ class Cluster:
             new_rows[row]: ports.copy() for row, ports in self.used_ports.items() if new_rows[row] != NOWHERE
         }
         narrowed.terms = self.terms.moved(new_rows)
-        narrowed._requested = {name: column[old_rows] for name, column in self._requested.items()}
+        narrowed._set_sums({name: column[old_rows] for name, column in self._requested.items()})
         return narrowed
 
     def grown(self, nodes: NodeTable) -> Cluster:
@@ -189,7 +199,7 @@ class Cluster:
         grown.node_of, grown._node_rows = self.node_of, self._node_rows
         grown.used_ports, grown.terms = self.used_ports, self.terms
         empty = np.zeros(more, np.int64)
-        grown._requested = {key: np.append(column, empty) for key, column in self._requested.items()}
+        grown._set_sums({key: np.append(column, empty) for key, column in self._requested.items()})
         return grown
 
     def derive_pod_columns(self) -> None:
@@ -212,17 +222,9 @@ class Cluster:
             column = self._requested[key] = np.zeros(len(self.nodes), np.int64)
         return column
 
-    @property
-    def pod_count(self) -> Int64Array:
-        return self.requested(POD_COUNT)
-
-    @property
-    def nonzero_cpu(self) -> Int64Array:
-        return self.requested(NONZERO_CPU)
-
-    @property
-    def nonzero_memory(self) -> Int64Array:
-        return self.requested(NONZERO_MEMORY)
+    def _set_sums(self, sums: dict[str, Int64Array]) -> None:
+        self._requested = sums
+        self.pod_count, self.nonzero_cpu, self.nonzero_memory = map(self.requested, _ALWAYS_SUMMED)
 
     def least_free(self, resource: str) -> int:
         """Return an amount of a resource, or number of ``pods``, that every node has free, and most often not more.
@@ -238,13 +240,6 @@ class Cluster:
 
     def _has(self, key: str) -> Int64Array:
         return self.nodes.allowed_pods if key == POD_COUNT else self.nodes.allocatable(key)
-
-    @staticmethod
-    def _amounts(info: PodInfo) -> list[tuple[str, int]]:
-        """Return what a pod adds to the sums of its node."""
-        resources = info.resources
-        own = [(POD_COUNT, 1), (NONZERO_CPU, resources.nonzero_cpu), (NONZERO_MEMORY, resources.nonzero_memory)]
-        return own + [(name, amount) for name, amount in resources.requests.items() if amount]
 
     def add_pod(self, info: PodInfo) -> int:
         self.node_of.append(NOWHERE)
@@ -262,8 +257,9 @@ class Cluster:
             unused = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
             self._node_rows = np.concatenate((self._node_rows, unused))
         self._node_rows[first : len(self.node_of)] = rows
-        for key, amount in self._amounts(info):
-            self.requested(key)[rows] += amount
+        for key, amount in _amounts(info):
+            if amount:
+                self.requested(key)[rows] += amount
         self._least_free.clear()
         for pod, row in enumerate(replica_rows, first):
             self._node_pods.changing(row).append(pod)
@@ -324,13 +320,14 @@ class Cluster:
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
         info = self.pods.infos[pod]
-        for key, amount in self._amounts(info):
-            requested = self.requested(key)
-            requested[row] += sign * amount
-            if key in self._least_free:
-                # Where a pod left, its node may have been the fullest: the least stays true.
-                free = self._has(key).item(row) - requested.item(row)
-                self._least_free[key] = min(free, self._least_free[key])
+        for key, amount in _amounts(info):
+            if amount:
+                requested = self.requested(key)
+                requested[row] += sign * amount
+                if key in self._least_free:
+                    # Where a pod left, its node may have been the fullest: the least stays true.
+                    free = self._has(key).item(row) - requested.item(row)
+                    self._least_free[key] = min(free, self._least_free[key])
         if info.host_ports:
             ports = self.used_ports.setdefault(row, set())
             if sign > 0:

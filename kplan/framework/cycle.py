@@ -380,11 +380,11 @@ class _Cycle:
             if not extender.prioritizes:
                 continue
             try:
-                given = extender.prioritize(self._cycle.pod.pod, [nodes.nodes[row] for row in feasible])
+                by_name = extender.prioritize(self._cycle.pod.pod, [nodes.nodes[row] for row in feasible])
             except ExtenderError:
                 continue  # as upstream: no score from this extender
-            column: Int64Array = np.asarray([given.get(nodes.names[row], 0) for row in feasible], np.int64)
-            scores.drawn[[nodes.row_of[name] for name in given if name in nodes.row_of]] = True
+            column: Int64Array = np.asarray([by_name.get(nodes.names[row], 0) for row in feasible], np.int64)
+            scores.drawn[[nodes.row_of[name] for name in by_name if name in nodes.row_of]] = True
             weight = extender.weight * EXTENDER_SCALE
             scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
             scores.total = scores.total + column * weight

@@ -75,7 +75,8 @@ class CachedVerdicts(msgspec.Struct):
         if not self.following:
             return
         rows: RowArray | slice = slice(None) if changed is None else changed
-        view, passes = NodeView(cluster, changed), self.lasting[rows].copy()
+        view = NodeView(cluster, changed)
+        passes = self.lasting.copy() if changed is None else self.lasting[rows]
         for plugin in self.following:
             whole = self.by_plugin[plugin.name]
             # Verdicts that accepted all nodes have no reasons, so the bits of some rows alone would mean nothing.
@@ -153,7 +154,7 @@ class CachedScores(msgspec.Struct):
         self.position = len(cluster.log)
         view = NodeView(cluster, changed)
         rows: RowArray | slice = slice(None) if changed is None else changed
-        total = self.lasting[rows].copy()
+        total = self.lasting.copy() if changed is None else self.lasting[rows]
         for scorer, scores in self.following:
             fresh = scorer.plugin.score(cycle, view)
             scores[rows] = fresh

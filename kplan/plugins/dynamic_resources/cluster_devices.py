@@ -333,8 +333,9 @@ def _run(outcomes: Outcomes, pools: NodePools, search: Search, *, is_whole: bool
         if is_whole:
             outcomes.by_situation[situation] = SearchOutcome.TIMED_OUT
         raise
-    found = SearchOutcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
-    outcomes.by_situation[situation] = found
+    outcomes.by_situation[situation] = (
+        SearchOutcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
+    )
     return solution
 
 

@@ -129,8 +129,8 @@ class DeviceInfo:
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
         """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
-        found = self.find(self._fields(field), domain, key)
-        return ABSENT if found is None else self._cel(found)
+        value = self.find(self._fields(field), domain, key)
+        return ABSENT if value is None else self._cel(value)
 
     def cel_domains(self, field: str) -> dict[str, dict[str, object]]:
         domains: dict[str, dict[str, object]] = {}
