@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,13 @@ def filled(struct: S) -> S:
 
 class PluginArgs(ConfigStruct, frozen=True, kw_only=True):
     """Base of all plugin arguments."""
+
+    def defaulted(self, _: Release) -> PluginArgs:
+        """Return them with defaults in place of empty lists, empty texts and weights of 0, as a release has them."""
+        return self
+
+    def check(self, place: Place) -> None:
+        """Record everything that kube-scheduler refuses in them."""
 
 
 class ResourceSpec(ConfigStruct, frozen=True, kw_only=True):
@@ -76,11 +83,57 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
 
+    def defaulted(self, _: Release) -> NodeResourcesFitArgs:
+        strategy = filled(self.scoring_strategy)
+        resources = tuple(map(filled, strategy.resources))
+        return replace(self, scoring_strategy=replace(strategy, resources=resources))
+
+    def check(self, place: Place) -> None:
+        for at, resource in place["ignoredResources"].walk(self.ignored_resources):
+            _label_name(resource, at)
+        for at, group in place["ignoredResourceGroups"].walk(self.ignored_resource_groups):
+            if "/" in group:
+                hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
+                at.invalid(group, "resource group name can't contain '/'", hint)
+            _label_name(group, at)
+        strategy, place = self.scoring_strategy, place["scoringStrategy"]
+        if strategy.type not in _STRATEGIES:
+            hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
+            place["type"].unsupported(strategy.type, _STRATEGIES, hint)
+        for at, spec in place["resources"].walk(strategy.resources):
+            if not 0 < spec.weight <= 100:
+                detail = f"resource weight of {spec.name} not in valid range (0, 100]"
+                at["weight"].invalid(spec.weight, detail, "write a number from 1 to 100")
+        by_type, ratio = place.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
+        at, is_needed = place["requestedToCapacityRatio"], strategy.type == "RequestedToCapacityRatio"
+        if is_needed and ratio is None:
+            # A kube-scheduler that does not check it panics.
+            hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+            at.required("must be specified when type is RequestedToCapacityRatio", hint)
+        elif ratio is not None and not is_needed and by_type:
+            hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
+            at.forbidden("must be nil when type is not RequestedToCapacityRatio", hint)
+        elif ratio is not None:
+            _function_shape(ratio.shape, (at if by_type else place)["shape"])
+
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeResourcesBalancedAllocation; the only valid weight is 1."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+    def defaulted(self, _: Release) -> NodeResourcesBalancedAllocationArgs:
+        return replace(self, resources=tuple(map(filled, filled(self).resources)))
+
+    def check(self, place: Place) -> None:
+        names: set[str] = set()
+        for at, resource in place["resources"].walk(self.resources):
+            if resource.name in names:
+                at["name"].duplicate(resource.name, f"name {resource.name or 'each resource'} once")
+            names.add(resource.name)
+            if resource.weight != 1:
+                hint = "write weight: 1 or leave it out; balance knows no weights"
+                at["weight"].invalid(resource.weight, "must be 1", hint)
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
@@ -88,6 +141,10 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     hard_pod_affinity_weight: Int64 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
+
+    def check(self, place: Place) -> None:
+        hint = "write a number from 0 to 100; the default is 1"
+        place["hardPodAffinityWeight"].check_range(self.hard_pod_affinity_weight, 0, 100, hint)
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
@@ -100,11 +157,44 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = "System"
 
+    def defaulted(self, _: Release) -> PodTopologySpreadArgs:
+        return filled(self)
+
+    def check(self, place: Place) -> None:
+        if self.defaulting_type not in _DEFAULTING:
+            hint = "write List to use defaultConstraints, System for Kubernetes' own"
+            place["defaultingType"].unsupported(self.defaulting_type, _DEFAULTING, hint)
+        elif self.defaulting_type == "System" and self.default_constraints:
+            hint = "write defaultingType: List, or remove defaultConstraints"
+            place["defaultingType"].invalid(self.defaulting_type, "when .defaultConstraints are not empty", hint)
+        pairs: set[tuple[str, str]] = set()
+        for at, constraint in place["defaultConstraints"].walk(self.default_constraints):
+            _spread_constraint(constraint, at)
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in pairs:
+                hint = "keep one constraint for each pair of topologyKey and whenUnsatisfiable"
+                at.duplicate(f"{{{', '.join(pair)}}}", hint)
+            pairs.add(pair)
+
 
 class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeAffinity; `added_affinity` applies to every pod of the profile besides its own."""
 
     added_affinity: NodeAffinity | None = None
+
+    def check(self, place: Place) -> None:
+        if self.added_affinity is None:
+            return
+        place = place["addedAffinity"]
+        required = self.added_affinity.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            terms = place["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+            for at, term in terms.walk(required.node_selector_terms):
+                _node_selector_term(term, at)
+        preferred = self.added_affinity.preferred_during_scheduling_ignored_during_execution
+        for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].walk(preferred):
+            if weighted.weight != 0:  # upstream skips terms of weight 0 without parsing them
+                _node_selector_term(weighted.preference, at["preference"])
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
@@ -113,6 +203,17 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     min_candidate_nodes_percentage: Int64 = 10
     min_candidate_nodes_absolute: Int64 = 100
 
+    def check(self, place: Place) -> None:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
+        place[names[0]].check_range(percentage, 0, 100)
+        if absolute < 0:
+            place[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
+        if percentage == 0 and absolute == 0:
+            hint = "give one of the two a value above 0; the defaults are 10 and 100"
+            for name, other in (names, names[::-1]):
+                place[name].invalid(0, f"cannot be zero at the same time as {other}", hint)
+
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of VolumeBinding; with the gate StorageCapacityScoring there is a `shape`, and without it None."""
@@ -120,12 +221,46 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
+    def defaulted(self, release: Release) -> VolumeBindingArgs:
+        """Return arguments with a shape where the release scores storage: emptier storage is better.
+
+        Upstream: apis/config/v1/defaults.go SetDefaults_VolumeBindingArgs.
+        """
+        if self.shape or not release.is_on(STORAGE_SCORING_GATE):
+            return self
+        return replace(self, shape=_EMPTIER_FIRST)
+
+    def check(self, place: Place) -> None:
+        if self.bind_timeout_seconds < 0:
+            detail = "invalid BindTimeoutSeconds, should not be a negative value"
+            hint = "write 0 (do not wait) or more; the default is 600"
+            place["bindTimeoutSeconds"].invalid(self.bind_timeout_seconds, detail, hint)
+        if place.release.is_on(STORAGE_SCORING_GATE):
+            _function_shape(self.shape or (), place["shape"])
+        elif self.shape is not None:
+            detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            place["shape"].invalid(msgspec.to_builtins(self.shape), detail, "remove it, or turn that gate on")
+
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DynamicResources; a filter timeout of 0 means no limit, None that its feature is off."""
 
     filter_timeout: Duration | None = Nanoseconds(10 * SECOND)
     binding_timeout: Duration | None = Nanoseconds(600 * SECOND)
+
+    def defaulted(self, release: Release) -> DynamicResourcesArgs:
+        is_bound = release.is_on("DRADeviceBindingConditions") and release.is_on("DRAResourceClaimDeviceStatus")
+        is_limited = release.is_on("DRASchedulerFilterTimeout")
+        filtering, binding = self.filter_timeout if is_limited else None, self.binding_timeout if is_bound else None
+        return DynamicResourcesArgs(filter_timeout=filtering, binding_timeout=binding)
+
+    def check(self, place: Place) -> None:
+        if self.filter_timeout is not None and self.filter_timeout < 0:
+            hint = "write 0s for no limit, or a duration; the default is 10s"
+            place["filterTimeout"].invalid(format_duration(self.filter_timeout), "must be zero or positive", hint)
+        if self.binding_timeout is not None and self.binding_timeout < SECOND:
+            hint = "write 1s or more; the default is 600s"
+            place["bindingTimeout"].invalid(format_duration(self.binding_timeout), "must be at least 1 second", hint)
 
 
 STORAGE_SCORING_GATE: Final = "StorageCapacityScoring"
@@ -158,35 +293,7 @@ def args_type(name: str, release: Release) -> type[PluginArgs] | None:
 
 
 def default_args(name: str, release: Release) -> PluginArgs:
-    return defaulted(ARGS_TYPES[name](), release)
-
-
-def defaulted(args: PluginArgs, release: Release) -> PluginArgs:
-    """Return arguments with defaults in place of empty lists, empty texts and weights of 0, as a release has them."""
-    if isinstance(args, DynamicResourcesArgs):
-        is_bound = release.is_on("DRADeviceBindingConditions") and release.is_on("DRAResourceClaimDeviceStatus")
-        is_limited = release.is_on("DRASchedulerFilterTimeout")
-        filtering, binding = args.filter_timeout if is_limited else None, args.binding_timeout if is_bound else None
-        return DynamicResourcesArgs(filter_timeout=filtering, binding_timeout=binding)
-    if isinstance(args, VolumeBindingArgs):
-        return with_default_shape(args, release)
-    if isinstance(args, NodeResourcesFitArgs):
-        strategy = filled(args.scoring_strategy)
-        resources = tuple(map(filled, strategy.resources))
-        return replace(args, scoring_strategy=replace(strategy, resources=resources))
-    if isinstance(args, NodeResourcesBalancedAllocationArgs):
-        return replace(args, resources=tuple(map(filled, filled(args).resources)))
-    return filled(args) if isinstance(args, PodTopologySpreadArgs) else args
-
-
-def with_default_shape(args: VolumeBindingArgs, release: Release) -> VolumeBindingArgs:
-    """Return arguments of VolumeBinding with a shape where the release scores storage: emptier storage is better.
-
-    Upstream: apis/config/v1/defaults.go SetDefaults_VolumeBindingArgs.
-    """
-    if args.shape or not release.is_on(STORAGE_SCORING_GATE):
-        return args
-    return replace(args, shape=_EMPTIER_FIRST)
+    return ARGS_TYPES[name]().defaulted(release)
 
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
@@ -194,47 +301,6 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-
-
-def validate_args(name: str, args: PluginArgs, place: Place) -> None:
-    """Record everything that kube-scheduler refuses in the arguments of a plugin."""
-    check = _CHECKS.get(name)
-    if check is not None:
-        check(args, place)
-
-
-def _default_preemption(args: DefaultPreemptionArgs, place: Place) -> None:
-    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
-    place[names[0]].check_range(percentage, 0, 100)
-    if absolute < 0:
-        place[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
-    if percentage == 0 and absolute == 0:
-        hint = "give one of the two a value above 0; the defaults are 10 and 100"
-        for name, other in (names, names[::-1]):
-            place[name].invalid(0, f"cannot be zero at the same time as {other}", hint)
-
-
-def _inter_pod_affinity(args: InterPodAffinityArgs, place: Place) -> None:
-    hint = "write a number from 0 to 100; the default is 1"
-    place["hardPodAffinityWeight"].check_range(args.hard_pod_affinity_weight, 0, 100, hint)
-
-
-def _pod_topology_spread(args: PodTopologySpreadArgs, place: Place) -> None:
-    if args.defaulting_type not in _DEFAULTING:
-        hint = "write List to use defaultConstraints, System for Kubernetes' own"
-        place["defaultingType"].unsupported(args.defaulting_type, _DEFAULTING, hint)
-    elif args.defaulting_type == "System" and args.default_constraints:
-        hint = "write defaultingType: List, or remove defaultConstraints"
-        place["defaultingType"].invalid(args.defaulting_type, "when .defaultConstraints are not empty", hint)
-    pairs: set[tuple[str, str]] = set()
-    for at, constraint in place["defaultConstraints"].walk(args.default_constraints):
-        _spread_constraint(constraint, at)
-        pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        if pair in pairs:
-            hint = "keep one constraint for each pair of topologyKey and whenUnsatisfiable"
-            at.duplicate(f"{{{', '.join(pair)}}}", hint)
-        pairs.add(pair)
 
 
 def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> None:
@@ -255,35 +321,6 @@ def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> No
         place["labelSelector"].forbidden(detail, hint)
 
 
-def _node_resources_fit(args: NodeResourcesFitArgs, place: Place) -> None:
-    for at, resource in place["ignoredResources"].walk(args.ignored_resources):
-        _label_name(resource, at)
-    for at, group in place["ignoredResourceGroups"].walk(args.ignored_resource_groups):
-        if "/" in group:
-            hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
-            at.invalid(group, "resource group name can't contain '/'", hint)
-        _label_name(group, at)
-    strategy, place = args.scoring_strategy, place["scoringStrategy"]
-    if strategy.type not in _STRATEGIES:
-        hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
-        place["type"].unsupported(strategy.type, _STRATEGIES, hint)
-    for at, spec in place["resources"].walk(strategy.resources):
-        if not 0 < spec.weight <= 100:
-            detail = f"resource weight of {spec.name} not in valid range (0, 100]"
-            at["weight"].invalid(spec.weight, detail, "write a number from 1 to 100")
-    by_type, ratio = place.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
-    at, is_needed = place["requestedToCapacityRatio"], strategy.type == "RequestedToCapacityRatio"
-    if is_needed and ratio is None:
-        # A kube-scheduler that does not check it panics.
-        hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-        at.required("must be specified when type is RequestedToCapacityRatio", hint)
-    elif ratio is not None and not is_needed and by_type:
-        hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
-        at.forbidden("must be nil when type is not RequestedToCapacityRatio", hint)
-    elif ratio is not None:
-        _function_shape(ratio.shape, (at if by_type else place)["shape"])
-
-
 def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> None:
     if not shape:
         hint = "add points, for example: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
@@ -297,53 +334,6 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> N
     for at, point in place.walk(shape):
         at["utilization"].check_range(point.utilization, 0, 100)
         at["score"].check_range(point.score, 0, 10)
-
-
-def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, place: Place) -> None:
-    names: set[str] = set()
-    for at, resource in place["resources"].walk(args.resources):
-        if resource.name in names:
-            at["name"].duplicate(resource.name, f"name {resource.name or 'each resource'} once")
-        names.add(resource.name)
-        if resource.weight != 1:
-            hint = "write weight: 1 or leave it out; balance knows no weights"
-            at["weight"].invalid(resource.weight, "must be 1", hint)
-
-
-def _volume_binding(args: VolumeBindingArgs, place: Place) -> None:
-    if args.bind_timeout_seconds < 0:
-        detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        hint = "write 0 (do not wait) or more; the default is 600"
-        place["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail, hint)
-    if place.release.is_on(STORAGE_SCORING_GATE):
-        _function_shape(args.shape or (), place["shape"])
-    elif args.shape is not None:
-        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        place["shape"].invalid(msgspec.to_builtins(args.shape), detail, "remove it, or turn that gate on")
-
-
-def _dynamic_resources(args: DynamicResourcesArgs, place: Place) -> None:
-    if args.filter_timeout is not None and args.filter_timeout < 0:
-        hint = "write 0s for no limit, or a duration; the default is 10s"
-        place["filterTimeout"].invalid(format_duration(args.filter_timeout), "must be zero or positive", hint)
-    if args.binding_timeout is not None and args.binding_timeout < SECOND:
-        hint = "write 1s or more; the default is 600s"
-        place["bindingTimeout"].invalid(format_duration(args.binding_timeout), "must be at least 1 second", hint)
-
-
-def _node_affinity(args: NodeAffinityArgs, place: Place) -> None:
-    if args.added_affinity is None:
-        return
-    place = place["addedAffinity"]
-    required = args.added_affinity.required_during_scheduling_ignored_during_execution
-    if required is not None:
-        terms = place["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        for at, term in terms.walk(required.node_selector_terms):
-            _node_selector_term(term, at)
-    preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
-    for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].walk(preferred):
-        if weighted.weight != 0:  # upstream skips terms of weight 0 without parsing them
-            _node_selector_term(weighted.preference, at["preference"])
 
 
 def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:
@@ -392,15 +382,3 @@ def _count_of_values(requirement: NodeSelectorRequirement, place: Place) -> None
 def _label_name(name: str, place: Place) -> None:
     for error in label_key_problems(name):
         place.invalid(name, error, "write a name such as cpu, example.com or example.com/name")
-
-
-_CHECKS: Final[Mapping[str, Callable[[Any, Place], None]]] = {
-    "DefaultPreemption": _default_preemption,
-    "DynamicResources": _dynamic_resources,
-    "InterPodAffinity": _inter_pod_affinity,
-    "NodeAffinity": _node_affinity,
-    "NodeResourcesBalancedAllocation": _balanced_allocation,
-    "NodeResourcesFit": _node_resources_fit,
-    "PodTopologySpread": _pod_topology_spread,
-    "VolumeBinding": _volume_binding,
-}

@@ -8,15 +8,7 @@ from typing import Final
 
 import msgspec
 
-from kplan.config.args import (
-    ARGS_TYPES,
-    DynamicResourcesArgs,
-    PluginArgs,
-    args_type,
-    default_args,
-    defaulted,
-    validate_args,
-)
+from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args
 from kplan.config.model import (
     EXTENSION_POINTS,
     PLACEMENT_POINTS,
@@ -263,7 +255,7 @@ def _args(draft: _Draft) -> dict[str, object]:
             args.setdefault(config.name, decoded)
             # NodeResourcesFit's arguments are checked by the plugin itself, only where it is enabled.
             if config.name != "NodeResourcesFit" or config.name in enabled:
-                validate_args(config.name, decoded, place["args"])
+                decoded.check(place["args"])
         elif config.name in release.out_of_tree:
             args.setdefault(config.name, config.args)
         elif config.name in release.implements and config.args is not None:
@@ -356,7 +348,7 @@ def decode_args(name: str, value: object, place: Place) -> PluginArgs:
             got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             place["kind"].add(message, f"write: kind: {kind}, or leave it out")
-    args = defaulted(decode({} if value is None else value, ARGS_TYPES[name], place), place.release)
+    args = decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)
     if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
         for field, timeout, gates in (
             ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs, with_default_shape
+from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.details import Detail
 from kplan.engine.resource_scoring import utilization_table
@@ -92,7 +92,7 @@ class VolumeBinding:
         #: int64 array of shape (101,), score by percentage of used storage; None where storage is not scored
         self._by_utilization: Int64Array | None = None
         if handle.release.is_on(STORAGE_SCORING_GATE):
-            shape = with_default_shape(args or VolumeBindingArgs(), handle.release).shape
+            shape = (args or VolumeBindingArgs()).defaulted(handle.release).shape
             self._by_utilization = utilization_table(shape or ())
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
