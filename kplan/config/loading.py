@@ -161,28 +161,20 @@ def release_warnings(release: Release) -> tuple[InputWarning, ...]:
     )
 
 
-def configuration_of(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
-    """Return the configuration; raises ConfigError with every problem.
-
-    Parameters
-    ----------
-    value : the document as plain values
-    source : the file, or "object"
-    problems : those of reading it, and the release that reads it
-    others : documents of the file that follow it
-    """
+def configuration_of(problems: Problems) -> SchedulerConfiguration:
+    """Return the configuration in a document, which has the problems of reading it; raises ConfigError with all."""
     from kplan.config.profiles import build_profiles
 
-    whole = Place(problems)
-    if not check_type_meta(value, whole):
-        problems.raise_if_any()
-    if others:
-        text = f"only the first document is read, as by kube-scheduler; {others} more in the file"
+    whole, source = Place(problems), problems.file or "object"
+    if not check_type_meta(problems.document, whole):
+        problems.raise_if_any(in_order=False)
+    if problems.others:
+        text = f"only the first document is read, as by kube-scheduler; {problems.others} more in the file"
         problems.warn("IgnoredConfiguration", source, text)
-    wire = decode(value, KubeSchedulerConfiguration, whole)
+    wire = decode(problems.document, KubeSchedulerConfiguration, whole)
     validate_configuration(wire, whole)
     profiles = _ignore_extender_resources(build_profiles(wire.profiles, problems), wire.extenders, whole["extenders"])
-    problems.raise_if_any(value)
+    problems.raise_if_any()
     return SchedulerConfiguration(
         profiles=profiles,
         percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score,
@@ -194,8 +186,8 @@ def configuration_of(value: object, source: str, problems: Problems, others: int
         warnings=(*release_warnings(problems.release), *problems.warnings),
         settings=MappingProxyType(settings_of(wire)),
         release=problems.release,
-        document=value,
-        other_documents=others,
+        document=problems.document,
+        other_documents=problems.others,
     )
 
 
@@ -231,16 +223,8 @@ def _ignore_extender_resources(
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
 
 
-class ConfigDocument(msgspec.Struct, frozen=True):
-    """A document of a file, as plain values."""
-
-    value: object
-    problems: Problems
-    others: int = 0  #: documents of the file that follow it
-
-
-def read_file(path: str) -> ConfigDocument:
-    """Read the first document of a file, or of standard input for `-`.
+def read_file(path: str, release: Release | None = None) -> Problems:
+    """Read the first document of a file, or of standard input for `-`, for a release.
 
     Raises ConfigError when the file is missing, is no text, or neither YAML nor JSON.
     """
@@ -255,11 +239,11 @@ def read_file(path: str) -> ConfigDocument:
         value = first.value()
     except DecodeError as error:
         raise ConfigError([first.locate(problem) for problem in error.problems]) from None
-    problems = Problems(first.file, lines=first.lines)
+    problems = Problems(first.file, value, others=len(documents) - 1, lines=first.lines, release=release)
     for repeated in first.duplicates():
         at = Place(problems, repeated.path.removeprefix("$").removeprefix("."))
         at.add(f"duplicate field {go_value(at.path)}", "keep one of the two")
-    return ConfigDocument(value, problems, others=len(documents) - 1)
+    return problems
 
 
 def load_scheduler_config(
@@ -308,12 +292,10 @@ def read_configuration(
     if source is None:
         return default_configuration(release)
     if isinstance(source, dict):
-        return configuration_of(source, "object", Problems("", release=release), others=0)
+        return configuration_of(Problems("", source, release=release))
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"{source!r} is no configuration", hint="give a path, a dict, or None for the defaults")
-    document = read_file(os.fspath(source))
-    document.problems.release = release
-    return configuration_of(document.value, document.problems.file, document.problems, document.others)
+    return configuration_of(read_file(os.fspath(source), release))
 
 
 def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
@@ -326,7 +308,7 @@ def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerCon
     if config.document is None:
         return default_configuration(release)
     file = "" if config.source == "object" else config.source
-    return configuration_of(config.document, config.source, Problems(file, release=release), config.other_documents)
+    return configuration_of(Problems(file, config.document, others=config.other_documents, release=release))
 
 
 class Difference(Document, frozen=True):

@@ -26,11 +26,21 @@ def go_value(value: object) -> str:
 
 
 class Problems:
-    """The problems and warnings of one document; after a value that does not decode, others about it are dropped."""
+    """The problems and warnings of a document; after a value that does not decode, others about it are dropped."""
 
-    def __init__(self, file: str, lines: Lines | None = None, release: Release | None = None) -> None:
+    def __init__(
+        self,
+        file: str,
+        document: object = None,
+        *,
+        others: int = 0,
+        lines: Lines | None = None,
+        release: Release | None = None,
+    ) -> None:
+        self.file = file  #: empty for a document from memory
+        self.document = document  #: as plain values
+        self.others = others  #: documents of the file that follow it
         self.release = release or reference()  #: the release whose rules apply
-        self.file = file
         self._lines = lines
         self.recorded: list[Problem] = []
         self.unreadable: list[str] = []  #: the paths of values that do not decode
@@ -39,13 +49,10 @@ class Problems:
     def warn(self, code: str, subject: str, message: str) -> None:
         self.warnings.append(InputWarning(code=code, object=subject, message=message))
 
-    def raise_if_any(self, document: object = None) -> None:
-        """Raise all recorded problems, in the order of the document's fields if it is given.
-
-        Raises ConfigError when a problem was recorded.
-        """
+    def raise_if_any(self, *, in_order: bool = True) -> None:
+        """Raise ConfigError with all recorded problems, in the order of the document's fields."""
         if self.recorded:
-            order = {path: position for position, path in enumerate(_paths(document, ""))}
+            order = {path: position for position, path in enumerate(_paths(self.document if in_order else None, ""))}
             problems = sorted(self.recorded, key=lambda problem: _position(problem.json_path, order))
             lines = self._lines
             raise ConfigError(replace(one, line=lines.of(one.json_path)) if lines else one for one in problems)

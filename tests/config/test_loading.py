@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from kplan.api.time import Nanoseconds
 from kplan.config import SchedulerConfiguration, default_configuration, load_scheduler_config
 from kplan.config.args import ARGS_TYPES, NodeResourcesFitArgs, VolumeBindingArgs, default_args
-from kplan.config.loading import ConfigDocument, args_document, read_file
+from kplan.config.loading import args_document, read_file
 from kplan.config.model import Extender, ExtenderTLSConfig, ManagedResource
+from kplan.config.problems import Problems
 from kplan.config.releases import newest, reference, with_gates
 from kplan.errors import ConfigError, Problem
 
@@ -34,7 +35,7 @@ def refused(path: Path) -> tuple[str, str]:
     return problem.message, problem.hint
 
 
-def document(tmp_path: Path, text: str) -> ConfigDocument:
+def document(tmp_path: Path, text: str) -> Problems:
     path = tmp_path / "scheduler.yaml"
     path.write_text(text)
     return read_file(str(path))
@@ -116,7 +117,7 @@ def test_a_repeated_field_is_named_by_its_path_and_line(tmp_path: Path, text: st
     read = document(tmp_path, text)
 
     with pytest.raises(ConfigError) as caught:
-        read.problems.raise_if_any(read.value)
+        read.raise_if_any()
     (problem,) = caught.value.problems
     assert (problem.json_path, problem.message, problem.line) == ("a.b[0].c", 'duplicate field "a.b[0].c"', line)
 
@@ -622,11 +623,8 @@ def test_every_default_plugin_can_be_disabled_by_name() -> None:
 
 
 GATES = {"StorageCapacityScoring": True}
-FILE = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [{"pluginConfig": [{"name": "VolumeBinding", "args": {"shape": [{"utilization": 5, "score": 3}]}}]}],
-}
+SHAPED = {"name": "VolumeBinding", "args": {"shape": [{"utilization": 5, "score": 3}]}}
+FILE = {**HEAD, "profiles": [{"pluginConfig": [SHAPED]}]}
 
 
 def points(args: object) -> list[tuple[int, int]]:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
+from kplan.live.collect import collect_snapshot
+from kplan.snapshot import load_snapshot
 from tests.cli.commands import invoke
 
 from .conftest import Start
@@ -27,19 +28,6 @@ NODE_CLASS = {
     "metadata": {"name": "default"},
     "status": {"conditions": [{"type": "Ready", "status": "True"}]},
 }
-WORKLOAD = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: api, namespace: shop}
-spec:
-  replicas: 4
-  selector: {matchLabels: {app: api}}
-  template:
-    metadata: {labels: {app: api}}
-    spec:
-      containers:
-      - {name: api, image: example.com/api, resources: {requests: {cpu: "2", memory: 4Gi}}}
-"""
 
 
 def objects() -> dict[str, list[dict[str, Any]]]:
@@ -78,13 +66,9 @@ def serve(request: Request) -> Answer | None:
     return Answer(200, json.dumps(body).encode())
 
 
-@pytest.fixture
-def options(start: Start) -> list[str]:
+def test_nodes_pools_and_claims_are_read_and_karpenter_is_followed_by_itself(start: Start) -> None:
     _, live = start(Cluster(aggregated_discovery=False, fault=serve))
-    return ["--kubeconfig", str(live.kubeconfig), "--context", "demo"]
-
-
-def test_nodes_pools_and_claims_are_read_and_karpenter_is_followed_by_itself(options: list[str]) -> None:
+    options = ["--kubeconfig", str(live.kubeconfig), "--context", "demo"]
     result = invoke("nodes", *options, "--instance-types", TYPES, "-o", "json", KPLAN_SNAPSHOT="")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -94,32 +78,9 @@ def test_nodes_pools_and_claims_are_read_and_karpenter_is_followed_by_itself(opt
     assert set(document["unhelped"]) == {"shop/train-6d-1"}
 
 
-def test_a_manifest_goes_to_present_and_to_new_nodes(options: list[str], tmp_path: Path) -> None:
-    manifest = tmp_path / "api.yaml"
-    manifest.write_text(WORKLOAD)
-    types = ["--instance-types", TYPES]
-    result = invoke("place", manifest, *options, *types, "-o", "json", KPLAN_SNAPSHOT="")
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
-    nodes = [placement["node"] for placement in document["placements"]]
-    assert nodes == ["general-4f2lq.eu-west-1"] * 2 + ["general-new-1"] * 2
-    assert document["placements"][2]["newNode"]["instanceType"] == "m7i.2xlarge"
-    failing = invoke("place", manifest, *options, *types, "--fail-on", "new-nodes", KPLAN_SNAPSHOT="")
-    assert failing.exit_code == 1
-    assert "new-nodes: general-new-1" in failing.stdout
-    alone = invoke("place", manifest, *options, "--autoscaler", "none", "-o", "json", KPLAN_SNAPSHOT="")
-    assert alone.exit_code == 1
-    assert "nodes" not in json.loads(alone.stdout)
+def test_what_is_read_is_the_same_as_from_a_file(start: Start) -> None:
+    _, live = start(Cluster(aggregated_discovery=False, fault=serve))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    written = [obj for listed in objects().values() for obj in listed if "kind" in obj]
 
-
-def test_a_drain_makes_new_nodes(options: list[str]) -> None:
-    result = invoke("drain", "general-8xk2p.eu-west-1", *options, "--instance-types", TYPES, KPLAN_SNAPSHOT="")
-    assert result.exit_code == 0, result.output
-    assert "2 nodes added" in result.stdout
-
-
-def test_without_a_catalogue_the_types_are_those_that_the_nodes_show(options: list[str]) -> None:
-    result = invoke("drain", "general-8xk2p.eu-west-1", *options, "-o", "json", KPLAN_SNAPSHOT="")
-    document = json.loads(result.stdout)
-    assert document["nodes"]["autoscaler"]["source"] == "the nodes and node claims of the cluster"
-    assert "NoPrices" in {warning["code"] for warning in document["warnings"]}
+    assert collect_snapshot(live).digest == load_snapshot([namespace, *written]).digest
