@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import partial, reduce
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
-from itertools import pairwise, product
+from itertools import chain, pairwise, permutations, product
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 import msgspec
@@ -525,8 +525,8 @@ def environment_config(*, lists: bool) -> str:
     lists : attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them
     """
     functions: dict[str, list[_Overload]] = {}
-    declared = (overload for text in (*_COMPUTED, *_OF_THE_LIBRARY) for overload in _Signature.read(text).overloads())
-    for name, overload in (*declared, *_comparisons()):
+    signatures = map(_Signature.read, (*_COMPUTED, *_OF_THE_LIBRARY))
+    for name, overload in chain(*(signature.overloads() for signature in signatures), _comparisons()):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
     shapes = {**DEVICE_FIELDS, "attributes": _WITH_LISTS} if lists else DEVICE_FIELDS
@@ -542,32 +542,12 @@ def environment_config(*, lists: bool) -> str:
 
 
 def _overload(parameters: Iterable[str], result: str, receiver: str | None = None) -> _Overload:
-    overload: _Overload = {"args": [_shape(parameter) for parameter in parameters], "return": _shape(result)}
-    if receiver is not None:
-        overload["target"] = _shape(receiver)
-    return overload
-
-
-def _shape(text: str) -> dict[str, object]:
-    """Return the configuration of a type such as ``map<string,list<~A>>``."""
-    name, _, parameters = text.partition("<")
-    shape: dict[str, object] = {"type_name": name.removeprefix("~")}
-    if name.startswith("~"):
-        shape["is_type_param"] = True
-    if parameters:
-        # Only a map has two parameters, the first of which has no parameters itself.
-        inner = parameters.removesuffix(">")
-        parts = inner.split(",", 1) if name == "map" else [inner]
-        shape["params"] = [_shape(part) for part in parts]
-    return shape
+    overload: _Overload = {"args": [{"type": shape} for shape in parameters], "return": {"type": result}}
+    return overload if receiver is None else {**overload, "target": {"type": receiver}}
 
 
 def _comparisons() -> Iterator[tuple[str, _Overload]]:
     """Yield CEL's comparisons, with those of numbers of different types, an option that Kubernetes enables."""
-    for operator in ("_<_", "_<=_", "_>_", "_>=_"):
-        for kind in _COMPARABLE:
-            yield operator, _overload([kind, kind], "bool")
-        for left in _NUMBERS:
-            for right in _NUMBERS:
-                if left != right:
-                    yield operator, _overload([left, right], "bool")
+    pairs = [*zip(_COMPARABLE, _COMPARABLE, strict=True), *permutations(_NUMBERS, 2)]
+    for operator, pair in product(("_<_", "_<=_", "_>_", "_>=_"), pairs):
+        yield operator, _overload(pair, "bool")
