@@ -14,19 +14,7 @@ from hypothesis import strategies as st
 from kplan.visible import as_json, as_yaml, escape_json, json_bytes, shown, visible
 
 CONTROLS = ["\n", "\r", "\t", "\x00", "\x1b[31m", "\x7f", "\x85", "\x9b31m"]
-INVISIBLE = [
-    "\u200b",
-    "\u200e",
-    "\u202e",
-    "\u2028",
-    "\u2029",
-    "\u2066",
-    "\ufeff",
-    "\u00ad",
-    "\u3164",
-    "\U000e0041",
-    "\U000e0100",
-]
+INVISIBLE = [*"\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\u00ad\u3164\U000e0041\U000e0100"]
 COMMANDS = ["::", "::error::x", "##vso[x]", "##[error]", "##teamcity[x", "##TeamCity["]
 WORDS = [" ", "a", "é", "漢", "😀", '"', "\\", "'", ": ", "- ", "#", "{"]
 ODD = [*CONTROLS, *INVISIBLE, *COMMANDS, *WORDS]

@@ -261,7 +261,8 @@ def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iter
             yield _not_one_of(wanted.operator, _OPERATORS, f"{place}.operator")
         if wanted.operator == "In" and not wanted.values:
             yield Problem("In without values", json_path=f"{place}.values", hint="give at least one value")
-        if wanted.operator in _COMPARISONS and not _is_count(wanted.values):
+        number = parse_int64(wanted.values[0]) if len(wanted.values) == 1 else None
+        if wanted.operator in _COMPARISONS and (number is None or number < 0):
             message = f"{wanted.operator} needs one whole number from 0"
             yield Problem(message, json_path=f"{place}.values", hint='for example values: ["4"]')
         least = wanted.min_values
@@ -270,11 +271,6 @@ def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iter
         elif least is not None and wanted.operator == "In" and len(wanted.values) < least:
             message = f"minValues {least} with {len(wanted.values)} values"
             yield Problem(message, json_path=f"{place}.minValues", hint="give at least as many values")
-
-
-def _is_count(values: tuple[str, ...]) -> bool:
-    number = parse_int64(values[0]) if len(values) == 1 else None
-    return number is not None and number >= 0
 
 
 def _of_duration(text: str | None, path: str, *, allows_never: bool) -> Iterator[Problem]:
@@ -316,11 +312,8 @@ def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
     return Problem(f"{text[:60]!r} is unknown", json_path=path, hint=f"choose from {', '.join(known)}")
 
 
-def reference_warnings(snapshot: Snapshot) -> list[Warning]:
-    return [*_unknown_nodes(snapshot), *_roomless_nodes(snapshot.nodes)]
-
-
-def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
+def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
+    """Yield warnings about nodes that pods run on and that are not there, and about nodes without room."""
     strays: dict[str, list[str]] = {}
     known = snapshot.node_by_name
     for pod in [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in known]:
@@ -333,9 +326,7 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
             f"not in the snapshot, but {listing(sorted(pods))} {verb} there; they take no room on any other node",
         )
 
-
-def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
-    for node in [node for node in nodes if "pods" not in node.status.allocatable]:
+    for node in [node for node in snapshot.nodes if "pods" not in node.status.allocatable]:
         name = object_name("Node", "", node.metadata.name)
         if not node.status.allocatable:
             yield Warning("NoAllocatable", name, "has neither allocatable nor capacity; counted as having no resources")
@@ -382,9 +373,7 @@ def build_snapshot(
 class SnapshotBuilder:
     """Collects objects and their problems; :meth:`finish` returns the snapshot.
 
-    Parameters
-    ----------
-    refuses_odd : whether negative amounts and amounts beyond int64 are errors, as they are in files that people write
+    It may refuse odd amounts, negative ones and those beyond int64, as in files that people write.
     """
 
     def __init__(self, *, refuses_odd: bool = False) -> None:
@@ -490,29 +479,20 @@ class SnapshotBuilder:
 
     def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Place) -> None:
         if earlier == obj:
-            self.warnings.append(
-                Warning("Duplicate", name, "is in the input twice with equal content; the second is ignored")
-            )
+            message = "is in the input twice with equal content; the second is ignored"
+            self.warnings.append(Warning("Duplicate", name, message))
             return
-        problem = Problem(
-            "is in the input twice with different content",
-            json_path="$.metadata.name",
-            hint="leave one of them out, or give it another name",
-        )
-        self.problems.append(place.locate(problem, name))
+        message, hint = "is in the input twice with different content", "leave one of them out, or give it another name"
+        self.problems.append(place.locate(Problem(message, json_path="$.metadata.name", hint=hint), name))
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
         if pod.spec.priority is not None:
             return pod
         resolved = resolve_priority(pod.spec.priority_class_name, classes)
         if resolved is None:
-            self.warnings.append(
-                Warning(
-                    "UnknownPriorityClass",
-                    object_name("Pod", pod.metadata.namespace, pod.metadata.name),
-                    f"priority class {pod.spec.priority_class_name!r} is not in the snapshot; the priority counts as 0",
-                )
-            )
+            name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
+            missing = f"priority class {pod.spec.priority_class_name!r} is not in the snapshot"
+            self.warnings.append(Warning("UnknownPriorityClass", name, f"{missing}; the priority counts as 0"))
             return replace(pod, spec=replace(pod.spec, priority=0))
         return resolved.applied_to(pod)
 

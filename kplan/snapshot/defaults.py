@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core, provisioning, storage
-from kplan.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kplan.api.affinity import PodAffinity, PodAffinityTerm
 from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
 from kplan.api.kinds import Kind
 from kplan.api.labels import ANNOTATION_CLASS
@@ -168,7 +168,10 @@ def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec
             pod_affinity=_merge_affinity(affinity.pod_affinity, labels),
             pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, labels),
         )
-    constraints = tuple(_merge_constraint(constraint, labels) for constraint in spec.topology_spread_constraints)
+    constraints = tuple(
+        replace(constraint, label_selector=_merge(constraint.label_selector, constraint.match_label_keys, "In", labels))
+        for constraint in spec.topology_spread_constraints
+    )
     return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
 
 
@@ -190,11 +193,6 @@ def _merge_affinity(affinity: A | None, labels: dict[str, str]) -> A | None:
 def _merge_term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:
     selector = _merge(term.label_selector, term.match_label_keys, "In", labels)
     return replace(term, label_selector=_merge(selector, term.mismatch_label_keys, "NotIn", labels))
-
-
-def _merge_constraint(constraint: TopologySpreadConstraint, labels: dict[str, str]) -> TopologySpreadConstraint:
-    selector = _merge(constraint.label_selector, constraint.match_label_keys, "In", labels)
-    return replace(constraint, label_selector=selector)
 
 
 def _merge(
@@ -236,16 +234,11 @@ def _filled(struct: S, **defaults: Any) -> S:
     return replace(struct, **{name: default for name, default in defaults.items() if not getattr(struct, name)})
 
 
-def _complete_volume(volume: core.PersistentVolume) -> core.PersistentVolume:
-    spec = _filled(volume.spec, persistent_volume_reclaim_policy="Retain", volume_mode="Filesystem")
-    phase = volume.status.phase or ("Bound" if spec.claim_ref else "Available")
-    return replace(volume, spec=spec, status=replace(volume.status, phase=phase))
-
-
-def _complete_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
-    spec = _filled(claim.spec, volume_mode="Filesystem")
-    phase = claim.status.phase or ("Bound" if spec.volume_name else "Pending")
-    return replace(claim, spec=spec, status=replace(claim.status, phase=phase))
+def _complete_storage(obj: Any, *, bound_by: str, unbound: str, **defaults: str) -> Any:
+    """Complete a volume or a claim; the field `bound_by` names the other one once it is bound."""
+    spec = _filled(obj.spec, volume_mode="Filesystem", **defaults)
+    phase = obj.status.phase or ("Bound" if getattr(spec, bound_by) else unbound)
+    return replace(obj, spec=spec, status=replace(obj.status, phase=phase))
 
 
 def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
@@ -280,22 +273,20 @@ def _complete_node_pool(pool: provisioning.NodePool) -> provisioning.NodePool:
     return replace(pool, spec=replace(spec, disruption=disruption, template=template))
 
 
-def _complete_node_claim(claim: provisioning.NodeClaim) -> provisioning.NodeClaim:
-    return replace(claim, spec=_filled(claim.spec, expire_after=_KARPENTER_LIFETIME))
-
-
 _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "Pod": complete_pod,
     "Node": _complete_node,
     "Namespace": _complete_namespace,
     "ReplicationController": _complete_replication_controller,
-    "PersistentVolume": _complete_volume,
-    "PersistentVolumeClaim": _complete_claim,
+    "PersistentVolume": partial(
+        _complete_storage, bound_by="claim_ref", unbound="Available", persistent_volume_reclaim_policy="Retain"
+    ),
+    "PersistentVolumeClaim": partial(_complete_storage, bound_by="volume_name", unbound="Pending"),
     "StorageClass": partial(_filled, reclaim_policy="Delete", volume_binding_mode="Immediate"),
     "CSIDriver": _complete_driver,
     "LimitRange": complete_limit_range,
     "NodePool": _complete_node_pool,
-    "NodeClaim": _complete_node_claim,
+    "NodeClaim": lambda claim: replace(claim, spec=_filled(claim.spec, expire_after=_KARPENTER_LIFETIME)),
 }
 
 

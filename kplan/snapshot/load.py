@@ -358,12 +358,7 @@ def as_snapshot(source: object) -> Snapshot:
 def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
     """Decode a pod, with an API server's defaults where it has no uid; a `Pod` is returned as it is.
 
-    Raises
-    ------
-    ManifestError
-        With every problem and its JSON path.
-    UsageError
-        When it is no object.
+    Raises ManifestError with every problem and its JSON path, and UsageError when it is no object.
     """
     if isinstance(obj, Pod):
         return obj

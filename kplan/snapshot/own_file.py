@@ -182,8 +182,6 @@ def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
     """
     message = condition.message if condition.type == "PodScheduled" else ""
     time = condition.last_transition_time if condition.type == "Ready" else None
-    if condition.last_transition_time == time and condition.message == message:
-        return condition
     return replace(condition, last_transition_time=time, message=message)
 
 
@@ -356,18 +354,8 @@ _GZIP_LEVEL = 6
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     """Write the snapshot to a file and return how many bytes it has.
 
-    Only the owner can read a new file, as it describes a whole cluster. See :mod:`kplan.writing`.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-    path : str or Path
-        Ends in ``.json``, ``.yaml`` or ``.yml``, each also with ``.gz``.
-
-    Raises
-    ------
-    UsageError
-        When the name has none of these endings, or the file cannot be written.
+    Its name ends in ``.json``, ``.yaml`` or ``.yml``, each also with ``.gz``. Only the owner can read a new file, as it
+    describes a whole cluster. Raises UsageError for another name, or when the file cannot be written.
     """
     from kplan.writing import PRIVATE, write_file
 
@@ -384,17 +372,15 @@ def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
     """
     check_name(name)
     stem = name.lower().removesuffix(_GZIP)
-    content = _to_yaml(snapshot) if stem.endswith(_YAML) else json_bytes(to_bytes(snapshot))
+    if stem.endswith(_YAML):
+        content = as_yaml(msgspec.to_builtins(to_document(snapshot))).encode()
+    else:
+        content = json_bytes(to_bytes(snapshot))
     return gzip.compress(content, _GZIP_LEVEL, mtime=0) if name.lower().endswith(_GZIP) else content
 
 
 def check_name(name: str) -> None:
     """Raise UsageError for the name of a file without a known ending."""
     if not name.lower().removesuffix(_GZIP).endswith((_JSON, *_YAML)):
-        raise UsageError(
-            f"{name}: the name has no known extension", hint="end it in .json, .yaml, .json.gz or .yaml.gz"
-        )
-
-
-def _to_yaml(snapshot: Snapshot) -> bytes:
-    return as_yaml(msgspec.to_builtins(to_document(snapshot))).encode()
+        hint = "end it in .json, .yaml, .json.gz or .yaml.gz"
+        raise UsageError(f"{name}: the name has no known extension", hint=hint)

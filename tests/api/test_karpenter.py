@@ -46,6 +46,7 @@ def test_a_node_pool_gets_the_defaults_of_its_crd() -> None:
     assert pool.spec.disruption.consolidate_after == "0s"
     assert pool.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
     assert [budget.nodes for budget in pool.spec.disruption.budgets or ()] == ["10%"]
+    assert pool.metadata.annotations == {"karpenter.sh/nodepool-hash": "7"}, "annotations of others are not kept"
 
 
 def test_what_a_node_pool_says_stays() -> None:
@@ -57,21 +58,10 @@ def test_what_a_node_pool_says_stays() -> None:
     assert pool.spec.disruption.budgets == ()
 
 
-def test_annotations_of_others_are_not_kept() -> None:
-    (pool,) = kplan.load_snapshot([node_pool()]).node_pools
-
-    assert pool.metadata.annotations == {"karpenter.sh/nodepool-hash": "7"}
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"), [({"cpu": "many"}, "is not a quantity"), ({"nodes": "1e"}, "is not a quantity")]
-)
-def test_a_limit_that_is_no_quantity_is_refused(limits: dict[str, str], message: str) -> None:
-    with pytest.raises(kplan.SnapshotError) as refused:
+@pytest.mark.parametrize("limits", [{"cpu": "many"}, {"nodes": "1e"}])
+def test_a_limit_that_is_no_quantity_is_refused(limits: dict[str, str]) -> None:
+    with pytest.raises(kplan.SnapshotError, match=r"spec\.limits.*is not a quantity"):
         kplan.load_snapshot([node_pool(limits=limits)])
-
-    assert message in str(refused.value)
-    assert "spec.limits" in str(refused.value)
 
 
 def test_a_redacted_claim_still_belongs_to_its_node_and_pool() -> None:

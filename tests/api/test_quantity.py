@@ -6,23 +6,9 @@ from hypothesis import strategies as st
 
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, canonical, milli_value, parse, value
 
-BASES = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    "": Fraction(1),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "P": Fraction(10**15),
-    "E": Fraction(10**18),
-    "Ki": Fraction(2**10),
-    "Mi": Fraction(2**20),
-    "Gi": Fraction(2**30),
-    "Ti": Fraction(2**40),
-    "Pi": Fraction(2**50),
-    "Ei": Fraction(2**60),
+DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+BASES = {suffix: Fraction(1000) ** (power - 3) for power, suffix in enumerate(DECIMAL)} | {
+    f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)
 }
 
 digits = st.text("0123456789", min_size=1, max_size=12)

@@ -32,18 +32,9 @@ def kinds(items: list[Item]) -> list[tuple[str, str]]:
     [
         (json.dumps(POD), [("Pod", "$")]),
         (json.dumps([POD, NODE]), [("Pod", "$[0]"), ("Node", "$[1]")]),
-        (
-            json.dumps(a_list(POD, NODE)),
-            [("Pod", "$.items[0]"), ("Node", "$.items[1]")],
-        ),
-        (
-            json.dumps({"items": [{"metadata": {}}], "kind": "PodList", "apiVersion": "v1"}),
-            [("Pod", "$.items[0]")],
-        ),
-        (
-            json.dumps(a_list(a_list(POD))),
-            [("Pod", "$.items[0].items[0]")],
-        ),
+        (json.dumps(a_list(POD, NODE)), [("Pod", "$.items[0]"), ("Node", "$.items[1]")]),
+        (json.dumps({"items": [{"metadata": {}}], "kind": "PodList", "apiVersion": "v1"}), [("Pod", "$.items[0]")]),
+        (json.dumps(a_list(a_list(POD))), [("Pod", "$.items[0].items[0]")]),
         (json.dumps({"kind": "PodList", "apiVersion": "v1", "items": None}), []),
         (json.dumps({"kind": "PodList", "apiVersion": "v1"}), []),
         (json.dumps(POD) + "\n" + json.dumps(NODE), [("Pod", "$"), ("Node", "$")]),

@@ -37,66 +37,39 @@ def test_the_demo_has_nothing_dangling() -> None:
 
 
 CLAIM_VOLUME = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+REQUEST = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+BOUND = {"spec": {"claimRef": {"namespace": "default", "name": "c"}}, "status": {"phase": "Bound"}}
+
+
+def claim(**spec: Any) -> dict[str, Any]:
+    return obj("PersistentVolumeClaim", "c", namespace="default", spec=spec)
 
 
 @pytest.mark.parametrize(
-    ("objects", "finding"),
+    ("named", "missing"),
     [
-        ([pod(nodeName="gone")], ("UnknownNode", "Node/gone")),
-        ([pod(status={"nominatedNodeName": "gone"})], ("UnknownNode", "Node/gone")),
-        ([pod(priorityClassName="gold", priority=1)], ("UnknownPriorityClass", "PriorityClass/gold")),
-        ([pod(runtimeClassName="kata")], ("UnknownRuntimeClass", "RuntimeClass/kata")),
-        ([pod(volumes=CLAIM_VOLUME)], ("UnknownPersistentVolumeClaim", "PersistentVolumeClaim/default/c")),
+        (pod(nodeName="gone"), "Node/gone"),
+        (pod(status={"nominatedNodeName": "gone"}), "Node/gone"),
+        (pod(priorityClassName="gold", priority=1), "PriorityClass/gold"),
+        (pod(runtimeClassName="kata"), "RuntimeClass/kata"),
+        (pod(volumes=CLAIM_VOLUME), "PersistentVolumeClaim/default/c"),
+        (pod(resourceClaims=[{"name": "g", "resourceClaimName": "gpu"}]), "ResourceClaim/default/gpu"),
+        (pod(resourceClaims=[{"name": "g", "resourceClaimTemplateName": "gpu"}]), "ResourceClaimTemplate/default/gpu"),
+        (claim(volumeName="pv"), "PersistentVolume/pv"),
+        (claim(storageClassName="fast"), "StorageClass/fast"),
+        (obj("PersistentVolume", "pv", **BOUND), "PersistentVolumeClaim/default/c"),
+        (obj("CSINode", "gone", "storage.k8s.io/v1"), "Node/gone"),
+        (obj("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"nodeName": "gone"}), "Node/gone"),
+        (obj("ResourceSlice", "s", "resource.k8s.io/v1", spec={"driver": "d", "nodeName": "gone"}), "Node/gone"),
         (
-            [pod(resourceClaims=[{"name": "g", "resourceClaimName": "gpu"}])],
-            ("UnknownResourceClaim", "ResourceClaim/default/gpu"),
-        ),
-        (
-            [pod(resourceClaims=[{"name": "g", "resourceClaimTemplateName": "gpu"}])],
-            ("UnknownResourceClaimTemplate", "ResourceClaimTemplate/default/gpu"),
-        ),
-        (
-            [obj("PersistentVolumeClaim", "c", namespace="default", spec={"volumeName": "pv"})],
-            ("UnknownPersistentVolume", "PersistentVolume/pv"),
-        ),
-        (
-            [obj("PersistentVolumeClaim", "c", namespace="default", spec={"storageClassName": "fast"})],
-            ("UnknownStorageClass", "StorageClass/fast"),
-        ),
-        (
-            [
-                obj(
-                    "PersistentVolume",
-                    "pv",
-                    spec={"claimRef": {"namespace": "default", "name": "c"}},
-                    status={"phase": "Bound"},
-                )
-            ],
-            ("UnknownPersistentVolumeClaim", "PersistentVolumeClaim/default/c"),
-        ),
-        ([obj("CSINode", "gone", "storage.k8s.io/v1")], ("UnknownNode", "Node/gone")),
-        ([obj("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"nodeName": "gone"})], ("UnknownNode", "Node/gone")),
-        (
-            [obj("ResourceSlice", "s", "resource.k8s.io/v1", spec={"driver": "d", "nodeName": "gone"})],
-            ("UnknownNode", "Node/gone"),
-        ),
-        (
-            [
-                obj(
-                    "ResourceClaim",
-                    "c",
-                    "resource.k8s.io/v1",
-                    "default",
-                    spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
-                )
-            ],
-            ("UnknownDeviceClass", "DeviceClass/gpu"),
+            obj("ResourceClaim", "c", "resource.k8s.io/v1", "default", spec={"devices": {"requests": [REQUEST]}}),
+            "DeviceClass/gpu",
         ),
     ],
-    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_named_and_not_there_is_found(objects: list[dict[str, Any]], finding: tuple[str, str]) -> None:
-    assert found(node(), *objects) == [finding]
+def test_what_is_named_and_not_there_is_found(named: dict[str, Any], missing: str) -> None:
+    assert found(node(), named) == [(f"Unknown{missing.partition('/')[0]}", missing)]
 
 
 def test_without_any_namespace_one_note_says_so() -> None:
@@ -113,49 +86,34 @@ def test_many_that_name_the_same_are_one_finding() -> None:
     assert "Pod/default/p0, Pod/default/p1, Pod/default/p2 and 2 more name it" in finding.message
 
 
-@pytest.mark.parametrize(
-    ("objects", "finding"),
-    [
-        (
-            [node(status={"allocatable": {"cpu": "4", "pods": "10"}, "capacity": {"cpu": "3999m"}})],
-            ("AllocatableOverCapacity", "Node/n1"),
-        ),
-        (
-            [node(status={"allocatable": {"pods": "1"}}), pod("a", nodeName="n1"), pod("b", nodeName="n1")],
-            ("TooManyPods", "Node/n1"),
-        ),
-        ([node(labels={})], ("NoHostname", "kubernetes.io/hostname")),
-        (
-            [node(), node("n2", labels={"kubernetes.io/hostname": "n1"})],
-            ("SharedHostname", "kubernetes.io/hostname=n1"),
-        ),
-        ([node(), pod(status={"phase": "Running"})], ("RunningNowhere", "Pod/default/p")),
-        (
-            [
-                node(),
-                obj(
-                    "PodDisruptionBudget",
-                    "b",
-                    "policy/v1",
-                    "default",
-                    spec={"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
-                ),
-            ],
-            ("InvalidSelector", "PodDisruptionBudget/default/b"),
-        ),
+def budget(selector: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return obj("PodDisruptionBudget", "b", "policy/v1", "default", spec={"selector": selector, **spec})
+
+
+ONE_POD = {"allocatable": {"pods": "1"}}
+ODD = {
+    ("AllocatableOverCapacity", "Node/n1"): [node(status={"capacity": {"cpu": "3999m"}})],
+    ("TooManyPods", "Node/n1"): [node(status=ONE_POD), pod("a", nodeName="n1"), pod("b", nodeName="n1")],
+    ("NoHostname", "kubernetes.io/hostname"): [node(labels={})],
+    ("SharedHostname", "kubernetes.io/hostname=n1"): [node(), node("n2", labels={"kubernetes.io/hostname": "n1"})],
+    ("RunningNowhere", "Pod/default/p"): [node(), pod(status={"phase": "Running"})],
+    ("InvalidSelector", "PodDisruptionBudget/default/b"): [
+        node(),
+        budget({"matchExpressions": [{"key": "a", "operator": "Near"}]}),
     ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
-)
-def test_odd_values_are_found(objects: list[dict[str, Any]], finding: tuple[str, str]) -> None:
-    assert found(*objects) == [finding]
+}
+
+
+@pytest.mark.parametrize("finding", ODD, ids=lambda finding: finding[0])
+def test_odd_values_are_found(finding: tuple[str, str]) -> None:
+    assert found(*ODD[finding]) == [finding]
 
 
 def test_some_things_are_only_worth_knowing() -> None:
     zoned = node("n2", labels={"kubernetes.io/hostname": "n2", "topology.kubernetes.io/zone": "a"})
-    budget = obj("PodDisruptionBudget", "b", "policy/v1", "default", spec={"selector": {"matchLabels": {"a": "b"}}})
     secret = obj("Secret", "s", namespace="default")
 
-    assert found(node(), zoned, budget, secret, notes=True) == [
+    assert found(node(), zoned, budget({"matchLabels": {"a": "b"}}), secret, notes=True) == [
         ("NoZone", "topology.kubernetes.io/zone"),
         ("IdleBudget", "PodDisruptionBudget/default/b"),
         ("SkippedKind", "Secret"),
@@ -165,11 +123,10 @@ def test_some_things_are_only_worth_knowing() -> None:
 def test_a_budget_without_a_status_is_worth_knowing() -> None:
     guarded = pod()
     guarded["metadata"]["labels"] = {"a": "b"}
-    spec = {"selector": {"matchLabels": {"a": "b"}}, "minAvailable": 0}
-    budget = obj("PodDisruptionBudget", "b", "policy/v1", "default", spec=spec)
+    unread = budget({"matchLabels": {"a": "b"}}, minAvailable=0)
     noted = ("NoBudgetStatus", "PodDisruptionBudget/default/b")
-    assert noted in found(node(), guarded, budget, notes=True)
-    assert noted not in found(node(), guarded, budget | {"status": {"expectedPods": 1}}, notes=True)
+    assert noted in found(node(), guarded, unread, notes=True)
+    assert noted not in found(node(), guarded, unread | {"status": {"expectedPods": 1}}, notes=True)
 
 
 def test_pods_are_counted_once_each() -> None:
