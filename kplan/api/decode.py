@@ -303,28 +303,29 @@ def _zero(type_info: inspect.Type) -> Any:
     return ("0" if is_quantity else "") if isinstance(kind, inspect.StrType | inspect.BytesType) else 0
 
 
-_NAMES: dict[type[inspect.Type], str] = {
-    inspect.StructType: "an object",
-    inspect.DictType: "an object",
-    inspect.VarTupleType: "a list",
-    inspect.ListType: "a list",
-    inspect.StrType: "a string",
-    inspect.IntType: "an integer",
-    inspect.FloatType: "a number",
-    inspect.BoolType: "true or false",
-    inspect.BytesType: "base64 text",
-    inspect.Metadata: "a duration",
-    inspect.CustomType: "a function",  # the only type of parameters of the Python API that no document has
+_WORDS: dict[type[inspect.Type], tuple[str, str]] = {
+    inspect.VarTupleType: ("a list", "write a list: a dash before each item in YAML, [ ] around them in JSON"),
+    inspect.ListType: ("a list", ""),
+    inspect.StructType: ("an object", "write its fields below it, indented, in YAML, or { } around them in JSON"),
+    inspect.DictType: ("an object", "write its entries below it, indented, in YAML, or { } around them in JSON"),
+    inspect.StrType: ("a string", ""),
+    inspect.IntType: ("an integer", "write a whole number, without quotes"),
+    inspect.FloatType: ("a number", ""),
+    inspect.BoolType: ("true or false", "write true or false, without quotes"),
+    inspect.BytesType: ("base64 text", "encode the PEM file: base64 -w0 FILE"),
+    inspect.Metadata: ("a duration", "write a number with its unit: 500ms, 30s, 1m30s, 2h"),
+    inspect.CustomType: ("a function", ""),  # the only type of parameters of the Python API that no document has
 }
+"""What is expected, and how it is written; of several the first counts."""
 
 
 def _name(kind: inspect.Type, value: Any) -> str:
     if isinstance(kind, inspect.IntType | inspect.FloatType) and isinstance(value, int | float):
-        return _NAMES[type(kind)] + _bounds(kind, value)
+        return _WORDS[type(kind)][0] + _bounds(kind, value)
     if isinstance(kind, inspect.LiteralType | inspect.EnumType):
         choices = _choices(kind)
         return ("one of " if len(choices) > 1 else "") + ", ".join(map(describe, choices))
-    return _NAMES.get(type(kind), "another value")
+    return _WORDS.get(type(kind), ("another value", ""))[0]
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType, value: float) -> str:
@@ -355,16 +356,6 @@ def shortened(text: str) -> str:
 
 _FEW_FIELDS = 8  # so many are named in a hint
 
-_HOW_TO_WRITE: tuple[tuple[type[inspect.Type], str], ...] = (
-    (inspect.VarTupleType, "write a list: a dash before each item in YAML, [ ] around them in JSON"),
-    (inspect.StructType, "write its fields below it, indented, in YAML, or { } around them in JSON"),
-    (inspect.DictType, "write its entries below it, indented, in YAML, or { } around them in JSON"),
-    (inspect.IntType, "write a whole number, without quotes"),
-    (inspect.BoolType, "write true or false, without quotes"),
-    (inspect.BytesType, "encode the PEM file: base64 -w0 FILE"),
-    (inspect.Metadata, "write a number with its unit: 500ms, 30s, 1m30s, 2h"),
-)
-
 
 def in_quotes(text: str) -> str:
     return f'put quotes around it: "{text}"'
@@ -387,4 +378,5 @@ def _hint(value: Any, kinds: _Kinds) -> str:
     ]
     if 0 < len(names) <= _FEW_FIELDS:
         return f"write an object with the fields {', '.join(names)}"
-    return next((hint for kind, hint in _HOW_TO_WRITE if any(isinstance(other, kind) for other in kinds.others)), "")
+    expected = {type(kind) for kind in kinds.others}
+    return next((hint for kind, (_, hint) in _WORDS.items() if hint and kind in expected), "")

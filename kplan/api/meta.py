@@ -6,7 +6,6 @@ Objects, their metadata and label selectors (k8s.io/apimachinery meta/v1).
 import typing
 from collections.abc import Iterable, Iterator
 from functools import cache
-from inspect import get_annotations
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -29,10 +28,7 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 @cache
 def types_of(cls: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
     """Return each field with the types that its type consists of, as `types_in`."""
-    annotations: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        annotations |= get_annotations(base, eval_str=True)
-    return {field: tuple(types_in(annotations[field])) for field in cls.__struct_fields__}
+    return {field.name: tuple(types_in(field.type)) for field in msgspec.structs.fields(cls)}
 
 
 def types_in(kind: Any) -> Iterator[Any]:
