@@ -428,10 +428,15 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
         elif place.kind and not kind:
             yield where
         elif _has_kind(api_version, kind, where, problems):
-            end = index + 1
-            while first and end < len(elements) and bytes(elements[end]).startswith(first[0]):
-                end += 1  # it begins alike
+            end = _end_of_alike(elements, index, first[0]) if first else index + 1
             yield Run(place.origin, place.json_path, api_version, kind, elements[index:end], index)
+
+
+def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:
+    for index in range(start + 1, len(elements)):
+        if not bytes(elements[index]).startswith(prefix):
+            return index
+    return len(elements)
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
