@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
 from kplan.api.meta import Int32, Int64, KubeStruct, LabelSelector
@@ -23,39 +23,29 @@ _DECIMAL: Final = r"0|-?[1-9][0-9]{0,18}"
 _INT64: Final = range(-(2**63), 2**63)
 
 
-class Taint(KubeStruct, frozen=True):
+class AnyTaint(KubeStruct, frozen=True):
+    """A mark on a node or on a device, which repels pods without a matching toleration."""
+
     key: str = ""
     value: str = ""
     effect: str = ""
+
+
+class Taint(AnyTaint, frozen=True):
     time_added: str | None = None
 
 
-class Toleration(KubeStruct, frozen=True):
-    """Taints that a pod tolerates; an empty `key` or `effect` means any, an empty `operator` means Equal."""
+class AnyToleration(KubeStruct, frozen=True):
+    """Marks that a pod tolerates; an empty `key` or `effect` means any, an empty `operator` means Equal."""
 
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
+
+
+class Toleration(AnyToleration, frozen=True):
     toleration_seconds: Int64 | None = None
-
-
-class AnyTaint(Protocol):
-    """A mark on a node or on a device."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-    @property
-    def effect(self) -> str: ...
-
-
-class AnyToleration(AnyTaint, Protocol):
-    """A toleration of marks on nodes or on devices."""
-
-    @property
-    def operator(self) -> str: ...
 
 
 T = TypeVar("T", bound=AnyTaint)

@@ -111,10 +111,8 @@ def _endless(value: Any, path: str) -> Iterator[str]:
 def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: Refuse | None = None) -> S:
     """Decode an object from builtins; raises DecodeError with every problem and its JSON path.
 
-    Parameters
-    ----------
-    shows_values : problems quote wrong values; not for objects with secrets
-    refuse : returns the problem of a field that may not be in a struct; None lets all fields be
+    Problems quote wrong values where it `shows_values`, as not of objects with secrets. Without `refuse` all fields may
+    be there.
     """
     if refuse is None:
         with suppress(msgspec.ValidationError, RecursionError):
@@ -137,12 +135,7 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
 def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[S, list[Problem]]:
     """Decode an object from builtins as far as it is right, with every problem and its JSON path.
 
-    What does not match its type gets its default, or else the zero value.
-
-    Parameters
-    ----------
-    target : a struct all of whose fields have a default
-    refuse : returns the problem of a field that may not be in a struct
+    What does not match its type gets its default, which all fields of the struct have, or else the zero value.
     """
     reading = _Reading(refuse=refuse)
     cleaned = _clean(value, _type_info(target), "$", reading)

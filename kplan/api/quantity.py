@@ -272,11 +272,6 @@ def enumerated(names: Sequence[str]) -> str:
 
 
 def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
-    """Return names joined by commas: the first few, and how many are left out.
-
-    Parameters
-    ----------
-    and_more : how many there are besides these
-    """
+    """Return names joined by commas: the first few, and how many are left out, with those that there are besides."""
     left_out = max(len(names) - most, 0) + and_more
     return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")

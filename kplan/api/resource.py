@@ -6,7 +6,7 @@ Claims, classes, and the devices that drivers publish in slices.
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
-from kplan.api.affinity import NodeSelector
+from kplan.api.affinity import AnyTaint, AnyToleration, NodeSelector
 from kplan.api.meta import ApiObject, Condition, KubeStruct, ObjectMeta, QuantityLike, ResourceList
 
 #: The most devices that one claim can be allocated.
@@ -30,13 +30,8 @@ class DeviceSelector(KubeStruct, frozen=True):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(KubeStruct, frozen=True):
-    """Which device taints a request accepts; an empty operator means ``Equal``."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
+class DeviceToleration(AnyToleration, frozen=True):
+    """Which taints of devices a request accepts."""
 
 
 class CapacityRequirements(KubeStruct, frozen=True):
@@ -189,12 +184,8 @@ class DeviceClass(ApiObject, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceTaint(KubeStruct, frozen=True):
+class DeviceTaint(AnyTaint, frozen=True):
     """A taint of a device; only ``NoSchedule`` and ``NoExecute`` prevent its allocation."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
 
 
 class DeviceAttribute(KubeStruct, frozen=True):

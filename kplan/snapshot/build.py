@@ -395,12 +395,7 @@ class SnapshotBuilder:
         return True
 
     def add(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf = nowhere, *, completes: bool = True) -> None:
-        """Add objects of one kind: all at once where they are sound, else one by one, without those with problems.
-
-        Parameters
-        ----------
-        place_of : returns the position of the object with an index
-        """
+        """Add objects of one kind: all at once where they are sound, else one by one, without those with problems."""
         if not self.problems and not kind.is_open and self._are_sound(objects):
             self._keep(objects, kind, place_of, completes=completes)
             return

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
-from kplan.api import core, resource
-from kplan.api.kinds import KINDS, metadata_of
+from kplan.api import core, resource, storage
+from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE, metadata_of
 from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
@@ -74,7 +74,8 @@ def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
     versions = Counter(node.status.node_info.kubelet_version for node in nodes)
     return NodeOverview(
         total=len(nodes),
-        ready=sum(_is_ready(node) for node in nodes),
+        # A node without conditions counts as ready.
+        ready=sum(all(one.status == "True" for one in node.status.conditions if one.type == "Ready") for node in nodes),
         unschedulable=sum(node.spec.unschedulable for node in nodes),
         tainted=sum(any(taint.effect != "PreferNoSchedule" for taint in node.spec.taints) for node in nodes),
         control_plane=sum(_CONTROL_PLANE in node.metadata.labels for node in nodes),
@@ -102,25 +103,18 @@ def _state(pod: core.Pod) -> str:
     return "nominated" if pod.status.nominated_node_name else "pending"
 
 
-def _is_ready(node: core.Node) -> bool:
-    """Tell whether a node is ready; a node without conditions counts as ready."""
-    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-
-
 def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
     findings = [Finding(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
-    for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets, _unread_kinds):
+    for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets):
         findings.extend(check(snapshot))
+    for kind, count in snapshot.skipped.items():
+        message = f"{count} left out; scheduling does not read this kind"
+        findings.append(Finding("SkippedKind", kind, message, is_note=True))
     return tuple(findings)
 
 
-class _Reference(NamedTuple):
-    """A reference from one object to another."""
-
-    referrer: str
-    kind: str
-    namespace: str
-    name: str
+_Reference = tuple[str, str, str]
+"""Kind, namespace and name of an object to which another one refers; an empty name refers to none."""
 
 
 #: Kind -> the consequence of a reference to an object that does not exist.
@@ -147,11 +141,14 @@ def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
         if kind.resource not in missing
     }
     known.get("PriorityClass", set()).update(("", name) for name in SYSTEM_PRIORITIES)
-    referrers: dict[tuple[str, str, str], list[str]] = {}
-    for reference in _references(snapshot):
-        target = (reference.namespace, reference.name)
-        if reference.name and reference.kind in known and target not in known[reference.kind]:
-            referrers.setdefault((reference.kind, *target), []).append(reference.referrer)
+    referrers: dict[_Reference, list[str]] = {}
+    for attribute, references in _REFERENCES.items():
+        for obj in snapshot.objects(attribute):
+            for kind, namespace, name in references(obj):
+                if name and kind in known and (namespace, name) not in known[kind]:
+                    own = metadata_of(obj)
+                    referrer = object_name(KINDS_BY_ATTRIBUTE[attribute].name, own.namespace, own.name)
+                    referrers.setdefault((kind, namespace, name), []).append(referrer)
     for (kind, namespace, name), by in sorted(referrers.items()):
         if kind == "Namespace" and not snapshot.namespaces:
             continue
@@ -164,60 +161,56 @@ def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _references(snapshot: Snapshot) -> Iterator[_Reference]:
-    for pod in snapshot.pods:
-        yield from _references_of_pod(pod)
-    yield from _references_of_volumes(snapshot)
-    for part in snapshot.resource_slices:
-        yield _Reference(f"ResourceSlice/{part.metadata.name}", "Node", "", part.spec.node_name or "")
-    for device_claim in snapshot.resource_claims:
-        by = object_name("ResourceClaim", device_claim.metadata.namespace, device_claim.metadata.name)
-        for name in _device_classes(device_claim.spec):
-            yield _Reference(by, "DeviceClass", "", name)
-
-
-def _references_of_volumes(snapshot: Snapshot) -> Iterator[_Reference]:
-    for claim in snapshot.persistent_volume_claims:
-        by = object_name("PersistentVolumeClaim", claim.metadata.namespace, claim.metadata.name)
-        yield _Reference(by, "PersistentVolume", "", claim.spec.volume_name)
-        if not claim.spec.volume_name:
-            yield _Reference(by, "StorageClass", "", claim.spec.storage_class_name or "")
-    for volume in snapshot.persistent_volumes:
-        if volume.spec.claim_ref is not None and volume.status.phase == "Bound":
-            by = object_name("PersistentVolume", "", volume.metadata.name)
-            yield _Reference(by, "PersistentVolumeClaim", volume.spec.claim_ref.namespace, volume.spec.claim_ref.name)
-    for csi_node in snapshot.csi_nodes:
-        yield _Reference(f"CSINode/{csi_node.metadata.name}", "Node", "", csi_node.metadata.name)
-    for attachment in snapshot.volume_attachments:
-        by = f"VolumeAttachment/{attachment.metadata.name}"
-        yield _Reference(by, "Node", "", attachment.spec.node_name)
-        yield _Reference(by, "PersistentVolume", "", attachment.spec.source.persistent_volume_name or "")
-
-
-def _references_of_pod(pod: core.Pod) -> Iterator[_Reference]:
-    namespace = pod.metadata.namespace
-    by = object_name("Pod", namespace, pod.metadata.name)
-    spec = pod.spec
-    yield _Reference(by, "Namespace", "", namespace)
-    yield _Reference(by, "Node", "", pod.status.nominated_node_name)
-    yield _Reference(by, "PriorityClass", "", spec.priority_class_name)
-    yield _Reference(by, "RuntimeClass", "", spec.runtime_class_name or "")
+def _of_pod(pod: core.Pod) -> Iterator[_Reference]:
+    namespace, spec = pod.metadata.namespace, pod.spec
+    yield "Namespace", "", namespace
+    yield "Node", "", pod.status.nominated_node_name
+    yield "PriorityClass", "", spec.priority_class_name
+    yield "RuntimeClass", "", spec.runtime_class_name or ""
     for volume in spec.volumes:
         if volume.persistent_volume_claim is not None:
-            yield _Reference(by, "PersistentVolumeClaim", namespace, volume.persistent_volume_claim.claim_name)
+            yield "PersistentVolumeClaim", namespace, volume.persistent_volume_claim.claim_name
     for claim in spec.resource_claims:
-        yield _Reference(by, "ResourceClaim", namespace, claim.resource_claim_name or "")
+        yield "ResourceClaim", namespace, claim.resource_claim_name or ""
         if not any(status.name == claim.name for status in pod.status.resource_claim_statuses):
-            yield _Reference(by, "ResourceClaimTemplate", namespace, claim.resource_claim_template_name or "")
+            yield "ResourceClaimTemplate", namespace, claim.resource_claim_template_name or ""
     for status in pod.status.resource_claim_statuses:
-        yield _Reference(by, "ResourceClaim", namespace, status.resource_claim_name or "")
+        yield "ResourceClaim", namespace, status.resource_claim_name or ""
 
 
-def _device_classes(spec: resource.ResourceClaimSpec) -> Iterator[str]:
-    for request in spec.devices.requests:
-        if request.exactly is not None:
-            yield request.exactly.device_class_name
-        yield from (alternative.device_class_name for alternative in request.first_available)
+def _of_claim(claim: core.PersistentVolumeClaim) -> Iterator[_Reference]:
+    yield "PersistentVolume", "", claim.spec.volume_name
+    if not claim.spec.volume_name:
+        yield "StorageClass", "", claim.spec.storage_class_name or ""
+
+
+def _of_volume(volume: core.PersistentVolume) -> Iterator[_Reference]:
+    if volume.spec.claim_ref is not None and volume.status.phase == "Bound":
+        yield "PersistentVolumeClaim", volume.spec.claim_ref.namespace, volume.spec.claim_ref.name
+
+
+def _of_attachment(attachment: storage.VolumeAttachment) -> Iterator[_Reference]:
+    yield "Node", "", attachment.spec.node_name
+    yield "PersistentVolume", "", attachment.spec.source.persistent_volume_name or ""
+
+
+def _of_resource_claim(claim: resource.ResourceClaim) -> Iterator[_Reference]:
+    for request in claim.spec.devices.requests:
+        exactly = () if request.exactly is None else (request.exactly,)
+        for wanted in (*exactly, *request.first_available):
+            yield "DeviceClass", "", wanted.device_class_name
+
+
+#: Attribute of a kind -> the references of an object of it.
+_REFERENCES: dict[str, Callable[[Any], Iterable[_Reference]]] = {
+    "pods": _of_pod,
+    "persistent_volume_claims": _of_claim,
+    "persistent_volumes": _of_volume,
+    "csi_nodes": lambda csi_node: [("Node", "", csi_node.metadata.name)],
+    "volume_attachments": _of_attachment,
+    "resource_slices": lambda part: [("Node", "", part.spec.node_name or "")],
+    "resource_claims": _of_resource_claim,
+}
 
 
 def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
@@ -280,11 +273,6 @@ def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
         elif budget.status == PodDisruptionBudgetStatus():
             message = "has no status yet, so preemption takes it to allow no disruption; drains count its pods"
             yield Finding("NoBudgetStatus", name, message, is_note=True)
-
-
-def _unread_kinds(snapshot: Snapshot) -> Iterator[Finding]:
-    for kind, count in snapshot.skipped.items():
-        yield Finding("SkippedKind", kind, f"{count} left out; scheduling does not read this kind", is_note=True)
 
 
 def _listed(names: list[str]) -> str:
