@@ -8,28 +8,23 @@ import kplan
 from kplan.course.missing import piled_up
 from kplan.questions.many_runs import ManyRuns
 from kplan.questions.plan import Plan
-from tests.objects import deployment, head, node, pod, running
+from tests.objects import deployment, head, node, owned_by, pod, running
 
 
 def run(number: int, on: str = "", phase: str = "") -> list[dict[str, Any]]:
     name = f"sync-{number}"
-    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "sync", "uid": "c", "controller": True}
-    job = head("Job", name=name, namespace="default", uid=name, ownerReferences=[owner]) | {
-        "apiVersion": "batch/v1",
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    owners = owned_by("CronJob/sync", "c")
+    job = head("Job", name=name, namespace="default", uid=name, ownerReferences=owners) | {
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
     }
-    one = pod(f"{name}-x", on or None, cpu="3")
-    one["metadata"]["ownerReferences"] = [
-        {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
-    ]
+    one = pod(f"{name}-x", on or None, cpu="3", owner=f"Job/{name}")
     one["status"]["phase"] = phase or one["status"]["phase"]
     return [job, one]
 
 
 def snapshot(*runs: list[dict[str, Any]], policy: str = "Allow") -> kplan.Snapshot:
     cron_job = head("CronJob", name="sync", namespace="default", uid="c") | {
-        "apiVersion": "batch/v1",
-        "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {"template": {}}}},
+        "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {"template": {}}}}
     }
     return kplan.load_snapshot([node("a"), cron_job, *(obj for objects in runs for obj in objects)])
 

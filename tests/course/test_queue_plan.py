@@ -8,7 +8,7 @@ import kplan
 from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import head, node, pod
+from tests.objects import head, node, owned_by, pod
 
 Object = dict[str, Any]
 
@@ -42,17 +42,10 @@ def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> No
 
 def _leader_and_follower() -> list[dict[str, Any]]:
     """Write a pod that fits only beside another one of lower priority, which comes after it."""
-    friend = {
-        "podAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"labelSelector": {"matchLabels": {"app": "leader"}}, "topologyKey": "kubernetes.io/hostname"}
-            ]
-        }
-    }
-    follower = pod("follower", cpu="1", priority=5, affinity=friend)
-    leader = pod("leader", cpu="1")
-    leader["metadata"]["labels"] = {"app": "leader"}
-    return [node("a"), node("b"), follower, leader]
+    labels = {"app": "leader"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    friend = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return [node("a"), node("b"), pod("follower", priority=5, affinity=friend), pod("leader", labels=labels)]
 
 
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
@@ -136,21 +129,15 @@ def test_a_limit_of_rounds_is_told() -> None:
 
 
 def test_a_replacement_gets_claims_of_its_own() -> None:
-    claim = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "fast",
-        "resources": {"requests": {"storage": "1Gi"}},
+    size = {"requests": {"storage": "1Gi"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": size}
+    late = {"provisioner": "disks.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    storage = head("StorageClass", name="fast") | late
+    owned = {"namespace": "default", "ownerReferences": owned_by("Pod/web")}
+    bound = head("PersistentVolumeClaim", name="web-scratch", **owned) | {
+        "spec": {**claim, "volumeName": "disk"},
+        "status": {"phase": "Bound"},
     }
-    storage = head("StorageClass", name="fast") | {
-        "provisioner": "disks.example.com",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    bound = head(
-        "PersistentVolumeClaim",
-        name="web-scratch",
-        namespace="default",
-        ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
-    ) | {"spec": {**claim, "volumeName": "disk"}, "status": {"phase": "Bound"}}
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
     web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner", volumes=volumes)
 
@@ -169,29 +156,17 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
             }
         }
 
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "slice-a", "device": "gpu"}
+    status = {
+        "allocation": {"devices": {"results": [result]}},
+        "reservedFor": [{"resource": "pods", "name": "web", "uid": "web"}],
+    }
+    owned = {"namespace": "default", "uid": "web-gpu", "ownerReferences": owned_by("Pod/web")}
     devices = [
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        head("ResourceClaimTemplate", name="one", namespace="default")
-        | {"spec": {"spec": {"devices": {"requests": [request]}}}},
-        head(
-            "ResourceClaim",
-            name="web-gpu",
-            namespace="default",
-            uid="web-gpu",
-            ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
-        )
-        | {
-            "spec": {"devices": {"requests": [request]}},
-            "status": {
-                "allocation": {
-                    "devices": {
-                        "results": [{"request": "r", "driver": "gpu.example.com", "pool": "slice-a", "device": "gpu"}]
-                    }
-                },
-                "reservedFor": [{"resource": "pods", "name": "web", "uid": "web"}],
-            },
-        },
+        head("DeviceClass", name="gpu") | {"spec": {}},
+        head("ResourceClaimTemplate", name="one", namespace="default") | {"spec": {"spec": wanted}},
+        head("ResourceClaim", name="web-gpu", **owned) | {"spec": wanted, "status": status},
         device("slice-a", "a"),
         device("slice-b", "b"),
     ]
@@ -204,10 +179,7 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
 
 
 def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
-    foreign = pod("foreign", cpu="1")
-    foreign["spec"]["schedulerName"] = "other"
-    leaving = pod("leaving", cpu="1")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    foreign, leaving = pod("foreign", schedulerName="other"), pod("leaving", leaving=True)
     planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
 
     report = planner.plan_queue().report()
@@ -218,9 +190,7 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
 
 
 def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
-    going = pod("going", cpu="1", on="a")
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    planner = kplan.Planner(kplan.load_snapshot([node("a"), going]))
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), pod("going", on="a", leaving=True)]))
     report = planner.plan_queue().report(fail_on=["warning"])
     assert report.verdict.because == ("BeingDeleted",)
     text = render(report, "table", ReportOptions(width=120))

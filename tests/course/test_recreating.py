@@ -4,7 +4,7 @@ import pytest
 
 import kplan
 from tests.course.simulation.test_jobs import FAIL_JOB, IGNORE, job, pods_of, policy
-from tests.objects import Object, daemon_set, head, node, stateful_set
+from tests.objects import Object, daemon_set, node, owned_by, pod, stateful_set
 from tests.whatif.test_resizing import vpa
 
 
@@ -66,16 +66,12 @@ def test_pods_that_end_or_leave_elsewhere_stay_as_they_are() -> None:
 
 def controlled(workload: Object, *nodes: str) -> list[Object]:
     """Return a workload and its pods, which are ready, on these nodes."""
-    name, uid, template = workload["metadata"]["name"], workload["metadata"]["uid"], workload["spec"]["template"]
-    owner = {"apiVersion": "apps/v1", "kind": workload["kind"], "name": name, "uid": uid, "controller": True}
-    pods = []
-    for index, on in enumerate(nodes):
-        metadata = head("Pod", name=f"{name}-{index}", namespace="default", uid=f"{name}-{index}")["metadata"]
-        metadata |= {"labels": template["metadata"]["labels"], "ownerReferences": [owner]}
-        spec = {**template["spec"], "schedulerName": "default-scheduler", "nodeName": on}
-        ready = {"type": "Ready", "status": "True"}
-        status = {"phase": "Running", "conditions": [ready]}
-        pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
+    name, uid = workload["metadata"]["name"], workload["metadata"]["uid"]
+    pods = [pod(f"{name}-{index}", on, labels={"app": name}) for index, on in enumerate(nodes)]
+    for one in pods:
+        one["metadata"]["ownerReferences"] = owned_by(f"{workload['kind']}/{name}", uid)
+        one["spec"]["containers"] = workload["spec"]["template"]["spec"]["containers"]
+        one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return [workload, *pods]
 
 

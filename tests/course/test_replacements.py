@@ -5,27 +5,17 @@ from kplan.questions.drain import Drain
 from kplan.questions.plan import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import Object, daemon_set, deployment, head, node, running
+from tests.objects import Object, daemon_set, deployment, head, node, owned_by, pod, running, template
 
 
 def _daemon(number: int, on: str) -> Object:
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds-agent", "controller": True}
-    name = f"agent-{number}"
-    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "500m"}}}
-    return head("Pod", name=name, namespace="default", uid=name, labels={"app": "agent"}, ownerReferences=[owner]) | {
-        "spec": {"nodeName": on, "containers": [container]},
-        "status": {"phase": "Running"},
-    }
+    daemon = pod(f"agent-{number}", on, cpu="500m", labels={"app": "agent"})
+    daemon["metadata"]["ownerReferences"] = owned_by("DaemonSet/agent", "ds-agent")
+    return daemon
 
 
 def test_pods_of_a_daemon_set_are_replaced_on_their_own_node_only() -> None:
-    big = head("Pod", name="big", namespace="default", uid="big") | {
-        "spec": {
-            "priority": 1000,
-            "nodeSelector": {"kubernetes.io/hostname": "n3"},
-            "containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "4"}}}],
-        }
-    }
+    big = pod("big", cpu="4", priority=1000, nodeSelector={"kubernetes.io/hostname": "n3"})
     nodes = [node(name, "4") for name in ("n1", "n2", "n3")]
     nodes[0]["spec"]["providerID"] = "aws:///a/i-1"
     daemons = [_daemon(number, f"n{number}") for number in (1, 2, 3)]
@@ -53,30 +43,14 @@ def test_pending_pods_of_a_daemon_set_are_each_told_with_their_own_node() -> Non
 
 def _ranked(name: str, priority: int, on: str = "", **selector: str) -> list[Object]:
     """Return a replica set of one pod that fills a node but for one cpu."""
-    spec: Object = {
-        "priorityClassName": name,
-        "containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "3"}}}],
-        "nodeSelector": selector,
-    }
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
-    labels = {"app": name}
-    pod = head("Pod", name=f"{name}-x", namespace="default", uid=f"{name}-x", labels=labels, ownerReferences=[owner])
-    placed = {"nodeName": on} if on else {}
+    pods, labels = template(name, cpu="3"), {"app": name}
+    more = {"priorityClassName": name, "nodeSelector": selector}
+    pods["spec"] |= more
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pods}
     return [
         head("PriorityClass", name=name) | {"value": priority},
-        head("ReplicaSet", name=name, namespace="default", uid=name)
-        | {
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": spec},
-            }
-        },
-        pod
-        | {
-            "spec": {**spec, "priority": priority, **placed},
-            "status": {"phase": "Running" if on else "Pending"},
-        },
+        head("ReplicaSet", name=name, namespace="default", uid=name) | {"spec": spec},
+        pod(f"{name}-x", on or None, cpu="3", labels=labels, owner=f"ReplicaSet/{name}", priority=priority, **more),
     ]
 
 

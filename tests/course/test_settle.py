@@ -5,8 +5,9 @@ import pytest
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
 from tests.course.simulation.test_device_claims import DEVICES, trained
-from tests.objects import head, running
 from tests.objects import node as device_node
+from tests.objects import pod as plain_pod
+from tests.objects import running
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 
 LOCAL = [
@@ -90,16 +91,10 @@ def test_what_nobody_took_stays_the_same_object() -> None:
 
 
 def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
-    def taking(name: str, priority: int, **spec: str) -> dict[str, object]:
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "8"}}}
-        return head("Pod", name=name, namespace="default", uid=name) | {
-            "spec": {"containers": [container], "priority": priority, **spec}
-        }
+    planner = Planner(load_snapshot([device_node("n0", "8"), plain_pod("low", cpu="8", nodeName="n0", priority=0)]))
 
-    planner = Planner(load_snapshot([device_node("n0", "8"), taking("low", 0, nodeName="n0")]))
-
-    preempting = planner.changed(with_=[taking("high", 10)], settle=True).snapshot
-    waiting = planner.changed(with_=[taking("low-too", 0)], settle=True).snapshot
+    preempting = planner.changed(with_=[plain_pod("high", cpu="8", priority=10)], settle=True).snapshot
+    waiting = planner.changed(with_=[plain_pod("low-too", cpu="8", priority=0)], settle=True).snapshot
 
     assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]
     [condition] = waiting.pod_by_key["default/low-too"].status.conditions

@@ -7,7 +7,7 @@ import kplan
 from kplan.course import in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
-from tests.objects import head, node, pod
+from tests.objects import node, pod
 from tests.preemption.scenes import planner
 
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
@@ -64,21 +64,13 @@ def test_a_pod_that_must_preempt_has_its_victims():
 
 
 def test_properties_are_those_of_the_explanation_of_all_nodes():
-    for name in ("web", "huge", "vip", "shut"):
-        placement = place(name)
+    for which in ("web", "huge", "vip", "shut"):
+        placement = place(which)
         known = placement.explanation
 
         assert placement.explanation is known
-        assert (placement.ties, placement.feasible_nodes, placement.not_evaluated) == (
-            known.ties,
-            known.feasible_nodes,
-            known.not_evaluated,
-        )
-        assert (placement.rejections, placement.rejection_summary, placement.scores) == (
-            known.rejections,
-            known.rejection_summary,
-            known.scores,
-        )
+        for name in ("ties", "feasible_nodes", "not_evaluated", "rejections", "rejection_summary", "scores"):
+            assert getattr(placement, name) == getattr(known, name)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +104,8 @@ def test_where_a_pod_of_a_manifest_comes_from():
 
 
 def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> None:
-    gated = head("Pod", name="waits", namespace="default") | {
-        "spec": {"schedulingGates": [{"name": "later"}], "containers": [{"name": "c", "image": "a"}]}
-    }
-    room = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "5"}}}
-    cluster = kplan.Planner(kplan.load_snapshot([room]))
+    gated = pod("waits", schedulingGates=[{"name": "later"}])
+    cluster = kplan.Planner(kplan.load_snapshot([node("n")]))
     stored = "Scheduling is blocked due to non-empty scheduling gates"
 
     placement = cluster.place(gated)
