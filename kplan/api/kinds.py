@@ -132,8 +132,10 @@ CHANGED_IN_PLACE: Mapping[type, Kind] = {
     kind.type: kind for kind in (*POD_MAKERS.values(), KINDS_BY_ATTRIBUTE["pods"]) if kind.name != "CronJob"
 }
 """Kinds whose objects are pods, or create pods as soon as they are applied, by their structs."""
-SCALED = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"})
+SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 """Kinds with a number of replicas that may be changed."""
+PODS_FIELD: Mapping[str, str] = {**dict.fromkeys(SCALED, "replicas"), "Job": "parallelism"}
+"""Kind -> the field of its ``spec`` that says how many pods it runs at a time."""
 MADE = frozenset({"ReplicaSet", "Job"})
 """Kinds that the controllers of other workloads make."""
 ENDING = frozenset({"Job", "CronJob"})

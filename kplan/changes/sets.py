@@ -119,7 +119,7 @@ def new_nodes(changes: Iterable[c.Change]) -> int:
     return sum(change.nodes for change in changes if isinstance(change, c.AddNodes))
 
 
-def in_order(changes: Iterable[c.Change]) -> Changes:
+def by_rank(changes: Iterable[c.Change]) -> Changes:
     """Return changes in the order in which they are carried out; moves in their own order."""
     return tuple(sorted(changes, key=lambda change: _OF_CHANGE[type(change)][1]))
 
@@ -137,7 +137,7 @@ def extended(changes: Changes, more: Changes) -> Changes:
                 joined.append(before.joined(change))
                 continue
         joined.append(change)
-    return in_order(joined)
+    return by_rank(joined)
 
 
 def with_joined_moves(changes: Iterable[c.Change]) -> Changes:

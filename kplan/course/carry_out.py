@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from kplan.api.decode import convert
-from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, SCALED
+from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.changes import values as c
@@ -361,10 +361,10 @@ class _Course:
 
     def _scale(self, change: c.Scale) -> None:
         workload, ref = change.workload, WorkloadRef.parse(change.workload)
-        if self.simulation.workloads.find(workload) is None or ref.kind not in (*SCALED, "Job"):
+        if self.simulation.workloads.find(workload) is None or ref.kind not in PODS_FIELD:
             raise NotFoundError(f"there is no workload {workload} that can be scaled", hint="write KIND/NAMESPACE/NAME")
-        field = "parallelism" if ref.kind == "Job" else "replicas"
-        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {field: change.replicas}}
+        spec = {PODS_FIELD[ref.kind]: change.replicas}
+        content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
     def _run_cron_job(self, change: c.RunCronJob) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kplan.api.kinds import CHANGED_IN_PLACE, SCALED
+from kplan.api.kinds import CHANGED_IN_PLACE, PODS_FIELD
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
 from kplan.framework.listers import WORKLOAD_GATE
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kplan.workloads.contents import Manifests
     from kplan.workloads.sources import Source
 
-_REPLICAS_FIELD = {"Job": "parallelism"}
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
@@ -133,8 +132,7 @@ def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload
             continue
         content: dict[str, Any] = workload.item.value()
         content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
-        if replicas is not None and (workload.kind in SCALED or workload.kind in _REPLICAS_FIELD):
-            field = _REPLICAS_FIELD.get(workload.kind, "replicas")
-            content["spec"] = {**content.get("spec", {}), field: replicas}
+        if replicas is not None and workload.kind in PODS_FIELD:
+            content["spec"] = {**content.get("spec", {}), PODS_FIELD[workload.kind]: replicas}
         workloads.append(WrittenWorkload(target, content, is_valid=replicas is None))
     return workloads

@@ -6,7 +6,7 @@ Where pods leave because of a change, their controllers create others, as pendin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,11 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.limits import with_usage
-from kplan.api.core import Pod, ReplicationController
-from kplan.api.kinds import by_kind_and_name
+from kplan.api.core import Pod
+from kplan.api.kinds import PODS_FIELD, by_kind_and_name
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
-from kplan.api.workloads import Deployment, Job, PodDisruptionBudget, PodDisruptionBudgetStatus, ReplicaSet, StatefulSet
+from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kplan.changes import values as c
 from kplan.changes.values import ChangeBase
 from kplan.cluster.base import Base
@@ -56,14 +56,6 @@ from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Recommendations, read_recommendations, resized
 from kplan.workloads.contents import Autoscalers
 
-_SCALED: Mapping[type, str] = {
-    Deployment: "replicas",
-    ReplicaSet: "replicas",
-    ReplicationController: "replicas",
-    StatefulSet: "replicas",
-    Job: "parallelism",
-}
-
 
 class Followed(NamedTuple):
     """A changed cluster, in which controllers have done their part."""
@@ -74,7 +66,7 @@ class Followed(NamedTuple):
     moment: int = 0
 
 
-def scaled(base: Base, which: Reference, replicas: int) -> Followed:
+def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     """Return the snapshot with workloads scaled, after their controllers created or deleted pods.
 
     New pods are pending; a later question schedules them.
@@ -82,9 +74,9 @@ def scaled(base: Base, which: Reference, replicas: int) -> Followed:
     Raises NotFoundError when no workload has this name, and UsageError for a kind that has no replicas.
     """
     kind = which.kind
-    field = _SCALED.get(kind.type)
+    field = PODS_FIELD.get(kind.name)
     if field is None:
-        kinds = ", ".join(workload_type.__name__.lower() for workload_type in _SCALED)
+        kinds = ", ".join(map(str.lower, PODS_FIELD))
         raise UsageError(f"{which.text}: a {kind.name} has no number of replicas", hint=f"use {kinds}")
     matches: list[Any] = find(which, base.snapshot)
     objects = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in matches]
@@ -320,7 +312,7 @@ def _edits(change: ChangeBase) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one c
             for text in change.objects:
                 yield partial(without, which=parse_reference(text))
         case c.Scale(autoscaler=""):
-            yield partial(scaled, which=parse_reference(change.workload), replicas=change.replicas)
+            yield partial(with_replicas, which=parse_reference(change.workload), replicas=change.replicas)
         case c.Cordon() | c.Uncordon():
             for name in change.nodes:
                 yield _edit(with_cordons, nodes_named(name), name, is_cordoned=isinstance(change, c.Cordon))

@@ -17,7 +17,7 @@ from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import remedy as r
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
-from kplan.changes.sets import Changes, in_order, with_joined_moves
+from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.changes.values import (
     AddNodes,
     AwaitNodes,
@@ -198,7 +198,7 @@ class Playing:
         self.n_tried += 1
         if self._progress is not None:
             self._progress(self.n_tried)
-        ordered = in_order(acts)
+        ordered = by_rank(acts)
         base, simulation = self.begin(ordered)
         simulation.retry_pending()
         simulation.run()

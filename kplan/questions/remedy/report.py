@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kplan.api.names import WorkloadRef
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
-from kplan.changes.sets import Changes, Kind, disturbance, in_order, kinds_of, new_nodes, with_joined_moves
+from kplan.changes.sets import Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves
 from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
@@ -83,7 +83,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     existing = base.objects.pod_by_key
     missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
-    diagnoses = _diagnoses(playing.play(in_order(best.acts)).simulation.session, left)
+    diagnoses = _diagnoses(playing.play(by_rank(best.acts)).simulation.session, left)
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
@@ -193,7 +193,7 @@ def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, .
 
 def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> d.RemedySet:
     """Return a set as a document; it is carried out step by step to tell what each action achieves."""
-    acts = in_order(solution.acts)
+    acts = by_rank(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
     actions: list[Change] = [quota.described() for quota in playing.quotas[:-1]]
