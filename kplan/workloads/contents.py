@@ -153,21 +153,6 @@ def _explain(kind: str, path: str) -> str:
     return f"kubectl explain {kind.lower()}.{fields} describes this field"
 
 
-def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
-    amounts_at = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group, [])):
-            amounts_at.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
-    for resources, at in amounts_at:
-        for side in ("limits", "requests"):
-            for name, amount in resources.get(side, {}).items():
-                most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64
-                if parse(amount).nanos > most * _NANOS:
-                    where = "overhead" if at == path else side
-                    message = f"{amount[:60]!r} is more than Kubernetes can count"
-                    yield Problem(message, json_path=f"{at}.{where}.{name}", hint=_COUNT_HINT)
-
-
 def is_foreign(api_version: str, kind: str) -> bool:
     """Return whether a kind is not one of Kubernetes' own: a custom resource, or an object of another tool.
 
@@ -298,7 +283,20 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
         return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
 
     def uncountable(self) -> Iterator[Problem]:
-        yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${self.template_path}.spec"))
+        """Yield the amounts of resources that overflow int64."""
+        spec, path = self.template.get("spec", {}), f"${self.template_path}.spec"
+        amounts_at = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
+        for group in ("containers", "initContainers"):
+            for index, container in enumerate(spec.get(group, [])):
+                amounts_at.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
+        for resources, at in amounts_at:
+            amounts = [(side, *amount) for side in ("limits", "requests") for amount in resources.get(side, {}).items()]
+            for side, name, amount in amounts:
+                most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64
+                if parse(amount).nanos > most * _NANOS:
+                    where = f"{at}.{'overhead' if at == path else side}.{name}"
+                    message = f"{amount[:60]!r} is more than Kubernetes can count"
+                    yield self.item.locate(Problem(message, json_path=where, hint=_COUNT_HINT))
 
 
 class ManifestPod(msgspec.Struct, frozen=True):
