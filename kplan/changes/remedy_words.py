@@ -8,6 +8,7 @@ from typing import assert_never
 from kplan.api.quantity import count, listing, readable
 from kplan.changes import remedy as r
 from kplan.changes.base import addition_words, of_somebody_else
+from kplan.health.nodes import UnusableResource
 
 NODE_STATES = {
     "node.kubernetes.io/not-ready": "not ready",
@@ -105,9 +106,8 @@ def remedy_words(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case r.Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
         case r.RepairNode(change=c) if c.resource:
-            usable = "0" if c.allocatable == "0" else f"only {c.allocatable}"
-            what = f"{c.capacity} {c.resource} but {usable} allocatable"
-            return f"look at the device plugin of {c.node}, which reports {what}"
+            devices = UnusableResource(resource=c.resource, capacity=c.capacity, allocatable=c.allocatable)
+            return f"look at the device plugin of {c.node}, which reports {devices.text}"
         case r.RepairNode(change=c):
             states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
             return f"repair {c.node}, which is {listing(states)}"

@@ -6,6 +6,7 @@ import msgspec
 
 from kplan.engine.details import Detail
 from kplan.facts import QuotaUse
+from kplan.health.nodes import UnusableResource
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -165,15 +166,6 @@ class Surplus(msgspec.Struct, frozen=True):
     limit_range: str = ""  #: whose default the request is, where the manifest requests none; empty for none
 
 
-class Unusable(msgspec.Struct, frozen=True):
-    """A node of which none, or too little, of a resource is allocatable, though it has enough."""
-
-    node: str
-    resource: str
-    capacity: str
-    allocatable: str = "0"
-
-
 class Causes(msgspec.Struct, frozen=True):
     """All causes why a pod has no node."""
 
@@ -182,4 +174,5 @@ class Causes(msgspec.Struct, frozen=True):
     named: NotNamed | None = None
     out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered
     surplus: dict[str, Surplus] = {}  #: resource -> why the pod requests more of it than its containers
-    unusable: tuple[Unusable, ...] = ()  #: nodes that have what it requests, and of which nothing can be used
+    #: nodes that have enough of what it requests, and of which none, or too little, can be used
+    unusable: tuple[tuple[str, UnusableResource], ...] = ()

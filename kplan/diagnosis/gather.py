@@ -47,7 +47,7 @@ from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.health.nodes import unusable_resources
+from kplan.health.nodes import UnusableResource, unusable_resources
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
@@ -362,7 +362,7 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
     yield from groups.values()
 
 
-def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[c.Unusable]:
+def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[tuple[str, UnusableResource]]:
     """Yield the nodes that have a resource that the pod requests, and of which nothing, or too little, can be used."""
     for resource, amount in info.requests.items():
         if amount > 0 and resource != PODS and is_counted(resource):
@@ -373,7 +373,7 @@ def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[c.Unusable]:
                         if one.resource == resource and (
                             one.allocatable == "0" or quantity_value(one.capacity) >= amount
                         ):
-                            yield c.Unusable(node.metadata.name, resource, one.capacity, one.allocatable)
+                            yield node.metadata.name, one
 
 
 def _surpluses(session: Session, pod: Pod) -> dict[str, c.Surplus]:

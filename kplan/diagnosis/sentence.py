@@ -10,8 +10,7 @@ from kplan.api.quantity import clause, listing, readable
 from kplan.changes.remedy_words import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
-from kplan.health.nodes import is_startup_taint
-from kplan.health.words import usable_text
+from kplan.health.nodes import UnusableResource, is_startup_taint
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
@@ -30,15 +29,14 @@ def sentence(causes: c.Causes) -> str:
     return " ".join([f"{text}.", *_unusable(causes.unusable)])
 
 
-def _unusable(nodes: Sequence[c.Unusable]) -> list[str]:
+def _unusable(nodes: Sequence[tuple[str, UnusableResource]]) -> list[str]:
     """Write which nodes have what the pod requests, and can give none of it."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for one in nodes:
-        groups.setdefault((one.resource, one.capacity, one.allocatable), []).append(one.node)
+    groups: dict[UnusableResource, list[str]] = {}
+    for name, devices in nodes:
+        groups.setdefault(devices, []).append(name)
     return [
-        f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {readable(capacity)} {resource} but "
-        f"{usable_text(allocatable)} allocatable: look at the device plugin."
-        for (resource, capacity, allocatable), names in groups.items()
+        f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {devices.text}: look at the device plugin."
+        for devices, names in groups.items()
     ]
 
 

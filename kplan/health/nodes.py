@@ -9,7 +9,7 @@ from typing import Literal
 
 from kplan.api.core import Node
 from kplan.api.pod import ENDED
-from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.quantity import InvalidQuantity, parse, readable
 from kplan.api.time import seconds
 from kplan.facts import Count, Document
 from kplan.snapshot.model import Snapshot
@@ -99,6 +99,13 @@ class UnusableResource(Document, frozen=True, kw_only=True):
     resource: str
     capacity: str
     allocatable: str = "0"
+
+    @property
+    def text(self) -> str:
+        """What can be used of what there is: ``8 nvidia.com/gpu but only 6 are allocatable``."""
+        only = "" if self.allocatable == "0" else "only "
+        are = "is" if self.allocatable == "1" else "are"
+        return f"{readable(self.capacity)} {self.resource} but {only}{self.allocatable} {are} allocatable"
 
 
 class NodeHealth(Document, frozen=True, kw_only=True):

@@ -63,17 +63,8 @@ def node_text(health: NodeHealth) -> str:
         taint, go = ("taint", "goes") if is_one else ("taints", "go")
         is_late = f"{taint} {keys} should long be gone: look at who takes {'it' if is_one else 'them'} away"
         parts[-1] += f" ({is_late if health.is_overdue else f'{taint} {keys} {go} then'})"
-    parts += [
-        f"reports {one.capacity} {one.resource} but {usable_text(one.allocatable)} allocatable: "
-        "look at the device plugin"
-        for one in health.unusable
-    ]
+    parts += [f"reports {one.text}: look at the device plugin" for one in health.unusable]
     return f"{health.node} {' and '.join(parts)}" if parts else ""
-
-
-def usable_text(allocatable: str) -> str:
-    """Return how much of a resource can be used of what a node has: ``0 are``, ``only 6 are``."""
-    return "0 are" if allocatable == "0" else f"only {allocatable} {'is' if allocatable == '1' else 'are'}"
 
 
 def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
