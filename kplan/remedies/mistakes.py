@@ -21,9 +21,8 @@ from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.framework.session import Session
 from kplan.health.nodes import is_startup_taint
 from kplan.remedies import variants
-from kplan.remedies.case import Case, Offer, Offers, untried
 from kplan.remedies.surroundings import relax_and_add
-from kplan.remedies.trials import NearMisses, Trial
+from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps, untried
 from kplan.rules.volumes import claim_name
 
 
@@ -153,27 +152,23 @@ def selectors(case: Case, misses: NearMisses) -> Offers:
         return
     pod = case.pod
     for key, wanted in pod.spec.node_selector.items():
+        is_met = _is_met(case, key, (wanted,))
+        ways: list[tuple[r.SelectorChange, Pod]] = []
         for label in _likely_labels(case, key, wanted):
             to = None if label is None else f"{label[0]}={label[1]}"
-            change = r.SelectorChange(
-                where="nodeSelector", old=f"{key}={wanted}", to=to, is_met=_is_met(case, key, (wanted,))
-            )
-            offers = list(_selected(case, misses, change, variants.with_selector(pod, key, label)))
-            yield from offers
-            if offers:
-                break
+            change = r.SelectorChange(where="nodeSelector", old=f"{key}={wanted}", to=to, is_met=is_met)
+            ways.append((change, variants.with_selector(pod, key, label)))
+        yield from first_that_helps(_selected(case, misses, *way) for way in ways)
     for index, condition in enumerate(variants.conditions(pod)):
         values = condition.values if condition.operator == "In" else ()
         old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
+        is_met, ways = _is_met(case, condition.key, values), []
         for label in _likely_labels(case, condition.key, values[0]) if values else [None]:
             instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
             to = None if label is None else f"{label[0]} In {label[1]}"
-            is_met = _is_met(case, condition.key, values)
             change = r.SelectorChange(where="nodeAffinity", old=old, to=to, is_met=is_met)
-            offers = list(_selected(case, misses, change, variants.with_condition(pod, index, instead)))
-            yield from offers
-            if offers:
-                break
+            ways.append((change, variants.with_condition(pod, index, instead)))
+        yield from first_that_helps(_selected(case, misses, *way) for way in ways)
 
 
 def _is_met(case: Case, key: str, wanted: tuple[str, ...]) -> bool:

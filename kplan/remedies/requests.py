@@ -17,9 +17,8 @@ from kplan.changes import remedy as r
 from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
 from kplan.remedies import variants
-from kplan.remedies.case import Case, Offer, Offers
 from kplan.remedies.replicas import Replicas, workload_of
-from kplan.remedies.trials import NearMisses
+from kplan.remedies.trials import Case, NearMisses, Offer, Offers
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from shlex import quote
 from typing import Literal
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
+from kplan.api.meta import controller_of
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.gather import resources_of
 from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, is_fact, nearest, untolerated
+from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.details import OtherVolumeZone, TooMuchSkew, UnreachableVolume
+from kplan.engine.details import ForeignAntiAffinity, OtherVolumeZone, TakenHostPort, TooMuchSkew, UnreachableVolume
 from kplan.engine.node_table import NodeTable
+from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.health.nodes import coming_nodes, is_startup_taint, moment
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies import variants
-from kplan.remedies.case import Case, Offers, least
 from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
 from kplan.remedies.replicas import workload_of
-from kplan.remedies.room import Rows, making_room, movable
-from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, opened
+from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offers, Trial, first_that_helps, least, opened
 from kplan.rules.nodes import ends_soon
-from kplan.rules.resources import quantity_text
+from kplan.rules.resources import PODS, quantity_text
 
 _FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
     "NodeResourcesFit",
@@ -53,19 +57,19 @@ _SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 
 def waits(case: Case, misses: NearMisses) -> Offers:
     """Wait for a node that is rejected only for what it has while it is set up, or for pods that end."""
-    table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
-    coming: dict[str, frozenset[str]] | None = None
-    for row, keys in _ill(case, misses):
-        coming = coming_nodes(snapshot) if coming is None else coming
-        starting = coming.get(table.names[row], frozenset())
-        if keys <= starting:
-            awaited = r.Awaited(what="node", name=table.names[row], because=tuple(sorted(keys)))
-            remedy = r.Await(change=awaited, command=f"kubectl get node {quote(table.names[row])} -w", then=None)
-            offers = list(case.tried(remedy, Trial(nodes=opened(case.live, [row], starting))))
-            yield from offers
-            if offers:
-                break
+    yield from first_that_helps(_await_nodes(case, misses))
     yield from _await_pods(case, misses)
+
+
+def _await_nodes(case: Case, misses: NearMisses) -> Iterator[Offers]:
+    coming = coming_nodes(case.live.listers.snapshot) if len(misses.only(_TAINTS)) else {}
+    for row, keys in _ill(case, misses):
+        name = case.live.cluster.nodes.names[row]
+        starting = coming.get(name, frozenset())
+        if keys <= starting:
+            awaited = r.Awaited(what="node", name=name, because=tuple(sorted(keys)))
+            remedy = r.Await(change=awaited, command=f"kubectl get node {quote(name)} -w", then=None)
+            yield case.tried(remedy, Trial(nodes=opened(case.live, [row], starting)))
 
 
 def _await_pods(case: Case, misses: NearMisses) -> Offers:
@@ -113,12 +117,13 @@ def uncordon(case: Case, misses: NearMisses | None) -> Offers:
         fewer = tuple(other for other in needed if other != row)
         if fewer and case.trials.all_run(trial(fewer)):
             needed = fewer
-    for some in [needed] if needed else [(row,) for row in rows[:_MOST_TRIED] if case.trials.of > 1]:
+
+    def uncordoned(some: Rows) -> Offers:
         first, *others = (r.NodeChange(node=live.cluster.nodes.names[row]) for row in some)
-        offers = list(case.tried(r.Uncordon(change=first, also=tuple(others) or UNSET, then=None), trial(some)))
-        yield from offers
-        if offers:
-            return
+        return case.tried(r.Uncordon(change=first, also=tuple(others) or UNSET, then=None), trial(some))
+
+    single = [(row,) for row in rows[:_MOST_TRIED] if case.trials.of > 1]
+    yield from first_that_helps(map(uncordoned, [needed] if needed else single))
 
 
 def cordoned_rows(session: Session) -> Rows:
@@ -134,6 +139,13 @@ def cordoned_rows(session: Session) -> Rows:
 
 def repair(case: Case, misses: NearMisses) -> Offers:
     """Repair a node that is rejected only for taints that state what is wrong with it, or its device plugin."""
+    yield from first_that_helps(_repair_ill(case, misses))
+    for resource, amount in case.info.requests.items():
+        if amount > 0 and "/" in resource:
+            yield from first_that_helps(_repair_devices(case, misses, resource, amount))
+
+
+def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
     table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
     coming = coming_nodes(snapshot) if len(misses.only(_TAINTS)) else {}
     for row, keys in _ill(case, misses):
@@ -141,19 +153,12 @@ def repair(case: Case, misses: NearMisses) -> Offers:
         is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(
             key.startswith(SYSTEM_TAINTS) or is_startup_taint(key) for key in keys
         )
-        is_ill = is_ill and not is_leaving
-        if is_ill and not keys <= coming.get(table.names[row], frozenset()):
+        if is_ill and not is_leaving and not keys <= coming.get(table.names[row], frozenset()):
             remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
-            offers = list(case.tried(remedy, Trial(nodes=opened(case.live, [row], keys))))
-            yield from offers
-            if offers:
-                break
-    for resource, amount in case.info.requests.items():
-        if amount > 0 and "/" in resource:
-            yield from _repair_devices(case, misses, resource, amount)
+            yield case.tried(remedy, Trial(nodes=opened(case.live, [row], keys)))
 
 
-def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Offers:
+def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Iterator[Offers]:
     table = case.live.cluster.nodes
     rows = misses.rows[misses.only(_FIT)]
     for row in rows[table.allocatable(resource)[rows] < amount].tolist()[:_MOST_REPAIRED]:
@@ -167,10 +172,7 @@ def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) 
         broken = r.NodeRepair(
             node=table.names[row], taints=(), resource=resource, capacity=str(capacity), allocatable=usable
         )
-        offers = list(case.tried(r.RepairNode(change=broken, then=None), Trial(nodes=repaired)))
-        yield from offers
-        if offers:
-            return
+        yield case.tried(r.RepairNode(change=broken, then=None), Trial(nodes=repaired))
 
 
 def add(case: Case) -> Offers:
@@ -454,3 +456,100 @@ def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = Fal
         )
     )
     return higher
+
+
+_MOST_CLOSEST, _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 400, 40, 10, 4, 24
+
+Rows = tuple[int, ...]
+"""Rows of pods."""
+
+
+def movable(session: Session, pods: Iterable[int]) -> list[int]:
+    """Return the running pods that a controller creates again, and that may run on other nodes."""
+    infos, node_of = session.cluster.pods.infos, session.cluster.node_of
+    rows = []
+    for row in pods:
+        pod = infos[row].pod
+        owner = controller_of(pod.metadata)
+        is_fixed = owner is None or owner.kind in (DAEMON_SET, "Node") or pod.metadata.annotations.mirror is not None
+        if not is_fixed and node_of[row] != NOWHERE and not infos[row].is_terminating:
+            rows.append(row)
+    return rows
+
+
+def making_room(
+    session: Session, waiting: Iterable[tuple[int, CycleResult]], may_go: Callable[[Iterable[int]], Iterable[int]]
+) -> list[Rows]:
+    """Return groups of pods without which a waiting pod has a node, those of the fewest pods and the least room first.
+
+    `waiting`: rows of pods that wait, each with the scheduler's decision, while it is live. `may_go`: returns those of
+    some pods that may go.
+    """
+    cluster = session.cluster
+    ranked: list[tuple[int, float, Rows]] = []
+    for row, result in waiting:
+        if result.filter is None or result.filter.pre_filter_status is not None:
+            continue
+        misses = NearMisses(result.filter)
+        n_nodes = 0
+        for node, missing in _closest(session, row, misses.rows[misses.only("NodeResourcesFit")]):
+            pods = list(may_go(cluster.pods_on[node]))
+            ranked += _enough(session, missing, pods)
+            n_nodes += bool(pods)
+            if n_nodes == _MOST_NODES:
+                break
+        ranked += (
+            (len(group), 0.0, group) for group in _by_rules(session, misses) if len(group) == len([*may_go(group)])
+        )
+    infos = cluster.pods.infos
+    ranked.sort(key=lambda entry: (entry[0], entry[1], [infos[pod].key for pod in entry[2]]))
+    return list(dict.fromkeys(group for _, _, group in ranked if group))[:_MOST_GROUPS]
+
+
+def _by_rules(session: Session, misses: NearMisses) -> Iterator[Rows]:
+    """Yield the pods that alone make a node reject the pod by a port or a rule of theirs."""
+    for plugin in ("NodePorts", "InterPodAffinity"):
+        for position in misses.only(plugin)[:_MOST_NODES].tolist():
+            for detail in misses.details_at(plugin, position):
+                if isinstance(detail, TakenHostPort | ForeignAntiAffinity) and not detail.and_more:
+                    rows = [session.find(key) for key in detail.pods[:_MOST_TOGETHER]]
+                    yield tuple(row for row in rows if row is not None)
+
+
+def _closest(session: Session, row: int, rows: RowArray) -> Iterator[tuple[int, dict[str, int]]]:
+    """Yield the nodes that lack least for a pod, each with what is missing there, by resource."""
+    cluster = session.cluster
+    nodes = cluster.nodes
+    missing: dict[str, Int64Array] = {}
+    lacks = np.zeros(len(rows))
+    for resource, amount in {**cluster.pods.infos[row].requests, PODS: 1}.items():
+        if amount:
+            total = nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
+            used = cluster.pod_count if resource == PODS else cluster.requested(resource)
+            missing[resource] = np.maximum(amount + used[rows] - total[rows], 0)
+            lacks = np.maximum(lacks, missing[resource] / amount)
+    for position in np.argsort(lacks, kind="stable")[:_MOST_CLOSEST].tolist():
+        lacking = {name: int(column[position]) for name, column in missing.items() if column[position]}
+        if lacking:
+            yield int(rows[position]), lacking
+
+
+def _enough(session: Session, missing: Mapping[str, int], pods: Sequence[int]) -> Iterator[tuple[int, float, Rows]]:
+    """Yield the smallest groups of pods of a node without which a pod has enough of every resource there."""
+    infos = session.cluster.pods.infos
+    frees = {pod: {name: _freed(infos[pod].requests, name) for name in missing} for pod in pods}
+    sizes = {pod: sum(freed[name] / missing[name] for name in missing) for pod, freed in frees.items()}
+    useful = sorted((pod for pod in pods if sizes[pod]), key=lambda pod: (-min(sizes[pod], 1), sizes[pod]))
+    for number in range(1, _MOST_TOGETHER + 1):
+        enough = [
+            (number, sum(sizes[pod] for pod in group), group)
+            for group in combinations(useful[:_MOST_PODS], number)
+            if all(sum(frees[pod][name] for pod in group) >= amount for name, amount in missing.items())
+        ]
+        if enough:
+            yield from sorted(enough, key=lambda entry: entry[:2])[:_MOST_TOGETHER]
+            return
+
+
+def _freed(requests: Mapping[str, int], resource: str) -> int:
+    return 1 if resource == PODS else requests.get(resource, 0)

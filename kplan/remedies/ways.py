@@ -15,9 +15,8 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key
 from kplan.framework.session import Session
 from kplan.remedies import mistakes, requests, surroundings
-from kplan.remedies.case import Case, Offer, Offers
 from kplan.remedies.replicas import ALONE, Replicas
-from kplan.remedies.trials import NO_CHANGE, End, NearMisses, Trial, Trials
+from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offer, Offers, Trial, Trials
 
 MOST = 5
 """At most this many remedies are offered."""
