@@ -21,11 +21,10 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import Growing
-from kplan.course.simulation.applying import Applied
+from kplan.course.simulation.applying import Applied, pods_at_rest, workload_changes
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Drain, timed_out
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.outcome import pods_at_rest, workload_changes
 from kplan.course.task import Task
 from kplan.course.watching import at_rest
 from kplan.diagnosis.explanation import explain

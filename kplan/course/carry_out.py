@@ -31,13 +31,12 @@ from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
-from kplan.course.simulation.applying import Applied, Applying
+from kplan.course.simulation.applying import Applied, Applying, note_stuck, workload_change
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
-from kplan.course.simulation.outcome import note_stuck, workload_change
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.updates import Update, update_of

@@ -1,12 +1,12 @@
-"""Manifests applied to a simulation, and the change that each makes to its workload."""
+"""Manifests applied to a simulation, and what has become of workloads and pods when it is at rest."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
-from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
 from kplan.admission.decoding import decode_object
@@ -18,7 +18,8 @@ from kplan.api.names import WorkloadRef
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.course.simulation.controllers.job import WantedJob
-from kplan.course.simulation.controllers.observed import count
+from kplan.course.simulation.controllers.observed import ObservedPod, count
+from kplan.course.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
@@ -26,7 +27,9 @@ from kplan.course.simulation.objects import eligible_nodes, selector_of_controll
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, bounds_of
 from kplan.course.simulation.syncs import offer_pod, offer_set
 from kplan.course.simulation.updates import Update
-from kplan.documents.change import Change, StepEvent
+from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
+from kplan.framework.cycle import schedule_pod, stored_message_of
+from kplan.framework.results import Outcome
 
 Rollout = Literal["auto", "always", "never"]
 """When a workload that is in the cluster rolls out: if its template is new, always, or never."""
@@ -89,29 +92,11 @@ class Applying:
         return self._simulation.maker.refusal_of(Named(kind.group, kind.resource, metadata.namespace, metadata.name))
 
     def _apply(self, update: Update) -> Applied:
-        templates = self._workloads.templates
         obj = update.obj
         if isinstance(obj, Pod):
             return self._pod(update)
-        before, stored = self._before(update), b""
-        if not update.is_new:
-            stored = templates.completed_identity(update.key, update.live.spec.template or PodTemplateSpec())
-        if update.is_whole:
-            templates.full[update.key] = update.spec
-        template = obj.spec.template or PodTemplateSpec()
-        if update.is_whole:
-            templates.note(update.key, template)
-        after = templates.identity(update.key, template)
-        if before is not None and templates.completed_identity(update.key, template) == stored:
-            after = before  # only defaults are spelt out, or no more
-        is_new_template = before != after
-        if not update.is_new:
-            if self._rollout == "never" and is_new_template:
-                is_new_template = False
-            elif self._rollout == "always":
-                is_new_template = True
-                after = after if before != after else after + AGAIN
-        handlers: dict[type, Any] = {
+        after = self._new_template(update)
+        handlers: dict[type, Callable[[Update, bytes | None], tuple[Owner | DeploymentState, bool | None]]] = {
             Deployment: self._deployment,
             ReplicaSet: self._replica_set,
             ReplicationController: self._replica_set,
@@ -119,13 +104,33 @@ class Applying:
             DaemonSet: self._daemon_set,
             Job: self._job,
         }
-        self._known[update.key] = after
-        self._before_of[update.key] = before or b""
         former = self._workloads.owner(update.key)
-        applied: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
-        if isinstance(former, ForeignState) and isinstance(applied.owner, Owner):
-            self._simulation.life.hand_over(former, applied.owner)
-        return applied
+        state, is_scaled = handlers[type(obj)](update, after)
+        if isinstance(former, ForeignState) and isinstance(state, Owner):
+            self._simulation.life.hand_over(former, state)
+        if is_scaled is None or update.is_new:
+            return Applied(update, Change.NEW, state)
+        if after is not None and isinstance(obj, Deployment | StatefulSet | DaemonSet):
+            return Applied(update, Change.ROLLOUT, state)
+        return Applied(update, Change.SCALE if is_scaled else Change.NONE, state)
+
+    def _new_template(self, update: Update) -> bytes | None:
+        """Note the template of a workload; return its identity where pods are to be made from it, None otherwise."""
+        templates, template = self._workloads.templates, update.obj.spec.template or PodTemplateSpec()
+        before, stored = self._before(update), b""
+        if not update.is_new:
+            stored = templates.completed_identity(update.key, update.live.spec.template or PodTemplateSpec())
+        if update.is_whole:
+            templates.full[update.key] = update.spec
+            templates.note(update.key, template)
+        after = templates.identity(update.key, template)
+        if before is not None and templates.completed_identity(update.key, template) == stored:
+            after = before  # only defaults are spelt out, or no more
+        is_new = before != after and (update.is_new or self._rollout != "never")
+        if not update.is_new and self._rollout == "always":
+            is_new, after = True, after if before != after else after + AGAIN
+        self._known[update.key], self._before_of[update.key] = after, before or b""
+        return after if is_new else None
 
     def _before(self, update: Update) -> bytes | None:
         """Return the identity of the former template; None for a new workload."""
@@ -151,111 +156,91 @@ class Applying:
             )
         return self._revisions.setdefault((update.key, after), name)
 
-    def _change(self, update: Update, *, is_new_template: bool, is_scaled: bool) -> Change:
-        if update.is_new:
-            return Change.NEW
-        if is_new_template:
-            return Change.ROLLOUT
-        return Change.SCALE if is_scaled else Change.NONE
+    # Each has a workload want what its object says, and takes over its template where that is new, which has the given
+    # identity then; it returns the workload, and whether it is scaled, None for a new one.
 
-    def _deployment(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+    def _deployment(self, update: Update, after: bytes | None) -> tuple[DeploymentState, bool | None]:
         obj: Deployment = update.obj
         state = self._workloads.deployment(update.key)
         if state is None:
-            state = self._workloads.add_deployment(obj)
-            return Applied(update, Change.NEW, state)
+            return self._workloads.add_deployment(obj), None
         is_scaled = state.want(obj)
-        if is_new_template:
+        if after is not None:
             state.template, state.spec = after, obj.spec.template
             state.revision = self._workloads.templates.digest(after)
         if state.current is not None:
             state.current.min_ready = state.min_ready
-        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
+        return state, is_scaled
 
-    def _replica_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+    def _replica_set(self, update: Update, after: bytes | None) -> tuple[ReplicaSetState, bool | None]:
         obj: ReplicaSet | ReplicationController = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, ReplicaSetState):
             self._simulation.life.add_to_listers(obj)
-            workloads = self._workloads
-            if isinstance(obj, ReplicaSet):
-                added = workloads.add_replica_set(obj)
-                if not added.is_controlled:
-                    offer_set(self._simulation, added)
-                return Applied(update, Change.NEW, added)
-            return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
-        replicas, state.min_ready = count(obj.spec.replicas), obj.spec.min_ready_seconds
-        is_scaled = state.replicas != replicas
-        state.replicas, state.because = replicas, ""
+            if isinstance(obj, ReplicationController):
+                return self._workloads.add_replication_controller(obj), None
+            added = self._workloads.add_replica_set(obj)
+            if not added.is_controlled:
+                offer_set(self._simulation, added)
+            return added, None
+        before, state.replicas = state.replicas, count(obj.spec.replicas)
+        state.because, state.min_ready = "", obj.spec.min_ready_seconds
         if isinstance(obj, ReplicationController):
             self._select(state, selector_of_controller(obj))
-        if is_new_template:
+        if after is not None:
             # Existing pods stay as they are; only pods created from now on have the new template.
-            state.templates = {"": obj.spec.template or PodTemplateSpec()}
-            state.template = after
-        return Applied(update, self._change(update, is_new_template=False, is_scaled=is_scaled), state)
+            state.templates, state.template = {"": obj.spec.template or PodTemplateSpec()}, after
+        return state, state.replicas != before
 
     def _select(self, state: ReplicaSetState, selector: Selector | None) -> None:
         """Give a replication controller another selector: pods that it does not match belong to nobody from then on."""
         if selector is None or selector == state.selector:
             return
         state.selector, state.n_looked_at = selector, 0
-        infos = self._simulation.infos
         for pod in tuple(state.pods.values()):
-            if not selector.matches(infos[pod.row].labels):
+            if not selector.matches(self._simulation.infos[pod.row].labels):
                 self._simulation.life.release(state, pod)
 
-    def _stateful_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+    def _stateful_set(self, update: Update, after: bytes | None) -> tuple[StatefulSetState, bool | None]:
         obj: StatefulSet = update.obj
         state = self._workloads.owner(update.key)
+        self._simulation.life.add_to_listers(obj)
         if not isinstance(state, StatefulSetState):
-            created = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
-            self._simulation.life.add_to_listers(obj)
-            return Applied(update, Change.NEW, created)
+            return self._workloads.add_stateful_set(replace(obj, status=type(obj.status)())), None
         before = state.wanted
         revision = before.update
-        if is_new_template:
+        if after is not None:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
         state.want(obj, before.current, revision, self._workloads.is_on)
-        self._simulation.life.add_to_listers(obj)
-        is_scaled = replace(state.wanted, update=before.update) != before
-        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
+        return state, replace(state.wanted, update=before.update) != before
 
-    def _daemon_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+    def _daemon_set(self, update: Update, after: bytes | None) -> tuple[DaemonSetState, bool | None]:
         obj: DaemonSet = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, DaemonSetState):
-            return Applied(update, Change.NEW, self._workloads.add_daemon_set(obj, self._nodes))
-        before, state.min_ready = state.wanted, obj.spec.min_ready_seconds
-        revision = before.revision
-        if is_new_template:
+            return self._workloads.add_daemon_set(obj, self._nodes), None
+        revision, state.min_ready = state.wanted.revision, obj.spec.min_ready_seconds
+        if after is not None:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
             state.nodes = eligible_nodes(obj.spec.template, self._nodes)
             state.generation += 1
         state.wanted = WantedDaemonSet.of(obj, revision)
-        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=False), state)
+        return state, False
 
-    def _job(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:  # noqa: ARG002 - as the others
+    def _job(self, update: Update, after: bytes | None) -> tuple[JobState, bool | None]:
         obj: Job = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, JobState):
-            return Applied(update, Change.NEW, self._workloads.add_job(obj))
+            return self._workloads.add_job(obj), None
         before, state.deadline = state.wanted, obj.spec.active_deadline_seconds
         # Its pods have gone on since the object was read.
-        state.wanted = replace(
-            WantedJob.of(obj),
-            succeeded=before.succeeded,
-            failed=before.failed,
-            completed_indexes=before.completed_indexes,
-            failed_indexes=before.failed_indexes,
-            is_over=before.is_over,
-            is_stopped=before.is_stopped,
-        )
-        if is_new_template:
+        gone_on = ("succeeded", "failed", "completed_indexes", "failed_indexes", "is_over", "is_stopped")
+        state.wanted = replace(WantedJob.of(obj), **{field: getattr(before, field) for field in gone_on})
+        if after is not None:
             state.templates = {"": obj.spec.template}
-        return Applied(update, self._change(update, is_new_template=False, is_scaled=state.wanted != before), state)
+        return state, state.wanted != before
 
     def _pod(self, update: Update) -> Applied:
         if not update.is_new:
@@ -271,3 +256,161 @@ def _is_settled(owner: Owner | DeploymentState) -> bool:
     """Tell whether a workload has all its pods, all of them from its current template."""
     pods = [(pod, theirs) for theirs in owner.owners for pod in theirs.pods.values()]
     return len(pods) == owner.desired and all(theirs.is_current(pod) for pod, theirs in pods)
+
+
+def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
+    """Return every pod that has not ended, by namespace and name."""
+    messages = simulation.messages
+    pods = []
+    for row, pod in simulation.pods.items():
+        pods.append(
+            PodAtRest(
+                namespace=pod.namespace,
+                name=pod.name,
+                workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
+                new=pod.is_new,
+                node=pod.node or None,
+                message=messages.get(row, ""),
+            )
+        )
+    return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
+
+
+def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tuple[WorkloadChange, ...]:
+    """Return the workloads whose manifests were applied, in that order, then those whose pods moved."""
+    changes: dict[str, WorkloadChange] = {}
+    for entry in applied:
+        changes[entry.update.key] = workload_change(simulation, entry)
+    moved = {step.workload for step in simulation.log.steps if step.pod}
+    for key in sorted(moved - changes.keys()):
+        owner = simulation.workloads.find(key)
+        if owner is not None:
+            changes[key] = _describe(simulation, key, owner, Change.NONE)
+    return (*changes.values(), *_refused_runs(simulation))
+
+
+def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
+    """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
+    jobs: dict[str, str] = {}  # cron job -> why its last job was refused
+    has_refusal = False
+    for step in simulation.log.steps:
+        if step.workload.startswith("CronJob/"):
+            is_refused = step.event is StepEvent.REFUSED
+            has_refusal = has_refusal or is_refused
+            if is_refused and not step.pod:
+                jobs[step.workload] = step.because
+            elif step.event is StepEvent.CREATED:
+                jobs.pop(step.workload, None)
+    if not has_refusal:
+        return
+    runs: dict[str, list[Owner]] = {}
+    for run in simulation.workloads.all():
+        if isinstance(run, JobState) and run.refusal and run.workload.kind == "CronJob":
+            runs.setdefault(run.workload.key, []).append(run)
+    for key in sorted({*jobs, *runs}):
+        ref, own = WorkloadRef.parse(key), runs.get(key, [])
+        pods = [pod for run in own for pod in run.pods.values()]
+        yield WorkloadChange(
+            kind=ref.kind,
+            namespace=ref.namespace,
+            name=ref.name,
+            change=Change.NONE,
+            desired=sum(run.desired for run in own),
+            updated=len(pods),
+            ready=sum(pod.is_ready for pod in pods),
+            pending=sum(not pod.node for pod in pods),
+            state=WorkloadState.STUCK,
+            because=own[-1].refusal if own else jobs[key],
+        )
+
+
+def workload_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
+    update = applied.update
+    owner = applied.owner or simulation.workloads.find(update.key)
+    change = _describe(simulation, update.key, owner, applied.change, applied.row)
+    if update.refused:
+        return replace(change, state=WorkloadState.UNCHANGED, refused=update.refused)
+    return replace(change, unseen=update.unseen)
+
+
+def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> None:
+    """Log for workloads that have come to rest without all their pods what holds them up."""
+    for change in changes:
+        if change.state is WorkloadState.STUCK:
+            simulation.log.add(StepEvent.STUCK, change.key, change.because, pod=change.pod)
+
+
+def _describe(
+    simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
+) -> WorkloadChange:
+    ref = WorkloadRef.parse(key)
+    owners = () if owner is None else owner.owners
+    if owner is None:
+        pods = [simulation.pods[row]] if row in simulation.pods else []
+        current = len(pods)
+    else:
+        pods = [pod for theirs in owners for pod in theirs.pods.values()]
+        current = sum(theirs.n_current for theirs in owners)
+    down = simulation.node_lifecycle.down
+    if down or owner is None:
+        ready = sum(pod.is_ready and pod.row not in down for pod in pods)
+    else:
+        ready = sum(theirs.n_ready for theirs in owners)
+    pending = [pod for pod in pods if not pod.node]
+    desired = len(pods) if owner is None else owner.desired
+    why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
+    n_settled = current + _n_below_partition(owner, pods)
+    is_complete = len(pods) == n_settled == ready == desired and not why_failed
+    blocked = simulation.log.blocked.get(key, {})
+    state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
+    if change is Change.NONE and key not in simulation.log.moved:
+        state = WorkloadState.UNCHANGED
+    if blocked and not pending:
+        state = WorkloadState.BLOCKED
+    refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
+    refusal = why_failed or next(refusals, "") or (_waits_for(owner) if state is WorkloadState.STUCK else "")
+    stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
+    if refusal and stuck is not None and not stuck.is_new:
+        stuck = None  # it waited before; what holds the change up is that further pods are refused
+    missing = max(desired - len(pods), 0) if any(theirs.is_cut_short for theirs in owners) else 0
+    return WorkloadChange(
+        kind=ref.kind,
+        namespace=ref.namespace,
+        name=ref.name,
+        change=change,
+        desired=desired,
+        updated=current,
+        ready=ready,
+        pending=len(pending) + missing,
+        state=state,
+        blocked=len(blocked),
+        because=_message(simulation, stuck.row) if stuck is not None else refusal or next(iter(blocked.values()), ""),
+        pod="" if stuck is None else stuck.key,
+    )
+
+
+def _message(simulation: Simulation, row: int) -> str:
+    """Return why a pod is pending; of one that was not tried, what the scheduler says now, not in the snapshot."""
+    if row not in simulation.outcomes and simulation.groups.key_of(row) is None:
+        result = schedule_pod(simulation.session, row)
+        if result.outcome is not Outcome.SCHEDULED:
+            message = stored_message_of(simulation.session, result) or result.message
+            simulation.messages[row], simulation.outcomes[row] = message, result.outcome
+    return simulation.messages.get(row, "")
+
+
+def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[ObservedPod]) -> int:
+    """Return how many pods of a former revision a stateful set leaves as they are, below its partition."""
+    if not isinstance(owner, StatefulSetState) or owner.wanted.strategy != ROLLING_UPDATE:
+        return 0
+    end = owner.wanted.start + owner.wanted.partition
+    return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod in pods)
+
+
+def _waits_for(owner: Owner | DeploymentState | None) -> str:
+    """Return what a workload waits for that its own settings hold up; empty where they do not."""
+    if isinstance(owner, DeploymentState) and owner.wanted.paused:
+        return "it is paused"
+    if isinstance(owner, StatefulSetState | DaemonSetState) and owner.wanted.strategy == ON_DELETE:
+        return "its update strategy is OnDelete: pods stay until somebody deletes them"
+    return ""

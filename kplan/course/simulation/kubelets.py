@@ -20,7 +20,7 @@ from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.observing import stamp
+from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import share
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT

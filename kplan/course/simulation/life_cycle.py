@@ -14,7 +14,7 @@ from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.motion import Motion, Removal
-from kplan.course.simulation.observing import adopted_by, stamp
+from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.timers import MANY, FailedSyncs

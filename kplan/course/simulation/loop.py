@@ -25,8 +25,7 @@ from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
-from kplan.course.simulation.objects import Workloads
-from kplan.course.simulation.observing import latest, observe
+from kplan.course.simulation.objects import Workloads, latest, observe
 from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import Scheduler

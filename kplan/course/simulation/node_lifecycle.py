@@ -27,8 +27,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.objects import eligible_nodes
-from kplan.course.simulation.observing import stamp
+from kplan.course.simulation.objects import eligible_nodes, stamp
 from kplan.course.simulation.scheduler import Scheduler
 from kplan.course.simulation.taint_eviction import TaintEvictions, noted_at
 from kplan.documents.change import StepEvent

@@ -21,7 +21,7 @@ from kplan.course.simulation.jobs import JobState, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.observing import claimed_by, ordinal_of, target_of
+from kplan.course.simulation.objects import claimed_by, ordinal_of, target_of
 from kplan.course.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
 from kplan.course.simulation.updates import POD_FORBIDDEN
 from kplan.documents.change import StepEvent

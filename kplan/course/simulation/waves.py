@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kplan.course.simulation.observing import stamp
+from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns, is_worth_retrying
 from kplan.documents.plan import GroupCondition
