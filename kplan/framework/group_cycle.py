@@ -155,6 +155,16 @@ class MemberEnd(msgspec.Struct, frozen=True):
     rejectors: frozenset[str] = frozenset()  #: the plugins that reject it
     nominated: int | None = None  #: the node for which it is nominated from now on
     drops_nomination: bool = False  #: it loses its nomination
+    row: int | None = None  #: the node to which it is bound, where what it needs there is reserved (`reserved_end_of`)
+
+
+def reserved_end_of(group: GroupResult, pod: int) -> MemberEnd:
+    """Return what becomes of a member, and reserve what it needs where it is bound."""
+    end, member = end_of(group, pod), next((member for member in group.members if member.pod == pod), None)
+    if end.outcome is not Outcome.SCHEDULED or member is None:
+        return end
+    status = reserve_again(member)
+    return replace(end, row=member.row) if status.is_success else MemberEnd(Outcome.ERROR, status.message)
 
 
 def end_of(group: GroupResult, pod: int) -> MemberEnd:

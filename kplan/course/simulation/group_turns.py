@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
@@ -25,16 +24,14 @@ from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
 from kplan.framework.group_cycle import (
     GroupResult,
     GroupTry,
-    Member,
     MemberEnd,
-    end_of,
     error_of_several_schedulers,
     live_decisions,
-    reserve_again,
+    reserved_end_of,
     schedule_group,
 )
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
-from kplan.framework.results import Outcome, Status
+from kplan.framework.results import Status
 
 _MOST_CYCLES: Final = 10_000
 """How many cycles all groups may take; only groups that evict for ever take so many."""
@@ -197,24 +194,19 @@ class GroupTurns:
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back, and send the victims off."""
         key = group.key
-        members = {member.pod: member for member in group.members}
         self.tries[key] = GroupTry.of(group)
         for pod in pods:
-            self._submit(end_of(group, pod), pod, members.get(pod))
+            self._submit(reserved_end_of(group, pod), pod)
         if group.n_effects:
             self._scheduler.note_claims_freed()
         self._evict(group)
 
-    def _submit(self, end: MemberEnd, pod: int, member: Member | None) -> None:
-        if end.outcome is Outcome.SCHEDULED and member is not None and member.row is not None:
-            status = reserve_again(member)
-            if status.is_success:
-                self._life.bind(pod, member.row)
-                self._turns.queued.pop(pod, None)
-                return
-            end = replace(end, outcome=Outcome.ERROR, message=status.message)
-        self._turns.count_failure(pod, end.rejectors)
-        self._turns.back_off(pod)
+    def _submit(self, end: MemberEnd, pod: int) -> None:
+        if end.row is not None:
+            self._life.bind(pod, end.row)
+            self._turns.queued.pop(pod, None)
+            return
+        self._turns.put_back(pod, end.rejectors)
         self._scheduler.note_failure(pod, end.outcome, end.message)
         nominator = self._motion.session.nominator
         if end.nominated is not None:

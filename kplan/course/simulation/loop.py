@@ -17,7 +17,7 @@ from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.time import to_micros
 from kplan.course.simulation.any_node import Uncertain
-from kplan.course.simulation.controllers.observed import IsOn, ObservedPod
+from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.group_turns import GroupTurns
@@ -30,7 +30,6 @@ from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import Scheduler
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
-from kplan.course.simulation.templates import Revisions, Templates, whole_specs
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.session import Session
@@ -273,7 +272,7 @@ def start(
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
-    workloads = _workloads(snapshot, session.config.release.is_on)
+    workloads = Workloads.of(snapshot, session.config.release.is_on)
     workloads.name_revisions(infos)
     names = session.cluster.nodes.names
     versions = snapshot.versions
@@ -340,23 +339,3 @@ def _now(
     times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
     known = snapshot.latest_known or 0.0
     return present(renewed, max(known, *times, 0.0)) or max(known, latest(times) + QUIET)
-
-
-def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:
-    workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
-    workloads.pods = snapshot.pods
-    for deployment in snapshot.deployments:
-        workloads.add_deployment(deployment)
-    for replica_set in sorted(
-        snapshot.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
-    ):
-        workloads.add_replica_set(replica_set)
-    for controller in snapshot.replication_controllers:
-        workloads.add_replication_controller(controller)
-    for stateful_set in snapshot.stateful_sets:
-        workloads.add_stateful_set(stateful_set)
-    for daemon_set in snapshot.daemon_sets:
-        workloads.add_daemon_set(daemon_set, snapshot.nodes)
-    for job in snapshot.jobs:
-        workloads.add_job(job)
-    return workloads

@@ -200,6 +200,14 @@ class Motion:
         elif not self.timers.has(key := f"pods of {owner.ref.key}"):
             self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue, owner), key)
 
+    def remove_node(self, name: str) -> None:
+        """Remove a node, from which its pods are gone; daemon sets hear of it."""
+        for owner in self.workloads.daemon_sets():
+            if name in owner.nodes:
+                owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
+                self.enqueue(owner)
+        self.session.remove_node(self.cluster.nodes.row_of[name])
+
     @property
     def has_pending_sync(self) -> bool:
         """Whether a controller has yet to sync its workload."""

@@ -301,11 +301,7 @@ class NodeLifecycle:
             return
         for pod in self._pods_on(name):
             self._motion.session.evict(pod.row)
-        for owner in self._motion.workloads.daemon_sets():
-            if name in owner.nodes:
-                owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
-                self._motion.enqueue(owner)
-        self._motion.session.remove_node(self._motion.cluster.nodes.row_of[name])
+        self._motion.remove_node(name)
         self._motion.log.add_node(StepEvent.REMOVED, name, because)
         self._silent.pop(name, None)
         for zone in self._zones.values():

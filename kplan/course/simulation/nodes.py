@@ -205,11 +205,7 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
             simulation.life.remove(pod, StepEvent.DELETED, because)
         if pod.row in simulation.pods:
             simulation.kubelets.end(pod.row)
-    for owner in simulation.workloads.daemon_sets():
-        if name in owner.nodes:
-            owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
-            simulation.enqueue(owner)
-    simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
+    simulation.remove_node(name)
     if is_logged:
         simulation.log.add_node(StepEvent.REMOVED, name, because)
 

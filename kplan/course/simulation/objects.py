@@ -28,8 +28,16 @@ from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.course.simulation.pod_creation import COMPLETION_INDEX_LABEL, GENERATION_LABEL, POD_INDEX_LABEL
-from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
+from kplan.course.simulation.templates import (
+    REVISION_LABEL,
+    Revision,
+    Revisions,
+    Templates,
+    equal_revision,
+    whole_specs,
+)
 from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
 
 S = TypeVar("S", bound=Owner)
@@ -56,6 +64,26 @@ class Workloads:
         self.orphan_sets: dict[str, list[str]] = {}
         self._original: Workloads | None = None
         self.pods: Sequence[Pod] = ()  #: of the snapshot
+
+    @staticmethod
+    def of(snapshot: Snapshot, is_on: IsOn) -> Workloads:
+        workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
+        workloads.pods = snapshot.pods
+        for deployment in snapshot.deployments:
+            workloads.add_deployment(deployment)
+        for replica_set in sorted(
+            snapshot.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
+        ):
+            workloads.add_replica_set(replica_set)
+        for controller in snapshot.replication_controllers:
+            workloads.add_replication_controller(controller)
+        for stateful_set in snapshot.stateful_sets:
+            workloads.add_stateful_set(stateful_set)
+        for daemon_set in snapshot.daemon_sets:
+            workloads.add_daemon_set(daemon_set, snapshot.nodes)
+        for job in snapshot.jobs:
+            workloads.add_job(job)
+        return workloads
 
     @cached_property
     def _controllers(self) -> frozenset[str]:

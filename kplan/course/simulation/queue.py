@@ -358,6 +358,11 @@ class Turns:
         else:
             queued.n_errors += 1
 
+    def put_back(self, pod: int, rejectors: frozenset[str]) -> None:
+        """Have a pod that was tried back off."""
+        self.count_failure(pod, rejectors)
+        self.back_off(pod)
+
     def back_off(self, pod: int) -> None:
         queued = self.queued[pod]
         n_failures = queued.n_errors or queued.n_rejections

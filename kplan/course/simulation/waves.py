@@ -22,12 +22,10 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
-    Member,
     MemberEnd,
     clears_nomination,
-    end_of,
     error_of_several_schedulers,
-    reserve_again,
+    reserved_end_of,
     schedule_group,
 )
 from kplan.framework.interface import Event, PodAdded, PodDeleted
@@ -192,9 +190,8 @@ class Waves:
 
     def _submit(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
-        tried = {member.pod: member for member in group.members}
         for pod in pods:
-            self._submit_member(end_of(group, pod), pod, tried.get(pod))
+            self._submit_member(reserved_end_of(group, pod), pod)
         self._evict(group.victims)
         self._n_moves += group.n_effects
         if group.key not in self._groups.groups:
@@ -206,24 +203,15 @@ class Waves:
             reason = "SchedulerError" if group.status.code is StatusCode.ERROR else "Unschedulable"
             self.conditions[group.key] = GroupCondition(status="False", reason=reason, message=group.status.message)
 
-    def _submit_member(self, end: MemberEnd, pod: int, member: Member | None) -> None:
-        nominator = self.session.nominator
-        if end.outcome is Outcome.SCHEDULED and member is not None:
-            self._bind_member(pod, member)
+    def _submit_member(self, end: MemberEnd, pod: int) -> None:
+        if end.row is not None:
+            self._bind(pod, end.row)
             return
         self._fail(pod, end.outcome, end.message, end.rejectors)
         if end.nominated is not None:
-            nominator.nominate(pod, end.nominated)
+            self.session.nominator.nominate(pod, end.nominated)
         elif end.drops_nomination:
-            nominator.drop(pod)
-
-    def _bind_member(self, pod: int, member: Member) -> None:
-        assert member.row is not None  # noqa: S101 - the member has a node
-        status = reserve_again(member)
-        if status.is_success:
-            self._bind(pod, member.row)
-        else:
-            self._fail(pod, Outcome.ERROR, status.message, frozenset())
+            self.session.nominator.drop(pod)
 
     def _bind(self, pod: int, row: int) -> None:
         self.session.bind(pod, row)
@@ -236,8 +224,7 @@ class Waves:
     def _fail(self, pod: int, outcome: Outcome, message: str, rejectors: frozenset[str]) -> None:
         """Put a pod back that is tried again after a while."""
         self.states[pod] = PodState(outcome, message, "retry")
-        self._turns.count_failure(pod, rejectors)
-        self._turns.back_off(pod)
+        self._turns.put_back(pod, rejectors)
 
     def _rest(self, pod: int, message: str, rejectors: frozenset[str]) -> None:
         """Put a pod without a group back, which waits for an event that may help it."""
