@@ -327,14 +327,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int = NEWEST) -> Judged:
-    """Decode an object of a kind, fill in defaults and validate it.
-
-    Parameters
-    ----------
-    name : name of the kind, such as ``Deployment``
-    namespace : namespace of an object that names none
-    minor : minor version of the API server, such as 36
-    """
+    """Decode an object of a kind by its name, fill in defaults (also of the namespace) and validate it."""
     decoded = decode_object(content, kind.struct)
     obj, faults = decoded.content, tuple(decoded.faults)
     if kind.is_namespaced:

@@ -226,9 +226,7 @@ _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "li
 class QuotaLedger:
     """The quotas of a snapshot with their usage, to which every charged object adds.
 
-    Parameters
-    ----------
-    standing : existing objects, where these are not all objects of the snapshot
+    `existing` are the objects that count, where these are not all of the snapshot.
     """
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None) -> None:

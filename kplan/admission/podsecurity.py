@@ -54,9 +54,7 @@ class Subject:
     def violators(self, is_bad: Callable[[Object], object], *, in_pod: bool = True) -> str:
         """Return ``pod and container "a"`` for those whose security context is bad; "" where none is.
 
-        Parameters
-        ----------
-        in_pod : whether the pod's own security context counts too
+        With `in_pod` the pod's own security context counts too.
         """
         names = [name for name, security in self.contexts if is_bad(security)]
         by_pod = ["pod"] if in_pod and is_bad(self.security) else []
@@ -344,9 +342,7 @@ class Policy(NamedTuple):
 def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
     """Return the policy in the labels of a namespace; an invalid level counts as restricted, a version as latest.
 
-    Parameters
-    ----------
-    newest : minor version of the API server, which knows no newer policies
+    `newest` is the minor of the API server, which knows no newer policies.
     """
     level = labels.get(_LABEL, _PRIVILEGED)
     if level not in {_PRIVILEGED, _BASELINE, _RESTRICTED}:

@@ -145,11 +145,8 @@ class Stage(msgspec.Struct, frozen=True):
 def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object:
     """Return the pod that a controller creates from a template, or a manifest's pod, as it is sent to the API server.
 
-    Parameters
-    ----------
-    template : ``metadata`` and ``spec`` as in the manifest
-    pod : the fields of it that scheduling reads, with name, owner and what the controller adds
-    service_name : governing service of a stateful set, the subdomain of its pods
+    `pod` has the fields that scheduling reads, with name, owner and what the controller adds; `service_name` is the
+    governing service of a stateful set, the subdomain of its pods.
     """
     written: Object = copy.deepcopy(template.get("metadata", {}))
     is_pod = template.get("kind") == "Pod"

@@ -520,9 +520,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = dict(_by_name())
 def environment_config(*, lists: bool) -> str:
     """Return the declarations as a configuration of the CEL library, which is YAML (here: JSON).
 
-    Parameters
-    ----------
-    lists : attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them
+    With `lists` attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them.
     """
     functions: dict[str, list[_Overload]] = {}
     signatures = map(_Signature.read, (*_COMPUTED, *_OF_THE_LIBRARY))

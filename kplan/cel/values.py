@@ -155,9 +155,7 @@ def no_such_overload(function: str, *values: Value) -> CelError:
 def typed(function: str, compute: Callable[..., Value], accepted: Sequence[Collection[str]]) -> Callable[..., Value]:
     """Return a function that rejects values of other types, which attributes may have in checked expressions too.
 
-    Parameters
-    ----------
-    accepted : for each argument the names of its types; any where there are none
+    `accepted` has the names of the types of each argument; none for any.
     """
 
     def call(*values: Value) -> Value:

@@ -66,11 +66,8 @@ def collect_snapshot(
     not answer or does not know the user, ApiError for an unexpected answer, and ForbiddenError where nodes or pods may
     not be listed; any other such kind is only missing from the snapshot.
 
-    Parameters
-    ----------
-    progress : called after every page
-    warn : called with warnings about the connection
-    begin : called with name and address of the server, before the first request
+    `progress` is called after every page, `warn` with warnings about the connection, and `begin` with name and address
+    of the server before the first request.
     """
     access = load_access(options)
     if warn is not None and not access.verifies_tls:

@@ -55,10 +55,7 @@ class Response(msgspec.Struct, frozen=True):
 class Transport:
     """Sends GET requests to one API server as one user.
 
-    Parameters
-    ----------
-    request_timeout : seconds for one whole request, the body included; None for no limit
-    connections : number of connections that stay open
+    The time limit is that of one whole request, the body included, in seconds; None for none.
     """
 
     def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:

@@ -28,188 +28,142 @@ IMPLEMENTED = {
 }
 
 
-def entries(*names: str | tuple[str, int]) -> tuple[Entry, ...]:
-    return tuple(Entry(name) if isinstance(name, str) else Entry(*name) for name in names)
+def point_set(text: str) -> PointSet:
+    """Read plugins that are enabled, with weights, and with a minus those that are disabled: ``a b=3 -c``."""
+    enabled = (word.partition("=") for word in text.split() if not word.startswith("-"))
+    disabled = tuple(word[1:] for word in text.split() if word.startswith("-"))
+    return PointSet(tuple(Entry(name, int(weight or 0)) for name, _, weight in enabled), disabled)
 
 
-def point_set(*enabled: str | tuple[str, int], disabled: tuple[str, ...] = ()) -> PointSet:
-    return PointSet(entries(*enabled), disabled)
-
-
-def expanded(**sets: PointSet) -> dict[str, list[str | tuple[str, int]]]:
+def expanded(**sets: str) -> dict[str, str]:
     """Expand test plugins; only points that have some, a weight beside the name where it counts."""
     problems = Problems("test")
-    found = expand(sets, Place(problems), IMPLEMENTED)
+    found = expand({point: point_set(text) for point, text in sets.items()}, Place(problems), IMPLEMENTED)
     assert problems.recorded == []
-    return {
-        point: [(ref.name, ref.weight) if ref.weight else ref.name for ref in refs]
+    texts = {
+        point: " ".join(f"{ref.name}={ref.weight}" if ref.weight else ref.name for ref in refs)
         for point, refs in found.items()
-        if refs
     }
+    return {point: text for point, text in texts.items() if text}
 
 
-def everywhere(**changes: list[str | tuple[str, int]] | None) -> dict[str, list[str | tuple[str, int]]]:
-    """The plugin `everything` at every point, with some points replaced or (None) gone."""
-    usual: dict[str, list[str | tuple[str, int]]] = {point: ["everything"] for point in POINTS}
-    usual["score"] = usual["placement_score"] = [("everything", 1)]
-    return {point: value for point, value in {**usual, **changes}.items() if value is not None}
+def everywhere(**changes: str) -> dict[str, str]:
+    """The plugin `everything` at every point, with some points replaced or (empty) gone."""
+    usual = {**dict.fromkeys(POINTS, "everything"), "score": "everything=1", "placement_score": "everything=1"}
+    return {point: text for point, text in {**usual, **changes}.items() if text}
 
 
+#: Sentence -> the defaults, what is set, and what comes of both
 MERGES = {
-    "a custom plugin follows the defaults": (point_set("d1", "d2"), point_set("c"), point_set("d1", "d2", "c")),
-    "a default that is disabled and enabled again moves to where it is enabled": (
-        point_set("d1", "d2"),
-        point_set("c", "d2", disabled=("d2",)),
-        point_set("d1", "c", "d2", disabled=("d2",)),
-    ),
-    "a star drops all defaults, so custom plugins can come first": (
-        point_set("d1", "d2"),
-        point_set("c", "d1", "d2", disabled=("*",)),
-        point_set("c", "d1", "d2", disabled=("*",)),
-    ),
-    "a star and the defaults again, in another order": (
-        point_set("d1", "d2"),
-        point_set("d2", "d1", disabled=("*",)),
-        point_set("d2", "d1", disabled=("*",)),
-    ),
-    "saying nothing keeps the defaults": (point_set("d1", "d2"), point_set(), point_set("d1", "d2")),
+    "a custom plugin follows the defaults": ("d1 d2", "c", "d1 d2 c"),
+    "a default that is disabled and enabled again moves to where it is enabled": ("d1 d2", "c d2 -d2", "d1 c d2 -d2"),
+    "a star drops all defaults, so custom plugins can come first": ("d1 d2", "c d1 d2 -*", "c d1 d2 -*"),
+    "a star and the defaults again, in another order": ("d1 d2", "d2 d1 -*", "d2 d1 -*"),
+    "saying nothing keeps the defaults": ("d1 d2", "", "d1 d2"),
     "a default that is enabled again keeps its place and takes the new weight": (
-        point_set("d1", "d2", "d3"),
-        point_set(("d1", 2), ("d3", 3)),
-        point_set(("d1", 2), "d2", ("d3", 3)),
+        *("d1 d2 d3", "d1=2 d3=3"),
+        "d1=2 d2 d3=3",
     ),
-    "the order of the defaults outlives an override in another order": (
-        point_set("d1", "d2", "d3"),
-        point_set(("d2", 2), ("d1", 1)),
-        point_set(("d1", 1), ("d2", 2), "d3"),
-    ),
+    "the order of the defaults outlives an override in another order": ("d1 d2 d3", "d2=2 d1=1", "d1=1 d2=2 d3"),
     "of two overrides the last replaces the default and the first is left at the end": (
-        point_set("d1", "d2", "d3"),
-        point_set("d1", ("d2", 2), "d3", ("d2", 4)),
-        point_set("d1", ("d2", 4), "d3", ("d2", 2)),
+        *("d1 d2 d3", "d1 d2=2 d3 d2=4"),
+        "d1 d2=4 d3 d2=2",
     ),
-    "what the defaults disable stays disabled": (
-        point_set("d1", disabled=("d2",)),
-        point_set("c"),
-        point_set("d1", "c", disabled=("d2",)),
-    ),
-    "disabling the only default leaves nothing": (
-        point_set("d1"),
-        point_set(disabled=("d1",)),
-        point_set(disabled=("d1",)),
-    ),
+    "what the defaults disable stays disabled": ("d1 -d2", "c", "d1 c -d2"),
+    "disabling the only default leaves nothing": ("d1", "-d1", "-d1"),
 }
 
 
 @pytest.mark.parametrize("point", ["multi_point", "filter"])
 @pytest.mark.parametrize(("default", "custom", "wanted"), MERGES.values(), ids=MERGES)
-def test_merge(default: PointSet, custom: PointSet, wanted: PointSet, point: str) -> None:
-    assert merge({point: default}, {point: custom})[point] == wanted
+def test_merge(default: str, custom: str, wanted: str, point: str) -> None:
+    assert merge({point: point_set(default)}, {point: point_set(custom)})[point] == point_set(wanted)
 
 
 def test_each_extension_point_merges_on_its_own() -> None:
-    merged = merge(
-        {"multi_point": point_set("d1", "d2")},
-        {"multi_point": point_set("c", "c2", disabled=("d2",)), "score": point_set(disabled=("c2",))},
-    )
+    custom = {"multi_point": point_set("c c2 -d2"), "score": point_set("-c2")}
 
-    assert merged["multi_point"] == point_set("d1", "c", "c2", disabled=("d2",))
-    assert merged["score"] == point_set(disabled=("c2",))
+    merged = merge({"multi_point": point_set("d1 d2")}, custom)
+
+    assert merged["multi_point"] == point_set("d1 c c2 -d2")
+    assert merged["score"] == point_set("-c2")
     assert merged["filter"] == PointSet()
 
 
-EXPANSIONS = {
+SCORED, PLACED = "everything=1 scorer=1", "everything=1 placer=1"
+#: Sentence -> the sets by point, and what comes of them
+EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "one plugin spreads over all points and scores with its weight": (
-        {"multi_point": point_set(("everything", 5))},
-        everywhere(score=[("everything", 5)], placement_score=[("everything", 5)]),
+        {"multi_point": "everything=5"},
+        everywhere(score="everything=5", placement_score="everything=5"),
     ),
     "a point can disable what multiPoint enables": (
-        {
-            "multi_point": point_set("everything"),
-            "pre_score": point_set(disabled=("everything",)),
-            "score": point_set(disabled=("everything",)),
-            "placement_score": point_set(disabled=("everything",)),
-        },
-        everywhere(pre_score=None, score=None, placement_score=None),
+        {"multi_point": "everything", **dict.fromkeys(("pre_score", "score", "placement_score"), "-everything")},
+        everywhere(pre_score="", score="", placement_score=""),
     ),
     "several plugins keep the order of multiPoint at every point": (
-        {"multi_point": point_set("everything", "scorer", "placer")},
-        everywhere(
-            pre_score=["everything", "scorer"],
-            score=[("everything", 1), ("scorer", 1)],
-            placement_score=[("everything", 1), ("placer", 1)],
-        ),
+        {"multi_point": "everything scorer placer"},
+        everywhere(pre_score="everything scorer", score=SCORED, placement_score=PLACED),
     ),
     "a star at a point keeps multiPoint out of it": (
-        {"multi_point": point_set("everything", "scorer"), "pre_score": point_set(disabled=("*",))},
-        everywhere(pre_score=None, score=[("everything", 1), ("scorer", 1)]),
+        {"multi_point": "everything scorer", "pre_score": "-*"},
+        everywhere(pre_score="", score=SCORED),
     ),
     "plugins that a point names come first, in its order; those only in multiPoint follow": (
-        {"multi_point": point_set("other-scorer", "everything", "scorer"), "score": point_set("scorer", "everything")},
-        everywhere(pre_score=["everything", "scorer"], score=[("scorer", 1), ("everything", 1), ("other-scorer", 1)]),
+        {"multi_point": "other-scorer everything scorer", "score": "scorer everything"},
+        everywhere(pre_score="everything scorer", score="scorer=1 everything=1 other-scorer=1"),
     ),
     "a plugin that only the point names comes last, although it is named first": (
-        {"multi_point": point_set("everything", "scorer"), "score": point_set("other-scorer", "scorer", "everything")},
-        everywhere(pre_score=["everything", "scorer"], score=[("scorer", 1), ("everything", 1), ("other-scorer", 1)]),
+        {"multi_point": "everything scorer", "score": "other-scorer scorer everything"},
+        everywhere(pre_score="everything scorer", score="scorer=1 everything=1 other-scorer=1"),
     ),
     "the weight at the point beats that of multiPoint": (
-        {
-            "multi_point": point_set("everything", "scorer"),
-            "score": point_set(("scorer", 5), ("everything", 3)),
-            "placement_score": point_set(("everything", 2)),
-        },
-        everywhere(
-            pre_score=["everything", "scorer"],
-            score=[("scorer", 5), ("everything", 3)],
-            placement_score=[("everything", 2)],
-        ),
+        {"multi_point": "everything scorer", "score": "scorer=5 everything=3", "placement_score": "everything=2"},
+        everywhere(pre_score="everything scorer", score="scorer=5 everything=3", placement_score="everything=2"),
     ),
     "a weight of 0 at the point counts 1, whatever multiPoint says": (
-        {"multi_point": point_set(("scorer", 7)), "score": point_set("scorer")},
-        {"pre_score": ["scorer"], "score": [("scorer", 1)]},
+        {"multi_point": "scorer=7", "score": "scorer"},
+        {"pre_score": "scorer", "score": "scorer=1"},
     ),
     "with a star in multiPoint only what is enabled there remains": (
-        {"multi_point": point_set("sorter", "binder", "scorer", "placer", disabled=("*",))},
+        {"multi_point": "sorter binder scorer placer -*"},
         {
-            "queue_sort": ["sorter"],
-            "pre_score": ["scorer"],
-            "score": [("scorer", 1)],
-            "bind": ["binder"],
-            "placement_score": [("placer", 1)],
+            "queue_sort": "sorter",
+            "pre_score": "scorer",
+            "score": "scorer=1",
+            "bind": "binder",
+            "placement_score": "placer=1",
         },
     ),
     "a plugin that multiPoint both disables and enables is enabled": (
-        {"multi_point": point_set("binder", "sorter", "scorer", disabled=("scorer",))},
-        {"queue_sort": ["sorter"], "pre_score": ["scorer"], "score": [("scorer", 1)], "bind": ["binder"]},
+        {"multi_point": "binder sorter scorer -scorer"},
+        {"queue_sort": "sorter", "pre_score": "scorer", "score": "scorer=1", "bind": "binder"},
     ),
     "overridden weights in an order of their own, and one plugin more": (
         {
-            "multi_point": point_set("everything", "scorer", "placer"),
-            "score": point_set(("scorer", 5), ("other-scorer", 5), ("everything", 3)),
-            "placement_score": point_set(("everything", 2), ("placer", 6)),
+            "multi_point": "everything scorer placer",
+            "score": "scorer=5 other-scorer=5 everything=3",
+            "placement_score": "everything=2 placer=6",
         },
         everywhere(
-            pre_score=["everything", "scorer"],
-            score=[("scorer", 5), ("everything", 3), ("other-scorer", 5)],
-            placement_score=[("everything", 2), ("placer", 6)],
+            pre_score="everything scorer",
+            score="scorer=5 everything=3 other-scorer=5",
+            placement_score="everything=2 placer=6",
         ),
     ),
     "without multiPoint the points' own lists stand as they are": (
-        {"queue_sort": point_set("sorter"), "score": point_set("scorer", ("everything", 2))},
-        {"queue_sort": ["sorter"], "score": [("scorer", 1), ("everything", 2)]},
+        {"queue_sort": "sorter", "score": "scorer everything=2"},
+        {"queue_sort": "sorter", "score": "scorer=1 everything=2"},
     ),
     "a star at a point keeps the order of its own list": (
-        {
-            "multi_point": point_set("scorer", "other-scorer"),
-            "score": point_set("everything", "scorer", disabled=("*",)),
-        },
-        {"pre_score": ["scorer"], "score": [("everything", 1), ("scorer", 1)]},
+        {"multi_point": "scorer other-scorer", "score": "everything scorer -*"},
+        {"pre_score": "scorer", "score": "everything=1 scorer=1"},
     ),
 }
 
 
 @pytest.mark.parametrize(("sets", "wanted"), EXPANSIONS.values(), ids=EXPANSIONS)
-def test_expand(sets: dict[str, PointSet], wanted: dict[str, list[str | tuple[str, int]]]) -> None:
+def test_expand(sets: dict[str, str], wanted: dict[str, str]) -> None:
     assert expanded(**sets) == wanted
 
 
@@ -269,7 +223,7 @@ def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict
 @settings(deadline=None)
 @given(st.permutations(sorted({name for name, _ in DEFAULT_PLUGINS})))
 def test_the_order_of_multi_point_after_a_star_is_the_order_at_every_point(order: list[str]) -> None:
-    custom = {"multi_point": point_set(*order, disabled=("*",))}
+    custom = {"multi_point": point_set(" ".join([*order, "-*"]))}
 
     found = expand(merge(DEFAULT_SETS, custom), Place(Problems("test")), IMPLEMENTS)
 

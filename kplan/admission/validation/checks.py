@@ -173,9 +173,7 @@ def rules(*checks: Check) -> Check:
 def field(keys: str, *checks: Check, absent: Any = _LEFT_OUT, called: str = "") -> Check:
     """Return the checks of fields, whose names stand in `keys`; an absent one is left out, or counts as `absent`.
 
-    Parameters
-    ----------
-    called : name of the field in errors, where that is another
+    `called` is the name of the field in errors, where that is another.
     """
     names, inner = keys.split(), rules(*checks)
 

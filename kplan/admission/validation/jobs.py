@@ -49,12 +49,7 @@ class Schedule(msgspec.Struct, frozen=True):
     every: int = 0  #: seconds between two runs; 0 for a schedule with fields
 
     def next_after(self, time: datetime, zone: str = "") -> datetime | None:
-        """Return the first run after a time; None for none within five years.
-
-        Parameters
-        ----------
-        zone : the name of the time zone that the schedule means; empty for UTC
-        """
+        """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
         import zoneinfo

@@ -72,12 +72,9 @@ def _form_errors(addresses: list[str], path: str) -> Errors:
 
 
 def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
-    """Fill in the policy and the families of a service, and return why that cannot be.
+    """Fill in the policy and the families of a service in its ``spec``, and return why that cannot be.
 
-    Parameters
-    ----------
-    before : its present ``spec``; None for a new service
-    spec : its ``spec`` after the update; changed in place
+    `before` is its present ``spec``; None for a new service.
     """
     old = before or {}
     if spec.get("type") == EXTERNAL_NAME or (before is not None and _stays_dual(old, spec)):
@@ -244,13 +241,7 @@ _RELEASE = "must be set to 'SingleStack' when releasing the secondary {}"
 
 
 def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldError]]:
-    """Return the ``spec`` of a service as the API server stores it after an update, and why it refuses that.
-
-    Parameters
-    ----------
-    before : the present ``spec``, plain values
-    after : the ``spec`` that is sent
-    """
+    """Return the ``spec`` of a service as the API server stores it after an update, and why it refuses that."""
     old, new = _read(_with_defaults(before)), _with_defaults(after)
     _keep_allocated(old, new)
     # Let the list of addresses follow the single address that changes (normalizeClusterIPs).

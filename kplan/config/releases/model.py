@@ -172,14 +172,8 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
     ) -> Release:
         """Return another minor, by its differences from this one.
 
-        Parameters
-        ----------
-        needs : None for those of this minor, without gates that the other does not have
-        gates, implements : None for a gate or a plugin that the other minor does not have
-        weights : weights of the default profile
-        absent_fields : fields of the configuration that the other minor lacks besides
-        texts, rules : by the names of `Texts` and `Rules`
-        merged_gates, is_compared : as in the class
+        A gate or plugin that is None is one that the other minor does not have; `weights` are those of the default
+        profile, and `needs` those of this minor where they are None.
         """
         known, plugins = _changed(self.gates, gates), _changed(self.implements, implements)
         return structs.replace(
@@ -298,12 +292,9 @@ def _unknown_server(minor: int, release: Release) -> str:
 
 
 def version_note(git_version: str, minor: int | None, release: Release) -> str:
-    """Return what may differ on a server of an unknown minor; empty for a known one.
+    """Return what may differ on a server of an unknown minor from the nearest release; empty for a known one.
 
-    Parameters
-    ----------
-    minor : that of the server's version; None where it does not parse
-    release : the nearest release
+    `minor` is None where the version does not parse.
     """
     decides = f"the server is {git_version}, and kplan decides as kube-scheduler v{release.minor}"
     if minor is None:
