@@ -412,14 +412,6 @@ FIELDS: Final[Mapping[str, tuple[GatedField, ...]]] = MappingProxyType(
 )
 
 
-class _Step(NamedTuple):
-    """A field of a struct to empty, or to search for disabled fields."""
-
-    name: str
-    default: object
-    is_emptied: bool
-
-
 SIDECAR_PORTS: Final[GatedField] = (pod.Container, "ports")
 """Ports of restartable init containers, which schedulers before 1.33.6 ignore; ports of other containers stay."""
 
@@ -460,29 +452,30 @@ def _without(value: Any, disabled: frozenset[GatedField]) -> Any:
     if not isinstance(value, msgspec.Struct):
         return value
     changes: dict[str, Any] = {}
-    for name, default, is_emptied in _steps(type(value), disabled):
+    for name, default in _steps(type(value), disabled):
         if isinstance(value, pod.Container) and name == SIDECAR_PORTS[1] and value.restart_policy != "Always":
             continue
         inner = getattr(value, name)
-        reduced = default if is_emptied else _without(inner, disabled)
+        reduced = _without(inner, disabled) if default is _SEARCHED else default
         if reduced is not inner and reduced != inner:
             changes[name] = reduced
     return msgspec.structs.replace(value, **changes) if changes else value
 
 
 @lru_cache(maxsize=1024)
-def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[_Step, ...]:
+def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[tuple[str, object], ...]:
+    """Return the fields of a struct to empty, with their defaults, and those to search for others, with `_SEARCHED`."""
     names = {name for struct, name in disabled if struct is cls}
-    emptied = [field for field in msgspec.structs.fields(cls) if field.name in names] if names else []
-    looked_into = [
-        name
+    emptied = [(one.name, one.default) for one in msgspec.structs.fields(cls) if one.name in names] if names else []
+    searched = [
+        (name, _SEARCHED)
         for name in cls.__struct_fields__
         if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls)[name]))
     ]
-    return (
-        *(_Step(field.name, field.default, is_emptied=True) for field in emptied),
-        *(_Step(name, None, is_emptied=False) for name in looked_into),
-    )
+    return (*emptied, *searched)
+
+
+_SEARCHED = object()
 
 
 NEWEST = 36
@@ -491,39 +484,23 @@ NEWEST = 36
 _NEVER = 1_000_000
 
 
-class _Gate(NamedTuple):
-    """A feature gate: `since` is the first minor that has it on by default; `drop` removes its fields from a spec.
-
-    A gate without fields concerns what the API server adds.
-    """
-
-    name: str
-    since: int
-    drop: Callable[[Object], None]
-
-
 def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Object:
     """Remove the fields of features that are off by default in a minor such as 36; those of the gate `keeps` stay."""
-    for gate in _GATES:
-        if minor < gate.since and gate.name != keeps:
-            gate.drop(spec)
+    for gate, (since, fields) in _GATES.items():
+        if minor >= since or gate == keeps:
+            continue
+        if callable(fields):
+            fields(spec)
+            continue
+        for path in fields:
+            outer, _, name = path.rpartition(".")
+            for holder in list(reached(spec, outer)) if outer else [spec]:
+                holder.pop(name, None)
     return spec
 
 
 def is_on(name: str, minor: int) -> bool:
-    return _SINCE[name] <= minor
-
-
-def _drop(*paths: str) -> Callable[[Object], None]:
-    """Return what removes fields, by their paths as in `reached`."""
-
-    def drop(spec: Object) -> None:
-        for path in paths:
-            outer, _, name = path.rpartition(".")
-            for holder in list(reached(spec, outer)) if outer else [spec]:
-                holder.pop(name, None)
-
-    return drop
+    return _GATES[name][0] <= minor
 
 
 def _drop_stop_signals(spec: Object) -> None:
@@ -535,11 +512,10 @@ def _drop_stop_signals(spec: Object) -> None:
 def _drop_restart_rules(spec: Object) -> None:
     for container in reached(spec, "*"):
         container.pop("restartPolicyRules", None)
-    for container in (*spec.get("containers", []), *spec.get("ephemeralContainers", [])):
+    # Init containers with another policy are no sidecars.
+    plain = [one for one in spec.get("initContainers", []) if one.get("restartPolicy") != "Always"]
+    for container in (*spec.get("containers", []), *spec.get("ephemeralContainers", []), *plain):
         container.pop("restartPolicy", None)
-    for container in spec.get("initContainers", []):
-        if container.get("restartPolicy") != "Always":
-            container.pop("restartPolicy", None)
 
 
 def _drop_images(spec: Object) -> None:
@@ -552,18 +528,19 @@ def _drop_images(spec: Object) -> None:
             container["volumeMounts"] = [mount for mount in mounts if mount.get("name", "") not in names]
 
 
-_GATES = (
-    _Gate("ClusterTrustBundleProjection", _NEVER, _drop("volumes.projected.sources.clusterTrustBundle")),
-    _Gate("ContainerRestartRules", 35, _drop_restart_rules),
-    _Gate("ContainerStopSignals", _NEVER, _drop_stop_signals),
-    _Gate("DynamicResourceAllocation", 34, _drop("resourceClaims", "*.resources.claims")),
-    _Gate("EnvFiles", 35, _drop("*.env.valueFrom.fileKeyRef")),
-    _Gate("GenericWorkload", _NEVER, _drop("schedulingGroup")),
-    _Gate("HostnameOverride", 35, _drop("hostnameOverride")),
-    _Gate("ImageVolume", 35, _drop_images),
-    _Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", 34, _drop()),
-    _Gate("PodCertificateRequest", _NEVER, _drop("volumes.projected.sources.podCertificate")),
-    _Gate("PodLevelResources", 34, _drop("resources")),
-    _Gate("PodTopologyLabelsAdmission", 35, _drop()),
-)
-_SINCE = {gate.name: gate.since for gate in _GATES}
+#: Gate -> the first minor that has it on by default, and the paths of its fields in a spec, as in `reached`, or what
+#: removes them. A gate without fields concerns what the API server adds.
+_GATES: dict[str, tuple[int, tuple[str, ...] | Callable[[Object], None]]] = {
+    "ClusterTrustBundleProjection": (_NEVER, ("volumes.projected.sources.clusterTrustBundle",)),
+    "ContainerRestartRules": (35, _drop_restart_rules),
+    "ContainerStopSignals": (_NEVER, _drop_stop_signals),
+    "DynamicResourceAllocation": (34, ("resourceClaims", "*.resources.claims")),
+    "EnvFiles": (35, ("*.env.valueFrom.fileKeyRef",)),
+    "GenericWorkload": (_NEVER, ("schedulingGroup",)),
+    "HostnameOverride": (35, ("hostnameOverride",)),
+    "ImageVolume": (35, _drop_images),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (34, ()),
+    "PodCertificateRequest": (_NEVER, ("volumes.projected.sources.podCertificate",)),
+    "PodLevelResources": (34, ("resources",)),
+    "PodTopologyLabelsAdmission": (35, ()),
+}

@@ -399,18 +399,15 @@ def _matches(quota: ResourceQuota, item: Scoped) -> bool:
 
 def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool:
     """Tell whether a scope matches; scopes of pods do not match claims, nor the reverse, and none other objects."""
-    if isinstance(item, PersistentVolumeClaim):
-        is_known = selector.scope_name == "VolumeAttributesClass"
-        return is_known and _class_matches(selector, item.spec.volume_attributes_class_name or "")
-    if item is None:
+    scope = selector.scope_name
+    if isinstance(item, Pod) and scope in _SCOPES:
+        return _SCOPES[scope](item)
+    if isinstance(item, Pod) and scope == "PriorityClass":
+        name = item.spec.priority_class_name
+    elif isinstance(item, PersistentVolumeClaim) and scope == "VolumeAttributesClass":
+        name = item.spec.volume_attributes_class_name or ""
+    else:
         return False
-    if selector.scope_name == "PriorityClass":
-        return _class_matches(selector, item.spec.priority_class_name)
-    holds = _SCOPES.get(selector.scope_name)
-    return holds is not None and holds(item)
-
-
-def _class_matches(selector: ScopedResourceSelectorRequirement, name: str) -> bool:
     is_listed = bool(name) and name in selector.values
     matches = {"Exists": bool(name), "DoesNotExist": not name, "In": is_listed, "NotIn": not is_listed}
     return matches.get(selector.operator, False)
