@@ -11,29 +11,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kplan.config.releases import minors
-from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts, parse_gates, with_gates
+from kplan.config.releases.model import HEAP, Gate, Release, parse_gates, with_gates
 from kplan.errors import UsageError
 
-__all__ = [
-    "AUTO",
-    "EVEN",
-    "HEAP",
-    "Gate",
-    "Patch",
-    "Release",
-    "Rules",
-    "Texts",
-    "chosen_release",
-    "known_minors",
-    "nearest",
-    "newest",
-    "parse_gates",
-    "parse_version",
-    "reference",
-    "release_of",
-    "releases",
-    "with_gates",
-]
+__all__ = ["HEAP", "Gate", "Release", "parse_gates", "with_gates"]
 
 AUTO: Final = "auto"
 """The release of the snapshot's server."""
