@@ -24,8 +24,8 @@ from kplan.course.answers.verdict import (
     DEFAULT_FAIL_ON,
     NEW_NODES,
     PENDING,
-    STUCK,
     UNSCHEDULABLE,
+    counted_of,
     counted_warnings,
 )
 from kplan.course.asking import PLAIN, Showing
@@ -34,7 +34,7 @@ from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
 from kplan.course.missing import (
     at_present,
-    counted_at_present,
+    happened_before,
     piled_up,
     short_workloads,
     workloads_at_present,
@@ -146,8 +146,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     after = change.simulation.session.cluster
     before = before_growth(base.session.cluster, after)
     counted = pods.replacements.counted(chosen)
-    if present is not None and STUCK in chosen:
-        counted += counted_at_present(present)
+    counted += counted_of(happened_before(present or ()), chosen)
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     untried = change.untried

@@ -1,40 +1,28 @@
 """Plans in which volumes decide: what one pod of a plan takes, the next does not get."""
 
 import kplan
-from tests.objects import head
-
-
-def node(name):
-    labels = {"kubernetes.io/hostname": name}
-    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "20"}
-    return head("Node", name=name, labels=labels) | {
-        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
-    }
+from tests import objects
+from tests.objects import head, node
 
 
 def pod(name, claim, on=""):
-    spec = {
-        "containers": [{"name": "main", "image": "app:1"}],
-        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
-    }
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**spec, **({"nodeName": on} if on else {})}}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    return objects.pod(name, on or None, cpu=None, volumes=volumes)
 
 
 def claim(name, volume="", **spec):
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
     bound = {"volumeName": volume} if volume else {}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": {**spec, **bound}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
+    return head("PersistentVolumeClaim", **meta) | {"spec": {**spec, **bound}}
 
 
 def volume(name, host="", **spec):
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}]}
     affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}} if host else {}
     spec = {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], **affinity, **spec}
-    status = {"phase": "Available"}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec, "status": status}
+    return head("PersistentVolume", name=name) | {"spec": spec, "status": {"phase": "Available"}}
 
 
 def storage_class(name, provisioner):
@@ -46,19 +34,19 @@ def csi_node(name, count):
     return head("CSINode", name=name) | {"spec": {"drivers": [driver]}}
 
 
-def placed(objects, *names):
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan([f"default/{name}" for name in names])
+def placed(there, *names):
+    plan = kplan.Planner(kplan.load_snapshot(there)).plan([f"default/{name}" for name in names])
     return [(placement.node, placement.message) for placement in plan.placements]
 
 
 def test_every_local_volume_is_taken_once():
-    objects = [storage_class("local", "kubernetes.io/no-provisioner")]
-    objects += [node(name) for name in ("a", "b", "c")]
-    objects += [volume(f"v-{host}", host, storageClassName="local") for host in ("b", "c")]
+    there = [storage_class("local", "kubernetes.io/no-provisioner")]
+    there += [node(name) for name in ("a", "b", "c")]
+    there += [volume(f"v-{host}", host, storageClassName="local") for host in ("b", "c")]
     for index in range(3):
-        objects += [claim(f"c{index}", storageClassName="local"), pod(f"p{index}", f"c{index}")]
+        there += [claim(f"c{index}", storageClassName="local"), pod(f"p{index}", f"c{index}")]
 
-    (first, _), (second, _), (third, message) = placed(objects, "p0", "p1", "p2")
+    (first, _), (second, _), (third, message) = placed(there, "p0", "p1", "p2")
 
     assert {first, second} == {"b", "c"}
     assert third is None
@@ -66,27 +54,22 @@ def test_every_local_volume_is_taken_once():
 
 
 def test_a_claim_that_is_to_be_provisioned_keeps_its_node():
-    objects = [
-        storage_class("made", "disk.example.com"),
-        node("a"),
-        node("b"),
-        claim("shared", storageClassName="made"),
-    ]
-    objects += [pod(f"p{index}", "shared") for index in range(3)]
+    there = [storage_class("made", "disk.example.com"), node("a"), node("b"), claim("shared", storageClassName="made")]
+    there += [pod(f"p{index}", "shared") for index in range(3)]
 
-    nodes = [where for where, _ in placed(objects, "p0", "p1", "p2")]
+    nodes = [where for where, _ in placed(there, "p0", "p1", "p2")]
 
     assert len(set(nodes)) == 1
 
 
 def test_limits_count_the_pods_of_the_plan():
-    objects = [node("a"), node("b"), csi_node("a", 1), csi_node("b", 2)]
+    there = [node("a"), node("b"), csi_node("a", 1), csi_node("b", 2)]
     for index in range(5):
         source = {"csi": {"driver": "disk.example.com", "volumeHandle": f"handle-{index}"}}
-        objects += [volume(f"v{index}", **source), claim(f"c{index}", f"v{index}")]
-        objects += [pod(f"p{index}", f"c{index}", on="b" if index == 0 else "")]
+        there += [volume(f"v{index}", **source), claim(f"c{index}", f"v{index}")]
+        there += [pod(f"p{index}", f"c{index}", on="b" if index == 0 else "")]
 
-    found = placed(objects, "p1", "p2", "p3")
+    found = placed(there, "p1", "p2", "p3")
 
     assert sorted(where for where, _ in found[:2]) == ["a", "b"]
     assert found[2][0] is None
@@ -94,10 +77,10 @@ def test_limits_count_the_pods_of_the_plan():
 
 
 def test_a_claim_for_one_pod_serves_one_pod_of_the_plan():
-    objects = [node("a"), node("b"), volume("v"), claim("once", "v", accessModes=["ReadWriteOncePod"])]
-    objects += [pod("p0", "once"), pod("p1", "once")]
+    there = [node("a"), node("b"), volume("v"), claim("once", "v", accessModes=["ReadWriteOncePod"])]
+    there += [pod("p0", "once"), pod("p1", "once")]
 
-    (first, _), (second, message) = placed(objects, "p0", "p1")
+    (first, _), (second, message) = placed(there, "p0", "p1")
 
     assert first == "a"
     assert second is None
@@ -105,13 +88,12 @@ def test_a_claim_for_one_pod_serves_one_pod_of_the_plan():
 
 
 def test_a_plan_leaves_nothing_behind():
-    objects = [
-        storage_class("local", "kubernetes.io/no-provisioner"),
-        node("a"),
+    there = [storage_class("local", "kubernetes.io/no-provisioner"), node("a")]
+    there += [
         volume("v", "a", storageClassName="local"),
+        *(claim(name, storageClassName="local") for name in ("c0", "c1")),
     ]
-    objects += [claim("c0", storageClassName="local"), claim("c1", storageClassName="local")]
-    planner = kplan.Planner(kplan.load_snapshot([*objects, pod("p0", "c0"), pod("p1", "c1")]))
+    planner = kplan.Planner(kplan.load_snapshot([*there, pod("p0", "c0"), pod("p1", "c1")]))
 
     planner.plan(["default/p0"])
 

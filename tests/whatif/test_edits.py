@@ -53,21 +53,14 @@ def cluster() -> kplan.Snapshot:
     present = pool()
     present["metadata"]["annotations"] = hashes
     present["status"] = {"conditions": READY}
-    claim = head(
-        "NodeClaim", name="n1", labels=LABELS, annotations=hashes, creationTimestamp="2026-01-15T11:30:00Z"
-    ) | {
+    room, created = {"capacity": MACHINE, "allocatable": MACHINE}, "2026-01-15T11:30:00Z"
+    claim = head("NodeClaim", name="n1", labels=LABELS, annotations=hashes, creationTimestamp=created) | {
         "spec": {},
-        "status": {
-            "providerID": "p1",
-            "nodeName": "n1",
-            "capacity": MACHINE,
-            "allocatable": MACHINE,
-            "conditions": TRUE,
-        },
+        "status": {"providerID": "p1", "nodeName": "n1", "conditions": TRUE, **room},
     }
     node = head("Node", name="n1", labels={**LABELS, "kubernetes.io/hostname": "n1"}) | {
         "spec": {"providerID": "p1"},
-        "status": {"capacity": MACHINE, "allocatable": MACHINE, "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], **room},
     }
     return kplan.load_snapshot([present, claim, node])
 
@@ -80,21 +73,21 @@ def reasons(changed: dict[str, Any], folder: Path) -> list[str]:
     return [removal.reason for removal in planner.nodes().removes]
 
 
-def test_another_lifetime_in_the_template_makes_nodes_drift(tmp_path: Path) -> None:
-    assert reasons(pool(expireAfter="24h"), tmp_path) == ["Drifted"]
+def capacity(kind: str) -> list[dict[str, Any]]:
+    return [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [kind]}]
 
 
-def test_a_taint_in_the_template_makes_nodes_drift(tmp_path: Path) -> None:
-    assert reasons(pool(taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]), tmp_path) == ["Drifted"]
-
-
-@pytest.mark.parametrize(("capacity_type", "expected"), [("spot", ["Drifted"]), ("on-demand", [])])
-def test_a_requirement_that_the_labels_do_not_meet_makes_nodes_drift(
-    capacity_type: str, expected: list[str], tmp_path: Path
-) -> None:
-    wanted = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]
-
-    assert reasons(pool(requirements=wanted), tmp_path) == expected
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        pytest.param({"expireAfter": "24h"}, ["Drifted"], id="another lifetime"),
+        pytest.param({"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}, ["Drifted"], id="a taint"),
+        pytest.param({"requirements": capacity("spot")}, ["Drifted"], id="a requirement that the labels do not meet"),
+        pytest.param({"requirements": capacity("on-demand")}, [], id="one that they meet"),
+    ],
+)
+def test_nodes_drift_from_another_template(template: dict[str, Any], expected: list[str], tmp_path: Path) -> None:
+    assert reasons(pool(**template), tmp_path) == expected
 
 
 def test_a_new_pool_is_taken_for_ready(tmp_path: Path) -> None:

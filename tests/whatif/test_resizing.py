@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.errors import InputError, UsageError
 from kplan.planner.planner import Planner
 from tests.objects import head
@@ -48,9 +47,8 @@ def test_a_workload_that_an_operator_made_takes_what_is_recommended_for_it() -> 
     objects = deployment("web", "2", ("a",))
     items = objects if isinstance(objects, list) else [objects]
     workload = next(obj for obj in items if obj["kind"] == "Deployment")
-    workload["metadata"]["ownerReferences"] = [
-        {"apiVersion": "example.com/v1", "kind": "Shop", "name": "all", "uid": "s", "controller": True}
-    ]
+    shop = {"apiVersion": "example.com/v1", "kind": "Shop", "name": "all", "uid": "s", "controller": True}
+    workload["metadata"]["ownerReferences"] = [shop]
     after = planner_of(node("a"), objects, vpa("web", cpu="500m")).changed(recommendations=["vpa"])
 
     assert requests(after) == {"web-h1-000": ("500m", "a")}
@@ -77,14 +75,8 @@ def test_a_container_whose_policy_is_off_stays_as_it_is() -> None:
 
 
 def krr(**requests: Any) -> Object:
-    target = {
-        "cluster": None,
-        "name": "web",
-        "container": "c",
-        "namespace": "default",
-        "kind": "Deployment",
-        "pods": [],
-    }
+    name = {"kind": "Deployment", "namespace": "default", "name": "web", "container": "c"}
+    target = {"cluster": None, **name, "pods": []}
     recommended = {name: {"value": value, "severity": "GOOD"} for name, value in requests.items()}
     return {"scans": [{"object": target, "recommended": {"requests": recommended, "limits": {}}, "severity": "GOOD"}]}
 
@@ -111,4 +103,3 @@ def test_a_container_that_has_another_name_stays_as_it_is() -> None:
     planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", container="other", cpu="1"))
 
     assert requests(planner.changed(recommendations=["vpa"])) == {"web-h1-000": ("2", "a")}
-    assert isinstance(planner, kplan.Planner)

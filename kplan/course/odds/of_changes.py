@@ -8,14 +8,14 @@ from msgspec import structs
 
 from kplan.changes import values as c
 from kplan.cluster.base import Base
-from kplan.course.answers.verdict import STUCK, Happened
+from kplan.course.answers.verdict import Happened
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
-from kplan.course.missing import counted_at_present, short_workloads, workloads_at_present
+from kplan.course.missing import happened_before, short_workloads, workloads_at_present
 from kplan.course.odds.of_pods import drawn_pods, ending_of
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
-from kplan.course.replacements import Replacement, Replacements
+from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.loop import Simulation
@@ -81,7 +81,9 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
     moved: list[DrawnPod] = []
     for replacement in replacements.all:
         was_pending = bool(change.queue) and replacements.caused_by(replacement) == "waiting"
-        pod = _pod(replacement, was_pending=was_pending)
+        workload = "" if replacement.workload.startswith("Pod/") else replacement.workload
+        node = "" if replacement.removed is None else replacement.removed.node or ""
+        pod = DrawnPod(replacement.pod, workload, node=node, was_pending=was_pending)
         moved.append(pod)
         if replacement.added is None:
             ends[pod.key] = End(Rest.GONE)
@@ -113,21 +115,6 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         warnings=(*change.all_warnings, *short_workloads(present)),
         groups=group_endings(change.simulation.session, added, change.simulation.pods),
     )
-
-
-def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:
-    workload = "" if replacement.workload.startswith("Pod/") else replacement.workload
-    return DrawnPod(
-        replacement.pod,
-        workload,
-        node=(replacement.removed.node or "") if replacement.removed is not None else "",
-        was_pending=was_pending,
-    )
-
-
-def happened_before(present: Sequence[WorkloadHealth]) -> Iterator[Happened]:
-    """Yield what was wrong with workloads before as what counts."""
-    yield from (Happened(STUCK, counted) for counted in counted_at_present(present))
 
 
 def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
