@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.utilisation import allocatable, requested, resources_of
-from kplan.course.simulation.durations import Duration, PodTimes
+from kplan.course.simulation.durations import Duration
 from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import (
     NodeTimeline,
@@ -222,6 +222,7 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
         course.append((at, n))
         if n < least[workload]:
             least[workload], lowest[workload] = n, at
+    times = {workload: simulation.durations.of(workload) for workload in sorted(courses)}
     return {
         workload: WorkloadTimeline(
             wanted=_wanted(simulation, workload),
@@ -229,9 +230,13 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
             lowest_ready=least[workload],
             lowest_ready_at=lowest.get(workload, 0.0),
             ready_over_time=tuple(courses[workload]),
-            durations=durations_document(simulation.durations.of(workload)),
+            durations=PodDurations(
+                start=_duration(known.start),
+                stop=_duration(known.stop),
+                run=UNSET if known.run is None else _duration(known.run),
+            ),
         )
-        for workload in sorted(courses)
+        for workload, known in times.items()
     }
 
 
@@ -244,14 +249,6 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     row = simulation.session.pod_ids.get(name)
     is_there = row in simulation.pods and not simulation.pods[row].is_terminating
     return int(is_there or any(removal.pod.key == name for removal in simulation.removals))
-
-
-def durations_document(times: PodTimes) -> PodDurations:
-    return PodDurations(
-        start=_duration(times.start),
-        stop=_duration(times.stop),
-        run=UNSET if times.run is None else _duration(times.run),
-    )
 
 
 def _duration(duration: Duration) -> PodDuration:
