@@ -1,7 +1,7 @@
 """Runs kplan's commands inside the tests' own process, which is quicker than a process each."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,14 @@ def printed(*args: str | Path, code: int = 0, stdin: str | None = None, **enviro
 def told(*args: str | Path, **environment: str) -> Any:
     """Run a command, whatever its exit code, and return the document that it prints as JSON."""
     return json.loads(invoke(*args, "-o", "json", **environment).stdout)
+
+
+def reports(folder: Path, *args: str | Path, formats: Iterable[str], **environment: str) -> dict[str, str]:
+    """Run a command once, and return what it writes in several formats."""
+    wanted = {name: folder / f"report.{name}" for name in formats}
+    result = invoke(*args, *(f"--report={name}={path}" for name, path in wanted.items()), **environment)
+    assert result.exit_code in (0, 1), result.stderr
+    return {name: path.read_text(encoding="utf-8") for name, path in wanted.items()}
 
 
 def listed(path: Path, *objects: Mapping[str, Any]) -> Path:

@@ -7,7 +7,7 @@ import kplan
 from kplan.course.clock import Clock
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
-from tests.cli.commands import invoke, listed, told
+from tests.cli.commands import invoke, listed, reports, told
 from tests.objects import budget, deployment, node, running
 from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
@@ -44,9 +44,9 @@ def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> No
         assert bool(placement["scores"]) == (placement["feasibleCount"] > 1)
 
 
-def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained() -> None:
-    page = invoke("drain", "--each", "-o", "html").stdout
-    drains = told("drain", "--each")["drains"]
+def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained(tmp_path: Path) -> None:
+    texts = reports(tmp_path, "drain", "--each", formats=("html", "json"))
+    page, drains = texts["html"], json.loads(texts["json"])["drains"]
     assert page.count('<span class="mark good">drainable</span>') == sum(drain["mayGo"] for drain in drains)
     assert page.count('<span class="mark bad">not drainable</span>') == sum(not drain["mayGo"] for drain in drains)
     assert '<span class="mark bad">pool not drainable</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout
@@ -78,13 +78,14 @@ def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
     assert {counted["rule"] for counted in document["drains"][0]["counted"]} == {"Unavailable"}
 
 
-def test_many_runs_tell_when_they_end() -> None:
-    report = told("drain", "spot-a-1", "--timeline", "--runs", "5")
+def test_many_runs_tell_when_they_end(tmp_path: Path) -> None:
+    texts = reports(tmp_path, "drain", "spot-a-1", "--timeline", "--runs", "5", formats=("json", "table"))
+    report = json.loads(texts["json"])
 
     assert_keeps_to_its_schema(report)
     end = report["summary"]["end"]
     assert end["shortest"] <= end["median"] <= end["p90"] <= end["longest"]
-    assert "Time: " in invoke("drain", "spot-a-1", "--timeline", "--runs", "5").stdout
+    assert "Time: " in texts["table"]
 
 
 def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
