@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 import yaml
 
 import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
+from kplan.facts import ClusterChange
 from kplan.questions import (
     Capacity,
     Checks,
@@ -31,6 +33,7 @@ from kplan.questions import (
     WhatIf,
 )
 from kplan.questions.base import Question
+from kplan.report.head import change_text
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, told
 from tests.report.schemas import against_junit, against_sarif
@@ -192,6 +195,11 @@ def test_a_question_has_the_answer_of_its_command_and_every_format_tells_it(
     assert result.stdout == texts["table"]
     assert printed("show", tmp_path / "json", *(["--explain"] * ("--explain" in command))) == result.stdout
     assert yaml.load(texts["yaml"], LOADER) == document
+    assert all(f"What if: {text}" in texts["table"] for text in map(change_text, changes_of(document)))
+    for placement in document.get("placements", ()):
+        if placement["outcome"] == "Scheduled":
+            assert placement["node"] in {*placement["ties"]} & {*placement["feasibleNodes"]}
+            assert bool(placement["scores"]) == (placement["feasibleCount"] > 1)
     assert texts["short"] == f"{document['sentence']}\n"
     for output in ("table", "wide", "markdown", "html"):
         assert flat(document["sentence"]) in flat(texts[output])
@@ -200,6 +208,12 @@ def test_a_question_has_the_answer_of_its_command_and_every_format_tells_it(
     assert texts["github"].splitlines()[-1].startswith("::notice title=kplan::")
     check_junit(texts["junit"])
     check_sarif(texts["sarif"])
+
+
+def changes_of(document: dict[str, Any]) -> tuple[ClusterChange, ...]:
+    """Return what was changed on paper; the two answers of a difference are about two clusters."""
+    changes = () if document["kind"] == "DiffReport" else document["snapshot"].get("changes", ())
+    return msgspec.convert(changes, tuple[ClusterChange, ...])
 
 
 def check_junit(text: str) -> None:

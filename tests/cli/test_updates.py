@@ -87,18 +87,6 @@ def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_p
     assert invoke(*changed, "-o", "name").stdout == "refused Deployment/shop/storefront\n"
 
 
-@pytest.mark.parametrize("options", [(), ("--rollout", "always")])
-def test_placements_say_of_every_pod_why_it_is_where_it_is(tmp_path: Path, options: tuple[str, ...]) -> None:
-    result = place(tmp_path, manifest(INFERENCE, replicas=4), "-o", "json", *options)
-
-    placements = json.loads(result.stdout)["placements"]
-    scheduled = [placement for placement in placements if placement["outcome"] == "Scheduled"]
-    assert scheduled
-    for placement in scheduled:
-        assert placement["node"] in placement["ties"]
-        assert placement["node"] in placement["feasibleNodes"]
-
-
 def full_quota(tmp_path: Path, namespace: str = "ml") -> Path:
     quota = head("ResourceQuota", name="full", namespace=namespace) | {"spec": {"hard": {"pods": "0"}}}
     return listed(tmp_path / "quota.json", quota)

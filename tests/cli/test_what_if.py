@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, printed, refused, told, written
+from tests.cli.commands import invoke, refused, told, written
 
 
 def changes(*args: str) -> list[tuple[str, str]]:
@@ -48,24 +48,6 @@ def test_settling_comes_last_wherever_it_stands() -> None:
     report = told("plan", "--settle", "--cordon", "general-a-1", "--exit-zero")
 
     assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["place", "shop/voucher-api"],
-        ["preempt"],
-        ["plan"],
-        ["plan", "--queue"],
-        ["explain", "ml/llm-eval"],
-        ["drain", "general-b-1"],
-        ["place", "shop/voucher-api", "--runs", "2"],
-    ],
-    ids=" ".join,
-)
-def test_every_command_tells_what_was_changed(command: list[str]) -> None:
-    table = printed(*command, "--cordon", "general-a-1", "--exit-zero")
-    assert "What if: cordon general-a-1\n" in table
 
 
 def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:

@@ -32,18 +32,6 @@ def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() 
     assert "evicted for ml/inference" in invoke("drain", "gpu-a-1", "-o", "junit").stdout
 
 
-@pytest.mark.parametrize("lost", [(), ("--lost",)])
-def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> None:
-    placements = told("drain", "spot-b-1", *lost)["placements"]
-
-    scheduled = [placement for placement in placements if placement["outcome"] == "Scheduled"]
-    assert len(scheduled) > 1
-    for placement in scheduled:
-        assert placement["node"] in placement["ties"]
-        assert placement["node"] in placement["feasibleNodes"]
-        assert bool(placement["scores"]) == (placement["feasibleCount"] > 1)
-
-
 def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained(tmp_path: Path) -> None:
     texts = reports(tmp_path, "drain", "--each", formats=("html", "json"))
     page, drains = texts["html"], json.loads(texts["json"])["drains"]

@@ -18,15 +18,6 @@ def web(tmp_path: Path) -> Path:
     return written(tmp_path / "web.yaml", WEB)
 
 
-def test_place_tells_how_often_each_outcome_comes(web: Path) -> None:
-    found = invoke("place", web, "--runs", "20", "--seed", "3", "-o", "json")
-
-    document = json.loads(found.stdout)
-    assert (document["kind"], document["command"], document["summary"]["runs"]) == ("OddsReport", "place", 20)
-    assert document["scheduler"]["seed"] == 3
-    assert invoke("place", web, "--runs", "20", "--seed", "3", "-o", "name").stdout
-
-
 def test_drain_tells_how_often_each_outcome_comes() -> None:
     found = invoke("drain", "general-b-1", "--runs", "6", "-o", "json")
 
