@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import typer
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ from kplan.report.options import JsonFormat
 if TYPE_CHECKING:
     from kplan.cluster.base import Base, PodLike
     from kplan.config.model import SchedulerConfiguration
-    from kplan.course.asking import Showing
+    from kplan.course.asking import Asks, Showing
     from kplan.course.subject import Subject
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Head, Report
@@ -202,16 +202,15 @@ def _extenders(
     return http_extenders(config)
 
 
-def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
-    """Return the conditions of ``--fail-on``, by default the command's; raises UsageError for an unknown one."""
+def showing_for(flags: CommonFlags, command: str = "") -> Showing:
+    """Return how answers to a command are shown, and what of ``--fail-on`` counts, by default the question's own.
+
+    Raises UsageError for an invalid option about that.
+    """
     from kplan.course.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
-    return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
-
-
-def showing_for(flags: CommonFlags, command: str) -> Showing:
-    """Return how answers to a command are shown; raises UsageError for an invalid option about that."""
-    return showing_of(flags.output, fail_on_of(flags.output, command))
+    listed = flags.output.fail_on
+    return showing_of(flags.output, parse_fail_on(listed) if listed else DEFAULT_FAIL_ON.get(command))
 
 
 def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Showing:
@@ -292,7 +291,7 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
         document = replace(document, verdict=document.verdict.without_exit_code())
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
-        from kplan.report.head import warning_texts
+        from kplan.report.view import warning_texts
 
         for text in warning_texts(document):
             say(f"warning: {text}")
@@ -419,13 +418,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-class Asked(Protocol):
-    """A question whose answer is a report: one of `kplan.questions`."""
-
-    def answer_about(self, subject: Subject, showing: Showing = ..., /) -> Report:
-        """Return the answer."""
-
-
 @contextmanager
 def options_named() -> Iterator[None]:
     """Name the options of the command in errors about the parameters of a question."""
@@ -448,12 +440,14 @@ class Meanwhile(NamedTuple):
     sweeping: SweepFlags | None = None  #: how what can be answered in parallel is; None for one after the other
 
 
-def reply(question: Asked, subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> None:
+def reply(question: Asks[Report], subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> None:
     """Answer a question as `answered`, write the answer, and end the command with its exit code."""
     emit(answered(question, subject, showing, flags, meanwhile), flags.output, flags.verbosity)
 
 
-def answered(question: Asked, subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> Report:
+def answered(
+    question: Asks[Report], subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile
+) -> Report:
     """Return the answer to a question, with the lines of what is at fault in its manifests."""
     doing, words, sweeping = meanwhile
     verbosity = flags.verbosity

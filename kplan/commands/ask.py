@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import SweepFlags, as_data, emit, formats_of, showing_of, write_out
+from kplan.cli.answer import SweepFlags, as_data, emit, formats_of, showing_for, write_out
 from kplan.cli.answer import ask as prepare
 from kplan.cli.faults import busy
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, VerbosityFlags, with_flags
@@ -46,13 +46,11 @@ def ask(
     sweeping.check()
     following.check()
     formats = formats_of(output)
-    from kplan.course.answers.verdict import parse_fail_on
     from kplan.documents.base import Report
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions
 
-    fail_on = parse_fail_on(output.fail_on) if output.fail_on else None
-    showing = replace(showing_of(output, fail_on), ask_all=sweeping.ask_all)
+    showing = replace(showing_for(flags), ask_all=sweeping.ask_all)
     questions = read_questions(questions_file)
     if len(questions) > 1:
         alone = [name for name in formats if name not in _FORMATS_OF_SEVERAL]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
-from kplan.cli.answer import Meanwhile, SweepFlags, ask, fail_on_of, options_named, reply, showing_of
+from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
 from kplan.cli.help import MORE, OPTIONS
@@ -140,7 +140,7 @@ def capacity(
     with options_named():
         question = other.question(manifests.replicas, settings)
     sweeping.check()
-    showing = showing_of(flags.output, fail_on_of(flags.output, "capacity") if flags.output.fail_on else None)
+    showing = showing_for(flags)
     subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
     from kplan.cluster.workload_pods import scalable_workloads

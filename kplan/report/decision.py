@@ -13,7 +13,6 @@ from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
-from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import grouped, left_out, points, scored_by
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
@@ -166,7 +165,7 @@ def decision_blocks(
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis or ""
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
+    yield from _diagnosis(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
         if not diagnosis or not is_in_diagnosis:
@@ -182,6 +181,13 @@ def decision_blocks(
         yield from _rejected(placement, n_nodes, options)
     if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
+
+
+def _diagnosis(placement: PodPlacement, options: ReportOptions, *, has_reason: bool) -> Iterator[Block]:
+    if placement.diagnosis:
+        from kplan.report.remedies import diagnosis_blocks
+
+        yield from diagnosis_blocks(placement, options, has_reason=has_reason)
 
 
 def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:

@@ -29,9 +29,9 @@ from kplan.documents.files import (
 )
 from kplan.facts import InputWarning
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
-from kplan.report.head import change_text
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
+from kplan.report.view import change_text
 from kplan.report.words import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods

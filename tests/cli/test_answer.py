@@ -33,8 +33,8 @@ from kplan.questions import (
     WhatIf,
 )
 from kplan.questions.base import Question
-from kplan.report.head import change_text
 from kplan.report.registry import FORMATS
+from kplan.report.view import change_text
 from tests.cli.commands import invoke, printed, told
 from tests.report.schemas import against_junit, against_sarif
 from tests.schemas import assert_keeps_to_its_schema
