@@ -75,11 +75,9 @@ def ask(
 
     Raises KplanError for invalid flags or input.
 
-    Parameters
-    ----------
-    what : manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one
-    run_cronjobs : cron jobs among other manifests start a run now
-    may_be_idle : manifests without a pod and without a workload are no error
+    `what`: manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one.
+    `run_cronjobs`: cron jobs among other manifests start a run now.
+    `may_be_idle`: manifests without a pod and without a workload are no error.
     """
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()

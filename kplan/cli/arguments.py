@@ -36,9 +36,7 @@ def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: st
     A name of an existing file, or with its ending, is a manifest. ``po NAME…`` becomes ``po/NAME`` for each. Raises
     UsageError for an argument that is neither.
 
-    Parameters
-    ----------
-    namespace : that of ``--namespace``, where a name alone is a pod
+    `namespace`: that of ``--namespace``, where a name alone is a pod.
     """
     files: list[str] = [*filenames]
     names: list[str] = []
@@ -116,9 +114,7 @@ class PodChoiceFlags:
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
         """Return the chosen pods, in their order; raises UsageError for an invalid selector.
 
-        Parameters
-        ----------
-        namespace : namespace of the pods, without ``-A``; empty for all
+        `namespace`: namespace of the pods, without ``-A``; empty for all.
         """
         wanted = read_selector(self.selector) if self.selector else None
         where = "" if self.all_namespaces else namespace
@@ -147,17 +143,9 @@ class NodeChoiceFlags:
     def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
         """Return the chosen nodes: those named, in that order, then those of the options, by name.
 
-        Parameters
-        ----------
-        names : nodes, or globs
-        or_all : without any choice all nodes are chosen
-
-        Raises
-        ------
-        UsageError
-            When no node is chosen, or for an invalid selector.
-        NotFoundError
-            When there is no such node.
+        `names`: nodes, or globs.
+        `or_all`: without any choice all nodes are chosen.
+        Raises UsageError when no node is chosen, or for an invalid selector; NotFoundError when there is no such node.
         """
         from kplan.cluster.workload_pods import no_node
 

@@ -57,9 +57,7 @@ class ClusterFlags:
 
         Raises UsageError for an invalid timeout.
 
-        Parameters
-        ----------
-        stdin_is_free : kplan itself does not read standard input
+        `stdin_is_free`: kplan itself does not read standard input.
         """
         from kplan.live.options import LiveOptions, parse_timeout
 
@@ -216,9 +214,7 @@ def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
 def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
     """Return a cluster with the changes of the options; raises KplanError for invalid input.
 
-    Parameters
-    ----------
-    source : file of the snapshot; empty for the live cluster
+    `source`: file of the snapshot; empty for the live cluster.
     """
     check_read_once([source, *(flags.with_ or ())])
     changes = requested_changes(flags)

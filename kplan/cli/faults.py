@@ -41,10 +41,8 @@ _MOST_SHOWN = 60
 class QuickConversion:
     """Converts the values of one parameter as Typer does, without Pydantic where possible.
 
-    Parameters
-    ----------
-    annotation : the type of the parameter
-    typers : returns Typer's conversion
+    `annotation`: the type of the parameter.
+    `typers`: returns Typer's conversion.
     """
 
     def __init__(self, annotation: Any, typers: Callable[[], Any]) -> None:
@@ -113,7 +111,6 @@ class KplanGroup(TyperGroup):
     """The group of all commands: errors end in a message and exit code 2, and `--debug` may be anywhere."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters."""
         parameters: list[Any] = super().get_params(ctx)
         convert_quickly(parameters)
         return parameters
@@ -141,7 +138,6 @@ class KplanGroup(TyperGroup):
             raise typer.Exit(FAILED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         remember_formats(())
         process.end_in_order()
         try:

@@ -179,7 +179,6 @@ class OutputFlags:
     exit_zero: bool = switch("--exit-zero", "Exit with 0 even if something in --fail-on happens.")
 
     def reports(self) -> list[str]:
-        """Return the further reports, as FORMAT=PATH."""
         return self.report or []
 
 

@@ -82,7 +82,6 @@ class KplanCommand(TyperCommand):
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters."""
         parameters: list[Any] = super().get_params(ctx)
         convert_quickly(parameters)
         return parameters
@@ -192,7 +191,6 @@ class KplanSubgroup(TyperGroup):
 
 
 def subgroup(name: str, words: str) -> typer.Typer:
-    """Return an empty group of commands below ``kplan``."""
     return typer.Typer(
         name=name, help=words, cls=KplanSubgroup, add_completion=False, no_args_is_help=True, rich_markup_mode=None
     )
@@ -204,7 +202,6 @@ def subcommand(group: typer.Typer, short_help: str, examples: str) -> Callable[[
 
 
 def examples_of(epilog: str) -> list[tuple[str, str]]:
-    """Return the commands of an epilog with their purposes."""
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())
     return [(command.strip(), purpose.strip()) for command, _, purpose in parts]
 
@@ -285,5 +282,4 @@ def pass_over(context: Any, present: Collection[str]) -> None:
 
 
 def tell_no_effect(option: str, because: str) -> None:
-    """Warn that an option has no effect, and why."""
     say(f"warning: {option} has no effect: {because}")

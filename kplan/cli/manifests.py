@@ -36,9 +36,7 @@ def read_manifests(
     Objects without a namespace get that of ``--namespace``, else that of the context. As in kubectl, objects of another
     namespace than ``--namespace`` are refused.
 
-    Parameters
-    ----------
-    may_be_idle : objects without a pod and without a workload among them are no error
+    `may_be_idle`: objects without a pod and without a workload among them are no error.
 
     Raises ManifestError with all problems, and KubeconfigError where that, whose context has the namespace, cannot be
     used.

@@ -52,12 +52,10 @@ def arguments(metavar: str, about: str) -> Any:
 def option(spelled: str, about: str, *, panel: str | None = None, **settings: Any) -> Any:
     """Return an option, to stand in `Annotated` behind the type of its value.
 
-    Parameters
-    ----------
-    spelled : its names, and the word for its value if it has one: ``--output -o FORMAT``
-    about : its line in the help
-    panel : the group of options under which the help has it; None for that of its class, or for the command's own
-    settings : further parameters of `typer.Option`
+    `spelled`: its names, and the word for its value if it has one: ``--output -o FORMAT``.
+    `about`: its line in the help.
+    `panel`: the group of options under which the help has it; None for that of its class, or for the command's own.
+    `settings`: further parameters of `typer.Option`.
     """
     words = spelled.split()
     names = [word for word in words if word.startswith("-")]

@@ -64,9 +64,7 @@ def names(
 def known_names(kind: str, snapshot: str, namespace: str = "") -> list[str]:
     """Return the valid names of one `NameKind`, sorted; none where they are not known without a network.
 
-    Parameters
-    ----------
-    namespace : that of the command line; names in it are then listed without it, and no others
+    `namespace`: that of the command line; names in it are then listed without it, and no others.
     """
     kind = NameKind(kind)
     try:

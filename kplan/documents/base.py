@@ -170,7 +170,6 @@ class Verdict(Document, frozen=True, kw_only=True):
         return next((word for word in candidates if word in self.fail_on), "none")
 
     def counted_of(self, name: str) -> list[Counted]:
-        """Return the events about an object."""
         return [event for event in self.counted if event.object == name]
 
 

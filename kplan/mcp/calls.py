@@ -48,12 +48,7 @@ class Request(NamedTuple):
 
 
 class Calls:
-    """Answers calls about one planner.
-
-    Parameters
-    ----------
-    seconds : after which a call ends without an answer
-    """
+    """Answers calls about one planner; `seconds`: after which a call ends without an answer."""
 
     def __init__(self, planner: Base, seconds: float) -> None:
         self._seconds = seconds
@@ -95,7 +90,6 @@ class Calls:
                         self._send(Request(request.number))
 
     def close(self) -> None:
-        """End all processes."""
         with contextlib.suppress(OSError):
             self._send(None)
         self._starter.join()

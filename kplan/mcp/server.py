@@ -30,9 +30,7 @@ def serve(planner: Base, seconds: float) -> None:
 
     Raises UsageError when the SDK is not installed, and KplanError for settings of the planner that cannot be used.
 
-    Parameters
-    ----------
-    seconds : after which a call ends without an answer
+    `seconds`: after which a call ends without an answer.
     """
     try:
         import anyio
@@ -97,7 +95,6 @@ class _Visible:
         self._stream = stream
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message."""
         from mcp_types import ErrorData, JSONRPCError
 
         message = item.message
@@ -106,7 +103,6 @@ class _Visible:
         await self._stream.send(item)
 
     async def aclose(self) -> None:
-        """Close the stream."""
         await self._stream.aclose()
 
     async def __aenter__(self) -> Self:

@@ -229,10 +229,8 @@ class Answer(msgspec.Struct, frozen=True):
 def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     """Answer a question; what is wrong with it is an answer, too.
 
-    Parameters
-    ----------
-    name : of the tool
-    arguments : the parameters of the question, as its schema has them
+    `name`: of the tool.
+    `arguments`: the parameters of the question, as its schema has them.
     """
     if name not in TOOLS:
         return refusal(UsageError(f"no tool is called {name}", hint=f"choose from {', '.join(TOOLS)}"))

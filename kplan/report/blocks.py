@@ -122,9 +122,7 @@ _MOST_LINES = 5
 def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[Block]:
     """Return a report with its verdict in the last line, and repeated sections and columns once.
 
-    Parameters
-    ----------
-    is_wide : tables keep all of their columns
+    `is_wide`: tables keep all of their columns.
     """
     sections = list(_sections_once(list(blocks)))
     shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
@@ -134,9 +132,7 @@ def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[
 def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) -> str:
     """Return the reasons of a failure in one line: the first of some lines, then what happens to which objects.
 
-    Parameters
-    ----------
-    objects : what happens -> the names of the objects; one that is empty for what happens to no object
+    `objects`: what happens -> the names of the objects; one that is empty for what happens to no object.
     """
     left_out = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
     named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" if any(names) else text for text, names in objects.items())

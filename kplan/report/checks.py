@@ -139,13 +139,11 @@ def _case(problem: Problem, file: str) -> Case:
 
 
 def refused_in_markdown(report: CaseReport) -> str:
-    """Return the summary of a job as Markdown."""
     items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
     return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
 
 
 def refused_in_html(report: CaseReport) -> str:
-    """Return the same as a page."""
     items = "".join(f"<li>{escape(case.detail)}</li>" for case in report.cases)
     title = escape(report.title)
     head = f'<meta charset="utf-8"><title>{title}</title>'

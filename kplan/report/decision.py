@@ -152,9 +152,7 @@ def decision_blocks(
 ) -> Iterator[Block]:
     """Yield what stands below the heading of a pod; the brief form leaves single nodes out.
 
-    Parameters
-    ----------
-    is_answer : the heading is the answer, and has said why the pod is nowhere
+    `is_answer`: the heading is the answer, and has said why the pod is nowhere.
     """
     outcome = placement.outcome
     n_nodes = placement.nodes_count or n_nodes
@@ -388,9 +386,7 @@ def _reasons_against(rejection: Rejection) -> int:
 def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions, best: str) -> Iterator[Block]:
     """Yield a line for each of the closest nodes of a group; nodes with equal text share a line.
 
-    Parameters
-    ----------
-    best : the closest node of all groups; empty where it has been marked as such
+    `best`: the closest node of all groups; empty where it has been marked as such.
     """
     nodes = _nodes_of(placement, group, options.top)
     nodes_by_text = grouped((_about(placement.rejections[node], group.reason), node) for node in nodes)

@@ -95,7 +95,6 @@ def render_config_check(
 
 
 def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
-    """Return the effective configuration as text, at most `width` columns wide."""
     return render_plain(_blocks(config), width)
 
 
@@ -297,7 +296,6 @@ def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
 
 
 def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
-    """Return the document of `kplan snapshot check`."""
     findings = check_snapshot(snapshot)
     problems, notes = (
         tuple(
@@ -348,7 +346,6 @@ def _units(nanos: int) -> float | int:
 
 
 def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
-    """Return the document of `kplan snapshot show` as text, at most `width` columns wide."""
     return render_plain(_overview(report), width)
 
 
@@ -404,7 +401,6 @@ def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> 
 
 
 def _durations_table(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
-    """Yield how long the pods of each workload took so far."""
     yield Heading(("How long pods took",))
     if not durations:
         yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")

@@ -56,9 +56,7 @@ def render_markdown(blocks: Sequence[Block], title: str) -> str:
 
     It has at most `MOST_BYTES`, and ends within no section, fence or line.
 
-    Parameters
-    ----------
-    title : the answer in one line; it stands in place of the first of the blocks
+    `title`: the answer in one line; it stands in place of the first of the blocks.
     """
     *parts, last = [f"## {escape_markdown(title)}", *_parts(blocks[1:])]
     return "\n\n".join((*_bounded(parts, MOST_BYTES - len(last.encode()) - 2), last)) + "\n"

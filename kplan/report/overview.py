@@ -141,9 +141,7 @@ def workload_name(placement: PodPlacement) -> str:
 def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int) -> Row:
     """Return the row about the pods of one workload.
 
-    Parameters
-    ----------
-    more, n_more : nodes of those that are not listed one by one, and how many these are
+    `more` and `n_more`: nodes of those that are not listed one by one, and how many these are.
     """
     ends = _ends(members)
     worst = min((member.outcome for member in members), key=_WORST_FIRST.index)
@@ -235,10 +233,8 @@ def suffix_line(suffix: str) -> Iterator[Line]:
 def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
     """Return the first few nodes, with their number of pods where that is more than one, and how many more there are.
 
-    Parameters
-    ----------
-    suffix : that the names are written without
-    most : so many nodes; None for all
+    `suffix`: that the names are written without.
+    `most`: so many nodes; None for all.
     """
     if not nodes:
         return "-"

@@ -136,9 +136,7 @@ _MOST_WANTING = 3
 def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
     """Return when everything ends, and what is wanting then.
 
-    Parameters
-    ----------
-    present : how workloads are before the change; of those that the course does not touch, it is so at the end, too
+    `present`: how workloads are before the change; of those that the course does not touch, it is so at the end, too.
     """
     lacking = [
         f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}"
@@ -190,9 +188,7 @@ def _ready_at_end(workload: WorkloadTimeline) -> int:
 def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block]:
     """Yield what the course waits for, then the times of nodes, then how many pods are ready.
 
-    Parameters
-    ----------
-    steps : the course with its times
+    `steps`: the course with its times.
     """
     if waits := _longest_waits(steps):
         yield line(f"Longest waits: {'; '.join(waits)}")

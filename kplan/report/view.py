@@ -156,7 +156,6 @@ def _share(pod: str, n: int, runs: int) -> str:
 
 
 def change_text(change: ClusterChange) -> str:
-    """Return one change on paper in words."""
     word = change.change.replace("-", " ")
     if change.change == "settle":
         return f"settled, {count(change.count, 'pod')} moved" if change.count else "settled, nothing moved"
@@ -173,7 +172,6 @@ def change_text(change: ClusterChange) -> str:
 
 
 def closing_blocks(document: Report) -> Iterator[Block]:
-    """Yield the warnings."""
     warnings = warning_texts(document)
     if warnings:
         yield Heading((Span("Warnings", "warn"),), folds=False)

@@ -36,9 +36,7 @@ _MOST_DIGITS = 18
 def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all-nodes") -> tuple[Cell, ...]:
     """Return the note about rows that a table leaves out, and as a hint the flag that shows them; empty for none.
 
-    Parameters
-    ----------
-    noun, extra : name the rows: ``and 3 more NOUNsEXTRA (FLAG shows all)``
+    `noun` and `extra`: name the rows: ``and 3 more NOUNsEXTRA (FLAG shows all)``.
     """
     rows = count(number, f"more {noun}") if noun else f"{number} more"
     return (Span(f"and {rows}{extra}", "dim"), Span(f" ({flag} shows all)", "hint")) if number > 0 else ()

@@ -36,10 +36,8 @@ _MANY = 40
 def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[str, Span]) -> str:
     """Return a table with a row for each node: its group, how full it is before and after, which pods come and go.
 
-    Parameters
-    ----------
-    described : pods that have a heading of their own on the page; links to other pods lead to this table
-    marks : node -> what the report says about it, in place of the pods that come and go
+    `described`: pods that have a heading of their own on the page; links to other pods lead to this table.
+    `marks`: node -> what the report says about it, in place of the pods that come and go.
     """
     placed = set(described)
     has_groups = cluster.group_label is not None
@@ -125,13 +123,11 @@ def render_html(
 ) -> str:
     """Return the page.
 
-    Parameters
-    ----------
-    blocks, document : with every text made visible
-    view : of the document
-    as_it_is : the document as it was, for the JSON at the end of the page
-    cases : for the verdict at its top
-    command : that makes it; empty where it is not known
+    `blocks` and `document`: with every text made visible.
+    `view`: of the document.
+    `as_it_is`: the document as it was, for the JSON at the end of the page.
+    `cases`: for the verdict at its top.
+    `command`: that makes it; empty where it is not known.
     """
     style, script = ((get_data("kplan.report.html", name) or b"").decode() for name in ("page.css", "page.js"))
     cluster = _map_of(document)
@@ -209,11 +205,9 @@ def _embedded(document: Report) -> str:
 class _Inside:
     """The report's blocks as HTML, with links between pods and nodes.
 
-    Parameters
-    ----------
-    cluster : the nodes that the page has a table of
-    document : whose placements have a heading each
-    has_bars : numbers of tables are drawn as bars
+    `cluster`: the nodes that the page has a table of.
+    `document`: whose placements have a heading each.
+    `has_bars`: numbers of tables are drawn as bars.
     """
 
     def __init__(self, cluster: ClusterMap | None, document: Report, *, has_bars: bool) -> None:

@@ -121,10 +121,8 @@ _LISTED_PODS = 12
 def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[str, Span]) -> str:
     """Return the picture; two moments are side by side.
 
-    Parameters
-    ----------
-    moments : what is drawn -> its caption
-    marks : node -> what the report says about it; nodes without one have none
+    `moments`: what is drawn -> its caption.
+    `marks`: node -> what the report says about it; nodes without one have none.
     """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
     groups = sorted({node.group for node in cluster.nodes})
