@@ -108,7 +108,9 @@ def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
     if not body:
         yield f"**{escape_markdown(plain(heading.spans))}**"
     elif heading.folds:
-        yield "\n\n".join((f"<details><summary>{_html(plain(heading.spans))}</summary>", *_parts(body), "</details>"))
+        plainly = partial(escape, quote=False)
+        summary = _by_words(plain(heading.spans), plainly, lambda word: f"<code>{plainly(word)}</code>")
+        yield "\n\n".join((f"<details><summary>{summary}</summary>", *_parts(body), "</details>"))
     else:
         yield f"### {escape_markdown(plain(heading.spans))}"
         yield from _parts(body)
@@ -191,7 +193,3 @@ def _escaped(text: str) -> str:
 def _code(text: str) -> str:
     """Return a word as code; what cannot stand in code stands between pieces of it."""
     return "".join(_NOT_IN_CODE.get(piece) or f"`{piece}`" for piece in _PIECES.split(text) if piece)
-
-
-def _html(text: str) -> str:
-    return _by_words(text, partial(escape, quote=False), lambda word: f"<code>{escape(word, quote=False)}</code>")

@@ -48,11 +48,6 @@ def nodes_text(members: Sequence[PodPlacement]) -> str:
     return f"{placed} of {count(len(members), 'node')}"
 
 
-def daemon_message(placement: PodPlacement) -> str:
-    """Return the node that a DaemonSet's pod is meant for, and why it has no place there."""
-    return f"{_where(placement)}: {_why(placement)}"
-
-
 def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of the nodes where a DaemonSet has no place, with the reason and a remedy, once for equal ones."""
     pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
@@ -267,7 +262,7 @@ def _case(
     message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
     members = daemons.get(workload_name(placement))
     if members and not is_scheduled:
-        message = f"{nodes_text(members)}; {daemon_message(placement)}"
+        message = f"{nodes_text(members)}; {_where(placement)}: {_why(placement)}"
     if counted and is_scheduled:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     explained = decision_blocks(placement, document.snapshot.nodes, options)
