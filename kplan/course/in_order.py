@@ -26,7 +26,6 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import QuestionPods, Replay, Run, nominates, run_in_order
 from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
 from kplan.course.answers.plan import Plan, added_node
-from kplan.course.answers.pod_groups import plans_in_order
 from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.base import Context
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
@@ -241,7 +240,7 @@ def place_in_order(
         {base.info_of(question, row).key: n for row, n in question.more.items()},
         () if growth is None else tuple(growth.adds),
         nodes,
-        partial(plans_in_order, session, course.tries, placements),
+        course.tries,
         fewest_nodes=min(fewest, default=0),
         question=partial(place_in_order, base, question, settle_preemption=settle_preemption),
         make_context=partial(in_whole_groups, context),

@@ -113,9 +113,14 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
     classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
     changes: dict[str, Any] = {}
     for attribute, objects in newer.items():
-        older = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
-        held = {**older, **{key: _merged(obj, older.get(key), classes) for key, obj in objects.items()}}
-        changes[attribute] = tuple(_with_capacity(obj, loaded.likes, nodes) for obj in held.values())
+        held = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
+        for key, obj in objects.items():
+            held[key] = new = _merged(obj, held.get(key), classes)
+            model = loaded.likes.get(key[1]) if isinstance(obj, Node) else None
+            # A node without status gets that of the node that it is like.
+            if model is not None and not (new.status.capacity or new.status.allocatable):
+                held[key] = replace(new, status=nodes[model].status)
+        changes[attribute] = tuple(held.values())
     names = [name_of(type_of(obj), obj) for obj in loaded.objects]
     whole = {**snapshot.whole, **loaded.whole}
     return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
@@ -146,13 +151,6 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
             hint="give the class with --with, too, or leave it out",
         )
     return resolved.applied_to(pod)
-
-
-def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:
-    """Return a node; one without status gets the status of the node that it is like."""
-    if not isinstance(obj, Node) or obj.metadata.name not in likes or obj.status.capacity or obj.status.allocatable:
-        return obj
-    return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
 def removed(snapshot: Snapshot, which: Reference) -> Removed:

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_report
+from kplan.course.answers.pod_groups import plans_in_order
 from kplan.documents.base import Condition, Context, Report
 from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement
 from kplan.engine.cluster import Cluster
-from kplan.framework.listers import group_of
+from kplan.framework.group_cycle import GroupTry
+from kplan.framework.listers import Key, group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
@@ -115,8 +117,8 @@ class Plan(Answer):
     more: Mapping[str, int] = field(default_factory=dict)
     adds: Sequence[NewNode] = field(default=(), repr=False)  #: the nodes that an autoscaler adds for them
     nodes: NodeChanges | None = field(default=None, repr=False)  #: about these; None where no autoscaler is followed
-    #: called when somebody reads `groups`
-    make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
+    #: how the last cycle of each group has ended
+    tries: Mapping[Key, GroupTry] = field(default_factory=dict, repr=False, compare=False)
     #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
     fewest_nodes: int = field(default=0, repr=False)
     #: tells what differs between draws of the same decisions; None if nobody asks
@@ -132,7 +134,7 @@ class Plan(Answer):
     @cached_property
     def groups(self) -> tuple[GroupPlan, ...]:
         """What becomes of the groups of the pods, and what would help those that wait."""
-        return self.make_groups()
+        return plans_in_order(self.session, self.tries, self.placements)
 
     def report(
         self,
