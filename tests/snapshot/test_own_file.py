@@ -43,19 +43,6 @@ def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:
     assert again.source == str(path)
 
 
-def test_only_what_decides_is_written() -> None:
-    noisy = head("Pod", name="p", uid="u", annotations={"secret": "s3cret"}, managedFields=[{}]) | {
-        "spec": {
-            "containers": [
-                {"name": "c", "image": "x", "env": [{"name": "PASSWORD", "value": "s3cret"}], "args": ["--s3cret"]}
-            ]
-        }
-    }
-    text = to_bytes(load_snapshot([noisy])).decode()
-    assert "s3cret" not in text
-    assert "PASSWORD" not in text
-
-
 def test_a_broken_own_file_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     objects = {
