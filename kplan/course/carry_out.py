@@ -40,7 +40,7 @@ from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.updates import Update, update_of
-from kplan.course.task import Task
+from kplan.course.task import Task, applying
 from kplan.course.watching import add_bounds, any_node, at_rest, watched
 from kplan.documents.change import Change, StepEvent
 from kplan.documents.plan import QueuePlace
@@ -114,10 +114,16 @@ class Opening:
         simulation.scheduler.any_node = any_node
         return _Course(self, simulation, decisions, replaced, is_watched=draws is None).run()
 
+    def applying(self, workloads: Sequence[WrittenWorkload]) -> Opening:
+        """Return the same for a task without a clock that applies other workloads, and otherwise says the same."""
+        other = Opening(self.base, structs.replace(self.task, steps=applying(workloads).steps), self.pods)
+        other.still = self.still
+        return other
+
     def begin(self, draws: Random | None = None, *, draws_turns: bool = False) -> Simulation:
         """Return a simulation of the cluster, in which nothing has moved yet; parameters as for `carry_out`."""
         if self.task.clock is None:
-            simulation = self._at_rest.fork(self.snapshot, draws)
+            simulation = self.still.fork(self.snapshot, draws)
         else:
             session = self.base.session_for(self.snapshot)
             session = session if draws is None else session.fork(random=draws)
@@ -137,7 +143,7 @@ class Opening:
         return self.task.clock.durations(self.base)
 
     @cached_property
-    def _at_rest(self) -> Simulation:
+    def still(self) -> Simulation:
         """The cluster before anything moves, where nothing takes time; it is forked, and never run."""
         if self.pods is not None:
             session = self.base.fork(self.pods, Listers(self.snapshot))

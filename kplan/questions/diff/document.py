@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kplan.course.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
+from kplan.documents.change import PodAtRest, WorkloadChange
 from kplan.documents.diff import (
     OF_PODS,
     CapacityDifference,
@@ -131,22 +132,32 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
             elif change.to_node is not None:
                 tally.add(change.to_node)
     for pod in report.after:
-        key = f"{pod.namespace}/{pod.name}"
-        workloads.of_pod.setdefault(key, pod.workload)
-        workloads.named(pod.workload).add(pod.node, 1, pod.message, decisions.get(pod.workload))
-    _note_changed(report, workloads)
+        workloads.of_pod.setdefault(f"{pod.namespace}/{pod.name}", pod.workload)
+    workloads.tallies = at_rest(report.after, report.workloads, decisions, workloads.tallies)
 
 
-def _note_changed(report: PlanReport, workloads: Workloads) -> None:
-    """Note how many pods the workloads of a plan want, and what holds them up."""
-    for changed in report.workloads:
-        tally = workloads.named(changed.key)
+def at_rest(
+    after: Sequence[PodAtRest],
+    changes: Sequence[WorkloadChange],
+    decisions: Mapping[str, PodPlacement] = {},
+    known: Mapping[str, Tally] = {},
+) -> dict[str, Tally]:
+    """Return how the pods of each workload end, by KIND/NAMESPACE/NAME; `known` is what is known without `after`.
+
+    `decisions` are those about the first pending pod of each workload.
+    """
+    tallies = dict(known)
+    for pod in after:
+        tallies.setdefault(pod.workload, Tally()).add(pod.node, 1, pod.message, decisions.get(pod.workload))
+    for changed in changes:
+        tally = tallies.setdefault(changed.key, Tally())
         tally.waiting = max(tally.waiting, changed.pending)
-        if report.after and changed.desired:
+        if after and changed.desired:
             tally.desired = changed.desired
         tally.origin = changed.origin or None
         tally.refused = changed.refused
         tally.message = tally.message or changed.because
+    return tallies
 
 
 def workload_differences(
@@ -156,15 +167,10 @@ def workload_differences(
     added_victims: Mapping[str, str],
     origins: Mapping[str, Origin],
 ) -> Iterator[WorkloadDifference]:
-    """Yield the workloads about which two answers differ, the worst first.
+    """Yield the workloads about which two answers differ, the worst first; `origins` are their places in manifests.
 
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
-
-    Parameters
-    ----------
-    pods : the pods about which they differ
-    added_victims : pods that only the second answer evicts -> the pods for which they are
-    origins : KIND/NAMESPACE/NAME of a workload -> its place in the manifests of the second question
+    `added_victims` are pods that only the second answer evicts, each with the pod for which it is.
     """
     causes: dict[str, tuple[Cause, ...]] = {}
     differing: Counter[str] = Counter()
@@ -269,10 +275,7 @@ class _Pods(msgspec.Struct, frozen=True):
 def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
     """Return what differs between two answers; raises UsageError when one of them is of a kind that cannot be compared.
 
-    Parameters
-    ----------
-    fail_on : ``regression`` fails when a pod is newly pending or newly evicted, less fits, or a fact is worse;
-        ``warning`` as elsewhere
+    With ``regression`` it fails when a pod is newly pending or newly evicted, less fits, or a fact is worse.
     """
     _check_comparable(before, after)
     first, second = _pods_of(before.report), _pods_of(after.report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 
 from msgspec.structs import replace
 
@@ -11,13 +10,12 @@ from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.capacity.templates import own_workloads
 from kplan.changes.objects import Delete
-from kplan.cluster.base import PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
-from kplan.course.carry_out import carry_out
+from kplan.course.carry_out import Opening, carry_out
 from kplan.course.in_order import place_in_order
 from kplan.course.missing import with_missing
 from kplan.course.report import change_report
@@ -29,7 +27,7 @@ from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.facts import InputWarning
 from kplan.questions.base import change_of
-from kplan.questions.diff.document import diff_report
+from kplan.questions.diff.document import Tally, at_rest, diff_report
 from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
@@ -46,39 +44,35 @@ def waiting_rows(document: DiffReport) -> list[WorkloadDifference]:
 
 
 def with_causes(
-    document: DiffReport, parts: Mapping[str, Pod], ask: Callable[[str], DiffReport], nodes: Mapping[str, Node]
+    document: DiffReport,
+    parts: Mapping[str, Pod],
+    ends_without: Callable[[str], Mapping[str, Tally]],
+    nodes: Mapping[str, Node],
 ) -> DiffReport:
     """Return the differences with the parts of the change without which a workload would not wait.
 
-    Parameters
-    ----------
-    parts : KIND/NAMESPACE/NAME of a workload that the change is about -> one of its pods
-    ask : compares with an answer to the question without one of the parts
-    nodes : by name
+    `parts` has one of the pods of each workload that the change is about, and `nodes` all nodes by name.
     """
-    waiting = {row.workload: row for row in waiting_rows(document)}
-    others = [part for part in parts if set(waiting) - {part}]
-    if not waiting:
-        return document
-    blamed: dict[str, list[Blame]] = {}
     rows = {row.workload: row for row in document.workloads}
-    for part in others[:MOST_PARTS]:
-        without = {row.workload: row for row in ask(part).workloads}
+    waiting = {row.workload: row for row in waiting_rows(document)}
+    blamed: dict[str, list[Blame]] = {}
+    for part in [part for part in parts if waiting.keys() - {part}][:MOST_PARTS]:
+        ends = ends_without(part)
         for workload, row in waiting.items():
-            again = without.get(workload)
-            if workload == part or (again is not None and again.now_pending >= row.now_pending):
-                continue
-            own_nodes = _own_nodes(again, row)
-            blamed.setdefault(workload, []).append(_blame(part, parts[part], rows.get(part), own_nodes, nodes))
+            end = ends.get(workload)
+            before = 0 if row.before is None else row.before.pods - row.before.placed
+            if workload != part and (end is None or end.pending - before < row.now_pending):
+                side = row.before if end is None else end.side
+                blame = _blame(part, parts[part], rows.get(part), _own_nodes(side, row), nodes)
+                blamed.setdefault(workload, []).append(blame)
     return replace(
         document,
         workloads=tuple(replace(row, because=tuple(blamed.get(row.workload, ()))) for row in document.workloads),
     )
 
 
-def _own_nodes(again: WorkloadDifference | None, row: WorkloadDifference) -> Sequence[str]:
+def _own_nodes(side: WorkloadSide | None, row: WorkloadDifference) -> Sequence[str]:
     """Return the nodes of a workload without a part of the change, those first that it does not have with it."""
-    side = row.before if again is None else again.after
     present = {} if row.after is None else row.after.nodes
     own_nodes = () if side is None else tuple(side.nodes)
     return [node for node in own_nodes if node not in present] or own_nodes
@@ -115,12 +109,7 @@ def _zone(node: Node) -> str:
 
 
 def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
-    """Return manifests without a workload, or with it as it was in earlier ones.
-
-    Parameters
-    ----------
-    key : KIND/NAMESPACE/NAME
-    """
+    """Return manifests without a workload, KIND/NAMESPACE/NAME, or with it as it was in earlier ones."""
 
     def is_it(workload: ManifestWorkload) -> bool:
         return workload.key == key
@@ -134,40 +123,31 @@ def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) 
     )
 
 
-def pods_without(pods: Sequence[PodLike], key: str) -> list[PodLike]:
-    """Return the pods of a question without those of a workload of its manifests, KIND/NAMESPACE/NAME."""
-    return [
-        pod for pod in pods if not isinstance(pod, IncomingPod) or pod.origin.key_in(pod.pod.metadata.namespace) != key
-    ]
-
-
 NOT_IN_MANIFESTS = "NotInManifests"
 
 
 def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing: Showing) -> DiffReport:
-    """Return the differences, with the manifests that cause that workloads wait.
-
-    Parameters
-    ----------
-    subjects : before and after
-    titles : their names in the report
-    """
+    """Return how answers to two questions differ, with the manifests that cause that workloads wait."""
     before, after = subjects
-    # It stays the same whatever is taken away from the other side.
-    answer_before = cache(lambda has_updates: _answer(before, showing, has_updates=has_updates))
-    document = diff_report(*_answers(subjects, titles, showing, answer_before), fail_on=showing.fail_on or ())
+    # Both sides run the same course: what only one of them set in motion would look like a difference.
+    changes_some = any(
+        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
+    )
+    answers = [_answer(subject, showing, has_updates=changes_some) for subject in subjects]
+    document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())
     document = with_missing(document, tuple(_left_out(before, after)))
     manifests = after.manifests
     if manifests is None or not waiting_rows(document):
         return document
+    opening = Opening(*after.task(_task(after, has_updates=changes_some)))
 
-    def ask_without(part: str) -> DiffReport:
-        left = without_workload(manifests, part, before.manifests)
-        fewer = replace(after, pods=pods_without(after.pods, part), manifests=left)
-        return diff_report(*_answers((before, fewer), titles, showing, answer_before))
+    def ends_without(part: str) -> Mapping[str, Tally]:
+        _, workloads = replace(after, manifests=without_workload(manifests, part, before.manifests)).applied()
+        change = opening.applying(workloads).carry_out()
+        return at_rest(change.after, change.workloads)
 
     parts = {workload.key: workload.sample for workload in manifests.workloads}
-    return with_causes(document, parts, ask_without, after.base.objects.node_by_name)
+    return with_causes(document, parts, ends_without, after.base.objects.node_by_name)
 
 
 def without_manifests(subject: Subject) -> Subject:
@@ -176,12 +156,7 @@ def without_manifests(subject: Subject) -> Subject:
 
 
 def without_deleted(subject: Subject, before: Subject, deleted: Container[str]) -> Subject:
-    """Return the second question for a cluster without the workloads of files that only the first one has.
-
-    Parameters
-    ----------
-    deleted : names of these files
-    """
+    """Return the second question for a cluster without the workloads of files that only the first one has."""
     subject = without_manifests(subject)
     assert before.manifests is not None and subject.manifests is not None  # noqa: S101, PT018 - of a revision
     written = {workload.key for workload in subject.manifests.workloads}
@@ -204,18 +179,13 @@ def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:
             yield InputWarning(NOT_IN_MANIFESTS, key, message)
 
 
-def _answers(
+def _compared(
     subjects: tuple[Subject, Subject],
+    answers: Sequence[Plan | CarriedOut | Report],
     titles: tuple[str, str],
     showing: Showing,
-    answer_before: Callable[[bool], Plan | CarriedOut | Report],
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
-    """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
-    # Both sides run the same course: what only one of them set in motion would look like a difference.
-    changes_some = any(
-        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
-    )
-    answers = (answer_before(changes_some), _answer(subjects[1], showing, has_updates=changes_some))
+    """Return answers as they are compared: both cover, for each pod, the nodes that either chooses."""
     chosen: dict[str, set[str]] = {}
     for answer in answers:
         if isinstance(answer, Plan):
@@ -254,16 +224,15 @@ def _answers(
 def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | CarriedOut | Report:
     """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does.
 
-    Parameters
-    ----------
-    has_updates : one of the two questions changes workloads of the cluster, where the scheduler has tried all pending
-        pods before
+    Where one of the two questions changes workloads of the cluster, the scheduler has tried all pending pods before.
     """
     if subject.manifests is None:
         if subject.names_pods:
             return place_in_order(subject.base, subject.pods)
         return carry_out(subject.base, Task(queue=WorkedOff()))
+    return change_of(subject, _task(subject, has_updates=has_updates), replace(showing, fail_on=()))
+
+
+def _task(subject: Subject, *, has_updates: bool) -> Task:
     named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
-    queue = None if has_updates else WorkedOff(named, with_pending=True)
-    shown = replace(showing, fail_on=())
-    return change_of(subject, Task(queue=queue), shown)
+    return Task(queue=None if has_updates else WorkedOff(named, with_pending=True))
