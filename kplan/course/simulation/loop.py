@@ -99,6 +99,10 @@ class Simulation(Motion):
         forked.node_lifecycle.silent, forked.node_lifecycle.is_well = silent, is_well
         return forked
 
+    def let_go(self) -> None:
+        """Forget everything, so that its memory is free at once: its parts refer to it, and it to them."""
+        vars(self).clear()
+
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
 

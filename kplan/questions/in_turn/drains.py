@@ -60,16 +60,10 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
 def drains_report(
     base: Base, groups: Groups, question: Drain, showing: Showing = PLAIN, *, label: str | None = None
 ) -> DrainsReport:
-    """Return the DrainsReport.
-
-    Parameters
-    ----------
-    question : how each group is drained
-    label : the label that defines the groups
-    """
+    """Return the DrainsReport about groups of nodes by `label`, each of which is drained as in `question`."""
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     questions = [
-        partial(_outcome, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
+        partial(_asked, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
         for name, nodes in groups.items()
     ]
     outcomes = answers(base, questions, showing.ask_all, progress=showing.progress)
@@ -98,9 +92,16 @@ def drains_report(
     )
 
 
-def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
+def _asked(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
     base, task = question.task(base)
     change = (drain_to_any(base, task) if task.clock is None else None) or carry_out(base, task)
+    outcome = _outcome(change, name, question, fail_on)
+    change.simulation.let_go()
+    return outcome
+
+
+def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
+    task = change.task
     timeline = None if task.clock is None else change.timeline
     replacements = Replacements(change)
     counted = list(replacements.counted(fail_on))
@@ -109,11 +110,8 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
     actions = Counter(effect.action for effect in effects)
     blamed = {pod.object for pod in counted}
-    waiting = [
-        replacement.added
-        for replacement in replacements.all
-        if replacement.action is Action.PENDING and replacement.added is not None
-    ]
+    pendings = [one.added for one in replacements.all if one.action is Action.PENDING]
+    waiting = [pod for pod in pendings if pod is not None]
     own = [pod for pod in waiting if not replacements.is_old(pod.key)]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
     if change.obstacles:
@@ -125,6 +123,7 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
         pod, because, workload = change.not_replaced[0], NOT_REPLACED, ""
     else:
         pod = because = workload = ""
+    by_budget = [obstacle for obstacle in change.obstacles if obstacle.is_by_budget]
     return DrainOutcome(
         name=name,
         nodes=question.nodes,
@@ -136,11 +135,7 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
         evicted=actions[Action.EVICTED],
         preempted=sum(effect.removed is not None and effect.removed.by is not None for effect in effects),
         state="blocked" if change.obstacles else "pending" if own or change.not_replaced else "drainable",
-        budgets=tuple(
-            dict.fromkeys(
-                budget.name for obstacle in change.obstacles if obstacle.is_by_budget for budget in obstacle.budgets
-            )
-        ),
+        budgets=tuple(dict.fromkeys(budget.name for one in by_budget for budget in one.budgets)),
         because=because,
         pod=pod,
         workload="" if workload.startswith("Pod/") else workload,
@@ -160,8 +155,7 @@ def _why_nowhere(change: CarriedOut, pod: ObservedPod) -> str:
 def _emptied(timeline: Timeline, nodes: Sequence[str]) -> float | None:
     """Return when the last of some nodes is empty; None where one never is."""
     times = [timeline.nodes[name].emptied if name in timeline.nodes else None for name in nodes]
-    known = [at for at in times if at is not None]
-    return max(known) if len(known) == len(times) else None
+    return None if None in times else max(at for at in times if at is not None)
 
 
 def _restored(timeline: Timeline) -> float | None:
