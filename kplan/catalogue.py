@@ -40,7 +40,7 @@ HOMES = (
     Home(
         "place",
         ("Place",),
-        {"PlacementReport": ("placement", "view"), "ClustersReport": ("placement", "clusters")},
+        {"PlacementReport": ("placement", "view"), "ClustersReport": ("placement", "view:CLUSTERS_VIEW")},
         "Show where pods or workloads would land, and why.",
     ),
     Home(
@@ -74,8 +74,8 @@ HOMES = (
         ("Capacity", "Shapes", "Headroom", "Shrink"),
         {
             "CapacityReport": ("capacity", "view"),
-            "HeadroomReport": ("capacity", "headroom_view"),
-            "ShrinkReport": ("capacity", "shrink_view"),
+            "HeadroomReport": ("capacity", "view:HEADROOM_VIEW"),
+            "ShrinkReport": ("capacity", "view:SHRINK_VIEW"),
         },
         "Count how many replicas fit, where, and what stops the next one.",
         without_tool=("Shapes",),

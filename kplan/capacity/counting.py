@@ -90,7 +90,6 @@ class Fit(msgspec.Struct):
 
     @property
     def total(self) -> int:
-        """Number of placed replicas of all templates."""
         return sum(self.counts)
 
 
@@ -132,10 +131,7 @@ def _member(info: PodInfo, group: str, number: int, template: Template) -> PodIn
 def place_group(session: Session, template: Template, index: int, refused: str, fit: Fit, *, preempt: bool) -> bool:
     """Place the next group of a template as a whole; tell whether it is whole, and note in `fit` what came of it.
 
-    Parameters
-    ----------
-    index : of the template
-    refused : why the API server refuses one of its pods; empty if it accepts all
+    `refused` is why the API server refuses one of its pods; empty if it accepts all.
     """
     copied = copy_of(template, fit.counts[index])
     if copied is None:
@@ -201,7 +197,6 @@ def stopped_placement(session: Session, stopped: StoppedGroup, origin: Origin | 
 
 
 def stopped_plan(session: Session, stopped: StoppedGroup, placement: Placement) -> GroupPlan:
-    """Return what becomes of the first group that is not whole."""
     is_gated = stopped.tried is None and placement.outcome is Outcome.GATED
     return group_plan(
         session,
@@ -231,11 +226,7 @@ def fill_from(
 ) -> tuple[Session, Fit]:
     """Place replicas in a fork until one does not fit, many at a time where that gives the same answer.
 
-    Parameters
-    ----------
-    start : forked, not changed
-    limit, preempt, progress : as for `fill`
-    sequential_limit : replaces a `limit` of None where the replicas have to be placed one by one
+    Parameters as for `fill`; a `sequential_limit` replaces a limit of None where they have to be placed one by one.
     """
     session, template = start.fork(), templates[0]
     stop_at = sequential_limit if limit is None else limit
@@ -271,16 +262,11 @@ def fill(
     limit: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
-    course: list[tuple[int, int]] | None = None,
 ) -> Fit:
     """Place replicas one by one until one does not fit; changes the session.
 
-    Parameters
-    ----------
-    limit : stop after this many replicas
-    preempt : evict pods of lower priority to make room; nothing recreates them
-    progress : called now and then with the number of replicas placed so far
-    course : the template and the node row of each placed replica are appended to it, in order
+    With `preempt` they evict pods of lower priority, which nothing recreates. `progress` is called now and then with
+    the number of replicas placed so far.
     """
     fit = Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))
     quotas = _quotas(session, templates)
@@ -288,7 +274,9 @@ def fill(
         if limit is not None and n_placed >= limit:
             break
         if templates[index].group is not None:
-            refused = templates[index].refused or _charge_all(quotas, templates[index])
+            members = templates[index].replicas[: templates[index].group_size] if quotas is not None else ()
+            charged = (_charge(quotas, info) for info in members if quotas is not None)
+            refused = templates[index].refused or next(filter(None, charged), "")
             if not place_group(session, templates[index], index, refused, fit, preempt=preempt):
                 break
             continue
@@ -305,8 +293,6 @@ def fill(
             fit.stop, fit.stopped_template = result, index
             break
         fit.placed[index, result.row] += 1
-        if course is not None:
-            course.append((index, result.row))
         fit.counts[index] += 1
         if progress is not None and n_placed % _PROGRESS_EVERY == 0:
             progress(n_placed)
@@ -334,12 +320,6 @@ def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
     return ""
 
 
-def _charge_all(quotas: QuotaLedger | None, template: Template) -> str:
-    """Count the pods of a group against the quotas; return the API server's first message that forbids one."""
-    pods = () if quotas is None else template.replicas[: template.group_size]
-    return next((refused for info in pods if quotas is not None and (refused := _charge(quotas, info))), "")
-
-
 def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> CycleResult:
     result = schedule_pod(session, pod)
     if result.outcome is Outcome.SCHEDULED and result.row is not None:
@@ -363,17 +343,9 @@ def _turns(templates: Sequence[Template]) -> Iterator[int]:
 
 
 def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int, int] | None:
-    """Place replicas of a pod until none fits any more.
+    """Place replicas of a pod until none fits any more; return node row -> number of replicas.
 
-    Parameters
-    ----------
-    session : a fork for this call alone; partly filled if the result is None
-    limit : the largest number of replicas to place
-
-    Returns
-    -------
-    dict or None
-        Node row -> number of replicas; None if the order matters, none fits at all, or more than `limit` fit.
+    None if the order matters, none fits at all, or more than `limit` fit; then the session is partly filled.
     """
     framework = session.framework_for(info)
     draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
@@ -442,27 +414,21 @@ def fill_growing(
     limit: int | None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Session, Fit]:
-    """Place replicas until one fits nowhere, and no node comes for it.
-
-    Parameters
-    ----------
-    growth : receives what is added
-    """
+    """Place replicas until one fits nowhere, and no node comes for it; `growth` receives the nodes."""
     session, fit = fill_from(base.session, templates, limit=limit, progress=progress)
     if has_quotas(session, templates):
         message = "quotas limit its replicas, which are counted on the present nodes only"
         growth.warnings[InputWarning("NotFollowed", templates[0].name, message)] = None
         return session, fit
     n_waiting = _FIRST_WAITING
-    while _waits(fit) and len(growth.adds) < MOST_NODES and not growth.is_stopped:
+    while len(growth.adds) < MOST_NODES and not growth.is_stopped:
+        if fit.stop is None or fit.stop.outcome is not Outcome.UNSCHEDULABLE:
+            break
         left = None if limit is None else limit - fit.total
         there = [obj for new in growth.adds for obj in (*new.daemons, *new.objects)]
-        names = session.cluster.nodes.names
-        running = [*_running(templates, fit, names), *_running_in_groups(session, len(base.session.cluster.pods.infos))]
-        waiting = list(_waiting(templates, fit, n_waiting, left))
+        pods = [*_running(base, session, templates, fit), *_waiting(templates, fit, n_waiting, left)]
         growth.note_groups(session, () if fit.stopped_group is None else fit.stopped_group.pods)
         n_waiting *= 2
-        pods = [*running, *waiting]
         present = tuple(pod for pod in base.objects.pods if pod.spec.node_name)
         snapshot = with_objects(dataclasses.replace(base.objects, pods=(*present, *pods)), there)
         adds = growth.look(as_waiting(snapshot, session.cluster.nodes.nodes), session, base.now)
@@ -483,10 +449,6 @@ def fill_growing(
     return session, fit
 
 
-def _waits(fit: Fit) -> bool:
-    return fit.stop is not None and fit.stop.outcome is Outcome.UNSCHEDULABLE
-
-
 def _without(template: Template, n: int) -> Template:
     """Return a template without its first replicas, where these differ from the others, or its first groups."""
     if template.group is not None:
@@ -503,7 +465,9 @@ def _replica(template: Template, number: int) -> Pod | None:
     return structs.replace(info.pod, metadata=structs.replace(own, name=name, uid=f"{own.namespace}/{name}"))
 
 
-def _running(templates: Sequence[Template], fit: Fit, names: Sequence[str]) -> Iterator[Pod]:
+def _running(base: Base, session: Session, templates: Sequence[Template], fit: Fit) -> Iterator[Pod]:
+    """Yield the replicas that have nodes, and the pods of groups."""
+    cluster, names = session.cluster, session.cluster.nodes.names
     numbers: Counter[int] = Counter()
     for (index, row), n in sorted(fit.placed.items()):
         for _ in range(0 if templates[index].group is not None else n):
@@ -511,14 +475,10 @@ def _running(templates: Sequence[Template], fit: Fit, names: Sequence[str]) -> I
             numbers[index] += 1
             if pod is not None:
                 yield _on(names[row], pod)
-
-
-def _running_in_groups(session: Session, n_before: int) -> Iterator[Pod]:
-    cluster = session.cluster
-    for row in range(n_before, len(cluster.pods.infos)):
+    for row in range(len(base.session.cluster.pods.infos), len(cluster.pods.infos)):
         place, info = cluster.node_of[row], cluster.pods.infos[row]
         if place != NOWHERE and group_of(info) is not None:
-            yield _on(cluster.nodes.names[place], info.pod)
+            yield _on(names[place], info.pod)
 
 
 def _on(node: str, pod: Pod) -> Pod:
@@ -529,10 +489,7 @@ def _on(node: str, pod: Pod) -> Pod:
 def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int | None) -> Iterator[Pod]:
     """Yield further replicas, or pods of groups, in their shares, as pods that the scheduler has found no node for.
 
-    Parameters
-    ----------
-    most_pods : it ends with the replica, or group, that reaches so many pods
-    left : how many replicas and groups are wanted; None for no such bound
+    It ends with the replica, or group, that reaches `most_pods`, or with the last of `left`; None for no such bound.
     """
     message = "" if fit.stop is None else fit.stop.message
     condition = PodCondition("PodScheduled", "False", "Unschedulable", message)

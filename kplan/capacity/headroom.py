@@ -50,14 +50,10 @@ def count_more(
     template: Template | None = None,
     only_outcomes: bool = False,
 ) -> WorkloadHeadroom:
-    """Place replicas of a workload until one does not fit, and return how many more fit.
+    """Place replicas of a workload, KIND/NAMESPACE/NAME, until one does not fit, and return how many more fit.
 
-    Parameters
-    ----------
-    workload : KIND/NAMESPACE/NAME
-    limit : the count stops here; None for `DEFAULT_HEADROOM` where replicas are placed one by one
-    template : the template of its pods; None for that of the workload in the snapshot
-    only_outcomes : it may stay open how many nodes take them where all fit on any
+    Where they are placed one by one without a limit, the count stops at `DEFAULT_HEADROOM`. With `only_outcomes` it may
+    stay open how many nodes take them where all fit on any. Without a template it is that of the snapshot.
     """
     if template is None:
         template, claims = next_replicas(base, workload, DEFAULT_HEADROOM if limit is None else limit)
@@ -96,26 +92,16 @@ def headroom_report(
     nodes: NodesShown = None,
     ask_all: AskAll | None = None,
 ) -> HeadroomReport:
-    """Return the HeadroomReport.
+    """Return the HeadroomReport about templates, or else among workloads of the snapshot, KIND/NAMESPACE/NAME.
 
-    Parameters
-    ----------
-    templates : None for workloads of the snapshot
-    among : the workloads of the snapshot, as KIND/NAMESPACE/NAME; empty for all of them
-    namespace : their namespace; empty for all
-    wanted : how many more replicas of each workload should fit
-    limit : each count stops here; None for `wanted`, or for `DEFAULT_HEADROOM` where replicas are placed one by one
-    fail_on : what makes the verdict a failure; None for the defaults, which need `wanted`
-    nodes : the nodes to explain for a replica that does not fit; None for all
-    ask_all : answers the questions; None answers one after the other
+    Each count stops at the limit: by default at the number `wanted`, or at `DEFAULT_HEADROOM` where replicas are placed
+    one by one. By default only a number that is wanted makes it fail.
     """
     stop_at = wanted if limit is None else limit
     running = own_workloads(base)
     if templates is None:
-        counted_keys = among or [
-            key for key in running if not namespace or WorkloadRef.parse(key).namespace == namespace
-        ]
-        counted: list[tuple[str, Template | None]] = [(key, None) for key in counted_keys]
+        keys = among or [key for key in running if namespace in ("", WorkloadRef.parse(key).namespace)]
+        counted: list[tuple[str, Template | None]] = [(key, None) for key in keys]
     else:
         counted = [(_key(template), template) for template in templates]
     questions = [
@@ -124,9 +110,8 @@ def headroom_report(
     ]
     if not questions:
         where = f" in namespace {namespace}" if namespace else ""
-        raise UsageError(
-            f"the snapshot has no workload{where}", hint="name a manifest: kplan capacity --headroom web.yaml"
-        )
+        hint = "name a manifest: kplan capacity --headroom web.yaml"
+        raise UsageError(f"the snapshot has no workload{where}", hint=hint)
     workloads = answers(base, questions, ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
@@ -146,15 +131,8 @@ def base_of_manifests(
 ) -> tuple[B, list[Template]]:
     """Return a planner whose cluster holds the objects of manifests, and their workloads, each admitted alone.
 
-    Parameters
-    ----------
-    manifests : one replica of each workload; daemon sets are left out, because they have no replicas
-    wanted, limit : as for `headroom_report`
-
-    Raises
-    ------
-    ManifestError, UsageError
-        As `kplan.capacity.templates.templates_of`.
+    The manifests have one replica of each; daemon sets are left out, because they have no replicas. Raises
+    ManifestError and UsageError as `kplan.capacity.templates.templates_of`.
     """
     most = DEFAULT_HEADROOM if limit is None and wanted is None else limit
     counted = [pod for pod in manifests.pods if pod.kind != DAEMON_SET]
@@ -163,18 +141,14 @@ def base_of_manifests(
     counts = [templates_of(workload, base.snapshot, wanted=wanted, limit=most, minor=minor) for workload in alone]
     objects = [obj for count in counts for obj in count.objects]
     warnings = dict.fromkeys(warning for count in counts for warning in count.warnings)
-    return base.for_cluster(base.snapshot, objects, warnings), [
-        template for count in counts for template in count.templates
-    ]
+    templates = [template for count in counts for template in count.templates]
+    return base.for_cluster(base.snapshot, objects, warnings), templates
 
 
 def _key(template: Template) -> str:
     origin = template.origin
     return template.name if origin is None else origin.key_in(template.replicas[0].namespace)
 
-
-_DEFAULT_SURGE = "25%"
-_RECREATE = "Recreate"
 
 Wanted = tuple[str, int]
 """KIND/NAMESPACE/NAME of a workload, and how many more replicas of it should fit."""
@@ -191,11 +165,10 @@ def surges(base: Base) -> list[Wanted]:
 
 def _surge(deployment: Deployment) -> int:
     """Upstream: pkg/controller/deployment/util MaxSurge."""
-    spec = deployment.spec
-    if spec.strategy.type == _RECREATE or spec.paused:
+    spec, rolling = deployment.spec, deployment.spec.strategy.rolling_update
+    if spec.strategy.type == "Recreate" or spec.paused:
         return 0
-    rolling = spec.strategy.rolling_update
-    amount = _DEFAULT_SURGE if rolling is None or rolling.max_surge is None else rolling.max_surge
+    amount = "25%" if rolling is None or rolling.max_surge is None else rolling.max_surge
     return scaled(amount, 1 if spec.replicas is None else spec.replicas, round_up=True)
 
 
@@ -207,8 +180,7 @@ def maxima(base: Base) -> list[Wanted]:
     running = own_workloads(base)
     wanted: dict[str, int] = {}
     for scaler in base.objects.horizontal_pod_autoscalers:
-        target = scaler.spec.scale_target_ref
-        namespace = scaler.metadata.namespace
+        target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
         live = live_replicas(base.objects, target.kind, namespace, target.name)
         if live:
             key = object_name(target.kind, namespace, target.name)
@@ -233,7 +205,7 @@ def alone(base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition],
         for key, number in known
     ]
     counted = answers(base, questions, showing.ask_all)
-    rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
+    rooms = (replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True))
     return _report(base, [_with_new_nodes(base, room) for room in rooms], fail_on)
 
 
@@ -300,7 +272,6 @@ def fit_together(base: Base, wanted: Iterable[Wanted]) -> int | None:
 
 
 def _numbered(pod: Pod, index: int, of: int) -> Pod:
-    """Return a replica under a name of its own."""
     name = pod.metadata.name if of == 1 else f"{pod.metadata.name}-more-{index + 1}"
     return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{index + 1}"))
 
@@ -340,24 +311,17 @@ def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:
 
 def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
     """Yield each pool with its pod that requests most cpu and memory, by its share of what a node of the pool has."""
-    cluster = base.session.cluster
-    pools = {
-        node.metadata.name: node.metadata.labels[label] for node in base.objects.nodes if label in node.metadata.labels
-    }
+    nodes = base.session.cluster.nodes
+    pools = {node.metadata.name: node.metadata.labels.get(label) for node in base.objects.nodes}
     largest: dict[str, tuple[float, str, Pod]] = {}
-    for info in cluster.pods.infos:
+    for info in base.session.cluster.pods.infos:
         pool = pools.get(info.pod.spec.node_name)
         if pool is None or any(owner.kind == DAEMON_SET for owner in info.pod.metadata.owner_references):
             continue
-        row = cluster.nodes.row_of[info.pod.spec.node_name]
-        share = max(
-            (
-                amount / int(cluster.nodes.allocatable(name)[row])
-                for name, amount in info.requests.items()
-                if int(cluster.nodes.allocatable(name)[row])
-            ),
-            default=0.0,
-        )
+        row = nodes.row_of[info.pod.spec.node_name]
+        offered = {name: int(nodes.allocatable(name)[row]) for name in info.requests}
+        shares = (amount / offered[name] for name, amount in info.requests.items() if offered[name])
+        share = max(shares, default=0.0)
         held = largest.get(pool)
         if held is None or (share, held[1]) > (held[0], info.key):
             largest[pool] = (share, info.key, info.pod)

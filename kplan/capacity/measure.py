@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from kplan.api.labels import ZONE
+from kplan.api.quantity import count
 from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_placement, stopped_plan
 from kplan.capacity.shape_list import PricedShape, read_shapes
@@ -93,22 +94,20 @@ class Capacity(Answer):
     def per_node(self) -> dict[str, dict[str, int]]:
         """Return node name -> template name -> number of replicas, sorted by node; nodes without any are absent."""
         names = self.session.cluster.nodes.names
-        replicas: dict[str, dict[str, int]] = {}
-        for (template, row), count in sorted(self.fit.placed.items(), key=lambda item: (item[0][1], item[0][0])):
-            on_node = replicas.setdefault(names[row], {})
-            name = self.templates[template].name
-            on_node[name] = on_node.get(name, 0) + count
-        return replicas
+        replicas: dict[str, Counter[str]] = {}
+        for (template, row), number in sorted(self.fit.placed.items(), key=lambda item: (item[0][1], item[0][0])):
+            replicas.setdefault(names[row], Counter())[self.templates[template].name] += number
+        return {node: dict(counts) for node, counts in replicas.items()}
 
     def per_zone(self) -> dict[str, ZoneFit]:
         """Return zone -> number of replicas and of nodes that have any; nodes without a zone are under ``""``."""
         zones = self.session.cluster.nodes.label(ZONE)
         replicas: Counter[str] = Counter()
         rows: dict[str, set[int]] = {}
-        for (_, row), count in self.fit.placed.items():
+        for (_, row), number in self.fit.placed.items():
             code = int(zones.codes[row])
             zone = zones.values[code] if code >= 0 else ""
-            replicas[zone] += count
+            replicas[zone] += number
             rows.setdefault(zone, set()).add(row)
         return {zone: ZoneFit(replicas=replicas[zone], nodes=len(rows[zone])) for zone in sorted(replicas)}
 
@@ -136,8 +135,7 @@ class Capacity(Answer):
             noun = "groups" if all(template.group is not None for template in self.templates) else "replicas"
             because.append(f"{self.fit.total} of {self.wanted} {noun} fit")
         if self.fit.evicted and PREEMPTION in chosen:
-            n_evicted = len(self.fit.evicted)
-            because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
+            because.append(f"{count(len(self.fit.evicted), 'pod')} would be evicted")
         new = () if self.growth is None or NEW_NODES not in chosen else self.growth.adds
         is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in chosen
         gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
@@ -173,13 +171,9 @@ class Capacity(Answer):
     def report(
         self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
     ) -> CapacityReport:
-        """Return the CapacityReport.
+        """Return the CapacityReport; `nodes` are described where the next replica does not fit, None for all.
 
-        Parameters
-        ----------
-        fail_on : what makes the verdict a failure; None for the defaults of `verdict`
-        nodes : the nodes to describe where the next replica does not fit; None for all
-        before : the cluster without the replicas, to list every node without and with them; None for no such list
+        With the cluster `before` the replicas, every node is listed without and with them.
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
@@ -200,12 +194,12 @@ class Capacity(Answer):
                 TemplateFit(
                     name=template.name,
                     share=template.share,
-                    fits=count,
+                    fits=number,
                     priority=template.replicas[0].priority,
                     requests=requests_of(template),
                     group=self._group_fit(index),
                 )
-                for index, (template, count) in enumerate(zip(self.templates, self.fit.counts, strict=True))
+                for index, (template, number) in enumerate(zip(self.templates, self.fit.counts, strict=True))
             ),
             nodes=self.per_node(),
             zones=self.per_zone(),
@@ -232,14 +226,10 @@ def measure(
     shapes: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Capacity:
-    """Count how many replicas fit, and what to add when fewer fit than are wanted.
+    """Count how many replicas fit, and what to add when fewer fit than are wanted; `shapes` lists what can be bought.
 
     Raises UsageError where there is nothing to count, or shapes do not go with the other parameters; InputError with
     all problems of the list of shapes.
-
-    Parameters
-    ----------
-    shapes : a file that lists the nodes that can be bought; None tries nodes like those of the cluster
     """
     if not templates:
         raise UsageError("nothing to count", hint="name manifests")
@@ -332,10 +322,7 @@ def with_templates(
 ) -> tuple[B, list[Template]]:
     """Return what is counted, that of manifests first, and a cluster with the objects and claims that it needs.
 
-    Parameters
-    ----------
-    manifests : one replica of each workload
-    workloads : of the cluster, as KIND/NAMESPACE/NAME
+    The manifests have one replica of each workload; workloads of the cluster are KIND/NAMESPACE/NAME.
     """
     templates: list[Template] = []
     if manifests is not None:
@@ -371,9 +358,7 @@ def single_replicas(
 ) -> Manifests:
     """Read manifests with one replica of each workload, numbered as if no pod of that name existed.
 
-    Parameters
-    ----------
-    keeps_groups : of workloads whose pods belong to pod groups read all pods
+    With `keeps_groups` all pods are read of workloads whose pods belong to pod groups.
     """
     return load_manifests(
         sources,

@@ -76,13 +76,7 @@ class PricedShape(msgspec.Struct, frozen=True):
 
 
 def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedShape]:
-    """Read a list of shapes; raises InputError with all problems of the file, each with line and path.
-
-    Parameters
-    ----------
-    source : a file, or ``-`` for standard input
-    nodes : the nodes of the cluster, by name
-    """
+    """Read a list of shapes, or ``-``; raises InputError with all problems of the file, each with line and path."""
     problems: list[Problem] = []
     shapes: list[PricedShape] = []
     for document, entries in read_contents(source, problems, expected=_EXPECTED, is_single=True):
@@ -93,7 +87,6 @@ def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedSha
 
 
 def _add_shapes(shapes: list[PricedShape], entries: Any, nodes: Mapping[str, Node]) -> Iterator[Problem]:
-    """Add the shapes of a document to a list, and yield all problems."""
     if not isinstance(entries, list) or not entries:
         yield Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")
         return

@@ -51,13 +51,9 @@ def shrink_report(
     fail_on: Sequence[Condition] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ShrinkReport:
-    """Return the ShrinkReport.
+    """Return the ShrinkReport; without `fail_on` nothing makes it a failure.
 
-    Parameters
-    ----------
-    options : the drain's options; None for those of `kubectl drain`
-    fail_on : what makes the verdict a failure; None for nothing
-    progress : called with the number of nodes that can go so far, and of those that were tried
+    `progress` is called with the number of nodes that can go so far, and of those that were tried.
     """
     prices, ref = prices_of(base), ref_of(base)
     # An autoscaler would add nodes for the pods of those that are drained, and none would be gone.
@@ -107,12 +103,11 @@ class _Shrinking:
     def run(self, progress: Callable[[int, int], None]) -> None:
         """Try every node once, the one with the smallest share of requests first."""
         nodes = self._base.session.cluster.nodes.nodes
-        remaining = set()
-        for row, node in enumerate(nodes):
-            if any(label in node.metadata.labels for label in CONTROL_PLANE):
-                self.stays.append(StayingNode(name=node.metadata.name, why="control-plane"))
-            else:
-                remaining.add(row)
+        remaining = {
+            row for row, node in enumerate(nodes) if not any(label in node.metadata.labels for label in CONTROL_PLANE)
+        }
+        planes = (node.metadata.name for row, node in enumerate(nodes) if row not in remaining)
+        self.stays += (StayingNode(name=name, why="control-plane") for name in planes)
         while remaining:
             row = self._emptiest(remaining)
             remaining.discard(row)
@@ -141,8 +136,7 @@ class _Shrinking:
 
     def _emptiest(self, rows: set[int]) -> int:
         """Return the node whose requests are the smallest share of the cluster; of equal nodes the first by name."""
-        cluster = self._simulation.session.cluster
-        chosen = np.asarray(sorted(rows), np.intp)
+        cluster, chosen = self._simulation.session.cluster, np.asarray(sorted(rows), np.intp)
         shares = np.zeros(len(chosen))
         for resource in (CPU, MEMORY):
             total = int(allocatable(cluster.nodes, resource).sum())
@@ -163,8 +157,11 @@ class _Shrinking:
         )
         if stays is None:
             stays = self._drain(name)
-            if stays is not None:
-                self._undo_last_drain()
+            if stays is not None:  # begin anew, and repeat all drains but this one
+                self._simulation = self._begin()
+                self._replacements.clear()
+                for node in self.freed:
+                    self._carry_out(node.name)
         if stays is not None:
             self.stays.append(stays)
         else:
@@ -206,8 +203,7 @@ class _Shrinking:
         """Return that the node stays because a pod cannot be evicted; None when all may be."""
         drain = Drain(self._simulation, self._options)
         for pod in leaving:
-            message = drain.obstacle(pod)
-            if message:
+            if message := drain.obstacle(pod):
                 is_budget = message == self._simulation.disruptions.refusal(pod)
                 why: Why = "budget" if is_budget else "not-evictable"
                 return StayingNode(name=name, why=why, pod=pod.key, because=message)
@@ -234,7 +230,6 @@ class _Shrinking:
         return None
 
     def _drain(self, name: str) -> StayingNode | None:
-        """Drain a node; return why it has to stay after all, or None."""
         simulation = self._simulation
         waiting, n_steps, n_violations = self._waiting(), len(simulation.log.steps), len(simulation.violations)
         drain = self._carry_out(name)
@@ -254,13 +249,6 @@ class _Shrinking:
             return StayingNode(name=name, why="moves-others", pod=pod_key, because=simulation.circle)
         return None
 
-    def _undo_last_drain(self) -> None:
-        """Start the simulation anew, and repeat all drains but the last one."""
-        self._simulation = self._begin()
-        self._replacements.clear()
-        for freed in self.freed:
-            self._carry_out(freed.name)
-
     def _carry_out(self, name: str) -> Drain:
         drain = Drain(self._simulation, self._options, [name])
         drain.begin()
@@ -269,7 +257,6 @@ class _Shrinking:
         return drain
 
     def _waiting(self) -> Counter[str]:
-        """Count the pods without a node, by workload."""
         return Counter(self._workload(pod) for pod in self._simulation.pods.values() if not pod.node)
 
     def _workload(self, pod: ObservedPod) -> str:
@@ -280,8 +267,7 @@ class _Shrinking:
 def _is_tried(info: PodInfo) -> bool:
     """Return whether a controller needs to create no claim for a pod that it recreates."""
     spec = info.pod.spec
-    has_own = bool(spec.resource_claims) or any(volume.ephemeral is not None for volume in spec.volumes)
-    return not has_own
+    return not spec.resource_claims and all(volume.ephemeral is None for volume in spec.volumes)
 
 
 def _as_pending(info: PodInfo) -> PodInfo:

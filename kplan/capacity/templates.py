@@ -1,12 +1,8 @@
-"""Workloads as templates whose replicas are counted.
+"""Workloads of manifests and of the snapshot as templates whose replicas are counted.
 
 A template is admitted once, and one pod stands for all replicas; if each replica has its own claims, there is a pod for
-each.
-
-The workloads of a snapshot, and the pods that they would create next.
-
-A workload that the snapshot does not hold is known from its pods; its youngest pod then stands for the template. Daemon
-sets have no replicas, finished jobs create no more pods, and the jobs of a cron job count as the cron job.
+each. A workload that the snapshot does not hold is known from its pods; its youngest pod then stands for the template.
+Daemon sets have no replicas, finished jobs create no more pods, and the jobs of a cron job count as the cron job.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.labels import InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
-from kplan.api.quantity import value
+from kplan.api.quantity import count, value
 from kplan.api.workloads import StatefulSet
 from kplan.capacity.counting import FIRST_COPY, Template
 from kplan.cluster.base import Base
@@ -69,22 +65,11 @@ def templates_of(
     minor: int = NEWEST,
     keeps_groups: bool = False,
 ) -> CountedTemplates:
-    """Return the template of each workload of manifests, after admission.
+    """Return the template of each workload of manifests, of which these have one replica, after admission.
 
-    Parameters
-    ----------
-    manifests : one replica of each workload
-    shares : the number of replicas of each workload in a row; one of each if empty
-    wanted, limit : as for `Planner.capacity`
-    minor : minor version of the API server, such as 36
-    keeps_groups : count the pods of a pod group, all of which the manifests hold, as one
-
-    Raises
-    ------
-    ManifestError
-        As `admit_manifests`.
-    UsageError
-        When the number of shares differs from that of workloads, or one of these is a daemon set.
+    `shares` are the replicas of each in a row, one of each if empty. With `keeps_groups` the pods of a pod group, all
+    of which the manifests hold, are counted as one. Raises ManifestError as `admit_manifests`, and UsageError when
+    there are not as many shares as workloads, or one of these is a daemon set.
     """
     _check_countable(manifests, shares, keeps_groups=keeps_groups)
     incoming = admit_manifests(manifests, snapshot, minor=minor, keeps_groups=keeps_groups)
@@ -115,23 +100,16 @@ def _check_countable(manifests: Manifests, shares: Sequence[int], *, keeps_group
     """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
     daemons = [pod for pod in manifests.pods if pod.kind == DAEMON_SET]
     if daemons:
-        raise UsageError(
-            f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count",
-            hint="kplan place shows on which nodes it fits",
-        )
+        message = f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count"
+        raise UsageError(message, hint="kplan place shows on which nodes it fits")
     if not manifests.pods:
-        raise UsageError(
-            "there are no replicas to count: the manifests create no pod in this cluster",
-            hint="for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload",
-        )
+        hint = "for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload"
+        raise UsageError("there are no replicas to count: the manifests create no pod in this cluster", hint=hint)
     n_templates = number_of_templates(manifests, keeps_groups=keeps_groups)
     if shares and len(shares) != n_templates:
-        texts, n_shares = ":".join(map(str, shares)), len(shares)
-        described = f"{n_shares} template{'s' if n_shares != 1 else ''}"
-        raise UsageError(
-            f"--mix {texts} is for {described}, and the manifests hold {n_templates}",
-            hint="give one number for each workload, in the order of the manifests",
-        )
+        message = f"--mix {':'.join(map(str, shares))} is for {count(len(shares), 'template')}"
+        hint = "give one number for each workload, in the order of the manifests"
+        raise UsageError(f"{message}, and the manifests hold {n_templates}", hint=hint)
 
 
 def number_of_templates(manifests: Manifests, *, keeps_groups: bool) -> int:
@@ -157,13 +135,10 @@ def _of_group(
 ) -> tuple[Template, list[msgspec.Struct]]:
     """Return the template of a pod group, all of whose pods are given, and the claims of further groups like it."""
     namespace, name = _unit_of(pods[0].pod) or ("", "")
-    known = (group for group in snapshot.pod_groups if group.metadata.key == f"{namespace}/{name}")
-    group = next(known, None)
+    group = next((group for group in snapshot.pod_groups if group.metadata.key == f"{namespace}/{name}"), None)
     if group is None:
-        raise UsageError(
-            f"the pods of {pods[0].origin.name} belong to PodGroup {namespace}/{name}, which does not exist",
-            hint="add its PodGroup to the manifests",
-        )
+        message = f"the pods of {pods[0].origin.name} belong to PodGroup {namespace}/{name}, which does not exist"
+        raise UsageError(message, hint="add its PodGroup to the manifests")
     first = [_under_free_name(pod.pod, snapshot) for pod in pods]
     if any(_unit_of(pod) == (namespace, name) for pod in snapshot.pods):
         # The group has pods already, so even the first one that is counted is another group like it.
@@ -207,17 +182,9 @@ def _with_claims(pod: Pod, owner: StatefulSet | None, snapshot: Snapshot) -> tup
 
 
 def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
-    """Return the pods that stand for replicas, and their claims.
+    """Return the pods that stand for replicas of a pod as the API server stores it, and their claims, stored as well.
 
-    Parameters
-    ----------
-    first : the first replica, as the API server stores it
-    most : the largest number of pods
-
-    Returns
-    -------
-    pods : one for all replicas, with a free name; `most` if each replica has its own claims
-    claims : as the API server stores them
+    That is one for all replicas, with a free name, or `most` if each replica has its own claims.
     """
     if most < 1 or not _has_own_claims(first, snapshot):
         return [_under_free_name(first, snapshot)], []
@@ -242,34 +209,27 @@ def _has_own_claims(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def _stateful_set(pod: Pod, snapshot: Snapshot) -> StatefulSet | None:
-    owner = controller_of(pod.metadata)
+    """Return the stateful set that controls a pod, if its replicas have claims of their own."""
+    owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
     if owner is None or owner.kind != "StatefulSet":
         return None
-    for stateful_set in snapshot.stateful_sets:
-        if stateful_set.metadata.name == owner.name and stateful_set.metadata.namespace == pod.metadata.namespace:
-            return stateful_set if stateful_set.spec.volume_claim_templates else None
-    return None
+    named = (one for one in snapshot.stateful_sets if one.metadata.key == f"{namespace}/{owner.name}")
+    return next((one for one in named if one.spec.volume_claim_templates), None)
 
 
 def _make_more(first: Pod, n: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
-    """Return n replicas with free names, and their claims."""
     owner = _stateful_set(first, snapshot)
     pods: list[Pod] = []
     claims: list[msgspec.Struct] = []
     numbers = _free_numbers(first, snapshot)
-    shared_statuses = tuple(
-        status
-        for status in first.status.resource_claim_statuses
-        if not any(
-            entry.name == status.name and entry.resource_claim_template_name for entry in first.spec.resource_claims
-        )
-    )
+    own = {entry.name for entry in first.spec.resource_claims if entry.resource_claim_template_name}
+    shared = tuple(status for status in first.status.resource_claim_statuses if status.name not in own)
     for _ in range(n):
         pod = _renumbered(first, next(numbers))
-        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared_statuses)))
-        pod, own = _with_claims(pod, owner, snapshot)
+        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared)))
+        pod, more = _with_claims(pod, owner, snapshot)
         pods.append(pod)
-        claims += own
+        claims += more
     return pods, claims
 
 
@@ -336,13 +296,9 @@ def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
 
 
 def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:
-    """Return the pods that a workload would create next, and their claims.
+    """Return the pods that a workload would create next, `most` at most, and their claims.
 
     Raises NotFoundError when the snapshot holds neither its template nor a pod of it.
-
-    Parameters
-    ----------
-    most : the largest number of pods
     """
     owner = _owner(base, key)
     snapshot = base.objects
@@ -362,18 +318,11 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
 def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[IncomingPod, list[msgspec.Struct]]:
     """Return the pod that a workload of the snapshot would create next, and its claims.
 
-    Raises
-    ------
-    NotFoundError
-        When the snapshot holds neither its template nor a pod of it.
-    UsageError
-        For a daemon set, whose pods are tied to nodes.
+    Raises NotFoundError as `next_replicas`, and UsageError for a daemon set, whose pods are tied to nodes.
     """
     if kind == DAEMON_SET:
-        raise UsageError(
-            f"DaemonSet {namespace}/{name} has no pending pod: its pods are on their nodes",
-            hint=f"kplan explain ds/{namespace}/{name} shows them; kplan place FILE asks about its manifest",
-        )
+        hint = f"kplan explain ds/{namespace}/{name} shows them; kplan place FILE asks about its manifest"
+        raise UsageError(f"DaemonSet {namespace}/{name} has no pending pod: its pods are on their nodes", hint=hint)
     template, claims = next_replicas(base, f"{kind}/{namespace}/{name}", 1)
     origin = Origin(base.snapshot.source, kind=kind, name=name)
     return IncomingPod(template.replicas[0].pod, origin, template.refused), claims
@@ -381,10 +330,10 @@ def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[Incoming
 
 def _owner(base: Base, key: str) -> Owner:
     """Return the owner of a workload's pods; not to be changed."""
-    kind, namespace, name = WorkloadRef.parse(key).parts
-    for cron in base.objects.cron_jobs if kind == "CronJob" else ():
-        if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
-            ref = WorkloadRef("Job", namespace, name, api_version="batch/v1")
+    wanted = WorkloadRef.parse(key)
+    for cron in base.objects.cron_jobs if wanted.kind == "CronJob" else ():
+        if cron.metadata.key == wanted.path:
+            ref = WorkloadRef("Job", wanted.namespace, wanted.name, api_version="batch/v1")
             return JobState(ref, {"": cron.spec.job_template.spec.template})
     state = at_rest(base).workloads.find(key)
     if state is None:
@@ -428,14 +377,13 @@ def _running(owner: Owner) -> int:
 
 
 def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
-    known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.objects.cron_jobs}
-    cron_job_of = {}
-    for job in base.objects.jobs:
-        owner = controller_of(job.metadata)
-        namespace = job.metadata.namespace
-        if owner is not None and owner.kind == "CronJob" and (namespace, owner.name) in known:
-            cron_job_of[f"Job/{namespace}/{job.metadata.name}"] = f"CronJob/{namespace}/{owner.name}"
-    return cron_job_of
+    known = {cron.metadata.key for cron in base.objects.cron_jobs}
+    owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
+    return {
+        f"Job/{job.key}": f"CronJob/{job.namespace}/{owner.name}"
+        for job, owner in owners
+        if owner is not None and owner.kind == "CronJob" and f"{job.namespace}/{owner.name}" in known
+    }
 
 
 def _scaled_sets(base: Base) -> set[str]:

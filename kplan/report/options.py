@@ -118,3 +118,8 @@ class ReportOptions(msgspec.Struct, frozen=True):
     def in_full(self) -> bool:
         """Whether the report gives reasons for every workload, and not only for those that need attention."""
         return self.explain or self.is_page
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether tables have all of their rows."""
+        return self.top is None or self.is_wide

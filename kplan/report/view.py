@@ -57,6 +57,11 @@ class Case(msgspec.Struct, frozen=True):
         return self.workload or self.name
 
 
+def state_of(verdict: Verdict, name: str, *, is_well: bool = False) -> State:
+    """Return the state of the case of an object, which fails where the verdict counts it."""
+    return "failed" if verdict.counted_of(name) else "passed" if is_well else "skipped"
+
+
 class CaseReport(msgspec.Struct, frozen=True):
     """An answer as cases, for JUnit, GitHub and SARIF."""
 

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import kplan
+from tests.capacity.test_templates import workload
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
 NOW = "2026-01-15T12:00:00Z"
-
-
-def workload() -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2", "memory": "4Gi"}}}
-    labels = {"app": "api"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "api", "namespace": "shop"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
+API = workload("Deployment", "api", cpu="2")
 
 
 def planner() -> kplan.Planner:
@@ -31,8 +18,8 @@ def planner() -> kplan.Planner:
 
 
 def test_nodes_come_up_to_the_limits_of_the_pool() -> None:
-    present = kplan.Planner(CLUSTER, now=NOW).capacity([workload()])
-    grown = planner().capacity([workload()])
+    present = kplan.Planner(CLUSTER, now=NOW).capacity([API])
+    grown = planner().capacity([API])
     assert grown.fit.total > present.fit.total
     report = grown.report(fail_on=["new-nodes"])
     assert report.verdict.failed
@@ -44,6 +31,6 @@ def test_nodes_come_up_to_the_limits_of_the_pool() -> None:
 
 
 def test_no_more_nodes_come_than_the_wanted_replicas_need() -> None:
-    report = planner().capacity([workload()], wanted=6).report()
+    report = planner().capacity([API], wanted=6).report()
     assert report.summary.fits == 6
     assert len(report.new_nodes.added) < 5

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.capacity.counting import Template, fill
 from kplan.cluster.base import Base
 from kplan.framework import session
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import place_replicas
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import load_snapshot
@@ -75,8 +75,13 @@ def session_of(objects, ties):
 
 def course_of_cycles(session, info, limit):
     course = []
-    fill(session, [Template("web", (info,))], limit=limit, course=course)
-    return [row for _, row in course]
+    while limit is None or len(course) < limit:
+        result = schedule_pod(session, session.cluster.add_pod(info))
+        if result.row is None:
+            break
+        session.bind(result.pod, result.row)
+        course.append(result.row)
+    return course
 
 
 @examples(150)

@@ -115,7 +115,6 @@ class Capacity(Counting, frozen=True):
     preempt: Annotated[bool, Option()] = False
 
     def check(self) -> None:
-        """Raise ParameterError for parameters that do not go together."""
         if self.limit is not None and self.replicas is not None and self.limit < self.replicas:
             hint = f"leave out {{limit}}: {{replicas}} {self.replicas} stops the count by itself"
             raise ParameterError(f"{{limit}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
