@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import islice
 from operator import methodcaller
@@ -138,12 +138,8 @@ def _ask_one_by_one(planner: B, questions: Sequence[Question[B, T]], n_workers: 
     start = time.monotonic()
     for question in questions:
         seconds, n_left = time.monotonic() - start, len(questions) - len(answers)
-        if (
-            n_workers > 1
-            and answers
-            and seconds > _TRIAL_SECONDS
-            and seconds / len(answers) * n_left > _MIN_SECONDS_LEFT
-        ):
+        takes_long = answers and seconds > _TRIAL_SECONDS and seconds / len(answers) * n_left > _MIN_SECONDS_LEFT
+        if n_workers > 1 and takes_long:
             break
         answers.append(question(planner))
         report(len(answers), len(questions))
@@ -175,40 +171,41 @@ _planner: list[Base] = []
 """The planner of a worker process."""
 
 
+Asked = Sequence[tuple[int, Callable[[Any], T]]]
+"""Questions with their numbers."""
+
+
 def _ask_processes(
     planner: Base, questions: Sequence[Callable[[Any], T]], n_workers: int, report: Callable[[int, int], None]
 ) -> list[T]:
     """Answer all questions; those of a lost process are sent again.
 
-    Raises
-    ------
-    KplanError
-        The error of the first question without an answer, or an error when processes keep getting lost.
+    Raises the KplanError of the first question without an answer, or one when processes keep getting lost.
     """
     from concurrent.futures.process import BrokenProcessPool
 
     # Built before the fork, so that the processes share it.
     planner.session  # noqa: B018 - a cached property
     answers: dict[int, T] = {}
-    for _ in range(1 + MAX_LOSSES):
-        remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
-        if not remaining:
-            break
-        try:
+    for remaining in _rounds(questions, answers):
+        with suppress(BrokenProcessPool):
             _ask_pool(planner, remaining, n_workers, answers, lambda: report(len(answers), len(questions)))
-        except BrokenProcessPool:
-            continue
     if len(answers) < len(questions):
         raise KplanError("processes that answer questions keep getting lost", hint="is there enough memory? try fewer")
     return [answers[index] for index in range(len(questions))]
 
 
+def _rounds(questions: Sequence[Callable[[Any], T]], answers: Mapping[int, T]) -> Iterator[Asked[T]]:
+    """Yield the questions without an answer, again and again, a few times."""
+    for _ in range(1 + MAX_LOSSES):
+        remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
+        if not remaining:
+            return
+        yield remaining
+
+
 def _ask_pool(
-    planner: Base,
-    questions: Sequence[tuple[int, Callable[[Any], T]]],
-    n_workers: int,
-    answers: dict[int, T],
-    report: Callable[[], None],
+    planner: Base, questions: Asked[T], n_workers: int, answers: dict[int, T], report: Callable[[], None]
 ) -> None:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -286,20 +283,13 @@ def _ask_dask(
 ) -> list[T]:
     """Answer all questions; those of a lost worker are sent again.
 
-    Raises
-    ------
-    UsageError
-        When Dask is not installed, the cluster cannot be reached, or runs another version of kplan.
-    KplanError
-        The error of a question without an answer, or an error when workers keep getting lost, or the scheduler.
+    Raises UsageError when Dask is not installed, the cluster cannot be reached, or runs another version of kplan; the
+    KplanError of a question without an answer, or one when workers keep getting lost, or the scheduler.
     """
     answers: dict[int, T] = {}
     loss: OSError | None = None
     with _connected(address) as client:
-        for _ in range(1 + MAX_LOSSES):
-            remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
-            if not remaining:
-                break
+        for remaining in _rounds(questions, answers):
             if client.status != _RUNNING:
                 loss = loss or OSError("the connection to its scheduler is lost")
                 break
@@ -360,11 +350,7 @@ def _check_versions(client: Any) -> None:
 
 
 def _ask_workers(
-    client: Any,
-    planner: Base,
-    questions: Sequence[tuple[int, Callable[[Any], T]]],
-    answers: dict[int, T],
-    report: Callable[[], None],
+    client: Any, planner: Base, questions: Asked[T], answers: dict[int, T], report: Callable[[], None]
 ) -> None:
     """Answer questions; those that are lost together with their workers are left for the next round."""
     from concurrent.futures import CancelledError

@@ -131,8 +131,8 @@ class _Tries:
         if mix not in self._known:
             self.n_tried += 1
             snapshot = self._base.snapshot
-            made = [maker(n) for maker, n in zip(self._makers, mix, strict=True)]
-            nodes, pods = (tuple(chain.from_iterable(parts)) for parts in zip(*made, strict=True))
+            kinds = [maker(n) for maker, n in zip(self._makers, mix, strict=True)]
+            nodes, pods = (tuple(chain.from_iterable(parts)) for parts in zip(*kinds, strict=True))
             grown = dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *nodes), pods=(*snapshot.pods, *pods))
             session = self._base.with_snapshot(grown).session
             fit = fill_from(session, self._templates, limit=self._wanted, preempt=self._preempt)[1]

@@ -207,6 +207,10 @@ class PlanReport(Report, frozen=True, kw_only=True):
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):
             raise ValueError("changes name an attempt that is not among the placements")
 
+    def decision(self, change: PodChange) -> PodPlacement | None:
+        """Return the last decision about a pod; None where it was not tried."""
+        return None if change.attempt is None else self.placements[change.attempt]
+
 
 class QueuePlace(enum.StrEnum):
     """Where a pending pod stands."""

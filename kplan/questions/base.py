@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kplan.course.subject import Subject
     from kplan.course.task import Task
     from kplan.documents.base import Head
+    from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
 
 
@@ -109,17 +111,18 @@ def question_type(kind: str) -> type[Question]:
     return struct
 
 
-def change_of(subject: Subject, task: Task, showing: Showing) -> PlanReport:
-    """Carry a task out with the manifests applied, and return the report about it."""
+def change_of(
+    base: Base, task: Task, showing: Showing, origins: Mapping[str, Origin] = {}, *, brings_nodes: bool = False
+) -> PlanReport:
+    """Carry a task out, and return the report about it; `origins` are the manifests of workloads."""
     from kplan.course.carried_out import Decisions
     from kplan.course.carry_out import carry_out
     from kplan.course.report import change_report
 
-    base, task = subject.task(task)
-    clock, decisions = task.clock, Decisions(showing, subject.origins)
+    clock, decisions = task.clock, Decisions(showing, origins)
     change = carry_out(base, task, None if clock is None and showing.nodes is UNSET else decisions)
     if clock is not None:
-        if clock.node_start and base.autoscaler is None:
+        if clock.node_start and base.autoscaler is None and not brings_nodes:
             showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
         clock.tell_unused(change.simulation.durations, showing)
     return change_report(change, showing, decisions)

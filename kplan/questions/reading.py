@@ -28,7 +28,6 @@ def question_schema(kind: str) -> dict[str, Any]:
 
 
 def schema_text(kind: str) -> str:
-    """Return the schema of a kind of question as JSON text."""
     return msgspec.json.format(msgspec.json.encode(question_schema(kind)), indent=2).decode() + "\n"
 
 
@@ -49,13 +48,9 @@ _HINT = f"expected one of {', '.join(QUESTIONS)}"
 
 
 def read_questions(source: str) -> list[Question]:
-    """Read a file of questions, one a document.
+    """Read a file of questions, or ``-``, one a document.
 
     Raises InputError with all problems of the file, each with line and path.
-
-    Parameters
-    ----------
-    source : a file, or ``-`` for standard input
     """
     problems: list[Problem] = []
     questions: list[Question] = []
@@ -72,12 +67,7 @@ def read_questions(source: str) -> list[Question]:
 
 
 def refuse(source: str, problems: list[Problem], missing: str, expected: str) -> None:
-    """Raise InputError for a file with problems, or one without anything to read.
-
-    Parameters
-    ----------
-    missing : what a file without any problem lacks; empty for nothing
-    """
+    """Raise InputError for a file with problems, or one that holds nothing to read: then `missing` says what."""
     if missing and not problems:
         problems.append(Problem(missing, path=source, hint=f"expected {expected}"))
     if problems:

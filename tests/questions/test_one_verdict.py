@@ -17,22 +17,10 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
-from tests.objects import head, node, pod
+from tests.objects import deployment, head, node, pod
 from tests.recorded import examples
 
 Object = dict[str, Any]
-
-
-def deployment(cpu: str = "1", replicas: int = 3) -> Object:
-    labels = {"app": "web"}
-    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
-    return head("Deployment", "apps/v1", name="web", namespace="default", uid="web") | {
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        }
-    }
 
 
 def quota(cpu: str) -> Object:
@@ -64,8 +52,8 @@ CLUSTERS = {
 }
 QUESTIONS = {
     "queue": Plan(),
-    "new": Plan(manifests=(deployment(),)),
-    "too large": Plan(manifests=(deployment("3", 4),)),
+    "new": Plan(manifests=(deployment("web", 3, cpu="1"),)),
+    "too large": Plan(manifests=(deployment("web", 4, cpu="3"),)),
     "drain": Drain(nodes=("a",)),
 }
 
@@ -130,7 +118,9 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
     assert ends(question.answer(planner, Showing(explain=True, nodes=None, is_whole=True))) == ends(plain)
 
 
-@pytest.mark.parametrize("question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("3", 40),))])
+@pytest.mark.parametrize(
+    "question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("web", 40, cpu="3"),))]
+)
 def test_where_jobs_end_in_time_the_verdict_stays(question: Plan | Drain) -> None:
     planner = kplan.Planner(kplan.load_snapshot("demo"))
 

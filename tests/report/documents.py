@@ -73,12 +73,5 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     plan = planner.plan(pods)
     placements = without_room(plan.placements)
     nodes_of = dict.fromkeys(range(len(placements)), shown)
-    return _still(
-        preemption_report(
-            plan,
-            placements,
-            follow_victims(planner, WorkedOff(tuple(pods)))[0],
-            nodes_of=nodes_of,
-            explain=explain,
-        )
-    )
+    report = preemption_report(plan, placements, nodes_of=nodes_of, explain=explain)
+    return _still(replace(report, aftermath=follow_victims(planner, WorkedOff(tuple(pods)))[0]))

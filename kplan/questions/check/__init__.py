@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,11 +11,25 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.course.asking import PLAIN, Showing
+from kplan.api.quantity import clause, count
+from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
+from kplan.changes.remedy import Remedy
+from kplan.course.answers.placement_report import placement_report
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NONE, opening
+from kplan.course.asking import PLAIN, AskAll, Showing
+from kplan.course.in_order import place_in_order
 from kplan.course.watching import at_rest
+from kplan.documents.base import Counted, Head, Report, Verdict
+from kplan.documents.capacity import HeadroomReport
+from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
+from kplan.documents.drains import DrainOutcome, DrainsReport
+from kplan.documents.nodes_report import NodesReport
+from kplan.documents.placement import PlacementReport
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.errors import KplanError, NotFoundError, Problem, UsageError
+from kplan.framework.results import Outcome
+from kplan.health.words import shortage_text
 from kplan.questions.base import Question
-from kplan.questions.check.judging import Expect, judge
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
@@ -24,48 +40,33 @@ from kplan.reading.documents import read_contents
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
-    from kplan.course.asking import AskAll
-    from kplan.course.simulation.disruption import BudgetState
     from kplan.course.subject import Subject
     from kplan.documents.base import Condition
-    from kplan.documents.capacity import HeadroomReport
-    from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport
-    from kplan.documents.placement import PlacementReport
 
 
-def _fail_on(fail_on: Sequence[Condition] | None) -> Sequence[Condition]:
-    from kplan.course.answers.verdict import DEFAULT_FAIL_ON
-
-    return DEFAULT_FAIL_ON["capacity"] if fail_on is None else fail_on
+def _fail_on(showing: Showing) -> Sequence[Condition]:
+    return DEFAULT_FAIL_ON["capacity"] if showing.fail_on is None else showing.fail_on
 
 
 class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
-        from kplan.course.answers.verdict import NONE, opening
-        from kplan.documents.checks import BudgetsReport
-
         fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
-        rooms = sorted(
-            map(_room, at_rest(subject.base).disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
+        rooms = (
+            BudgetRoom(
+                budget=budget.key,
+                pods=len(budget.pods),
+                healthy=max(budget.healthy, 0),
+                expected=budget.expected,
+                desired=budget.desired,
+                allowed=budget.allowed,
+                allowed_at_best=max(budget.expected - budget.desired, 0) if budget.expected else 0,
+            )
+            for budget in at_rest(subject.base).disruptions.budgets
         )
-        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=tuple(rooms))
-
-
-def _room(budget: BudgetState) -> BudgetRoom:
-    from kplan.documents.checks import BudgetRoom
-
-    expected = budget.expected
-    return BudgetRoom(
-        budget=budget.key,
-        pods=len(budget.pods),
-        healthy=max(budget.healthy, 0),
-        expected=expected,
-        desired=budget.desired,
-        allowed=budget.allowed,
-        allowed_at_best=max(expected - budget.desired, 0) if expected else 0,
-    )
+        ordered = sorted(rooms, key=lambda room: (room.allowed_at_best, room.budget))
+        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=tuple(ordered))
 
 
 class Surge(Question, frozen=True):
@@ -73,12 +74,10 @@ class Surge(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where no Deployment has a surge."""
-        from kplan.capacity.headroom import alone, surges
-
         wanted = surges(subject.base)
         if not wanted:
             raise NotFoundError("no Deployment has a surge", hint="rollouts then replace pods without further room")
-        return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), showing=showing)
+        return alone(subject.base, wanted, fail_on=_fail_on(showing), showing=showing)
 
 
 class AtMaximum(Question, frozen=True):
@@ -93,20 +92,14 @@ class AtMaximum(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
-        from kplan.capacity.headroom import alone, fit_together, maxima, next_pods
-        from kplan.course.answers.placement_report import placement_report
-        from kplan.course.in_order import place_in_order
-        from kplan.framework.results import Outcome
-
         wanted = maxima(subject.base)
         if not subject.base.objects.horizontal_pod_autoscalers:
             raise NotFoundError("the cluster has no HorizontalPodAutoscaler", hint="see kubectl get hpa -A")
         if not wanted:
-            raise NotFoundError(
-                "no autoscaler is below its maximum", hint="every autoscaled workload has its maximum of replicas"
-            )
+            hint = "every autoscaled workload has its maximum of replicas"
+            raise NotFoundError("no autoscaler is below its maximum", hint=hint)
         if self.how == "each":
-            return alone(subject.base, wanted, fail_on=_fail_on(showing.fail_on), showing=showing)
+            return alone(subject.base, wanted, fail_on=_fail_on(showing), showing=showing)
         if showing.only_outcomes and (n_pods := fit_together(subject.base, wanted)):
             report = placement_report(subject.base.context(), (), fail_on=showing.fail_on)
             return replace(report, summary=replace(report.summary, pods=n_pods, scheduled=n_pods))
@@ -123,12 +116,48 @@ class PoolRoom(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where nodes do not name their pool."""
-        from kplan.capacity.headroom import room_for_largest
-
-        return room_for_largest(subject.base, fail_on=_fail_on(showing.fail_on))
+        return room_for_largest(subject.base, fail_on=_fail_on(showing))
 
 
 MOST_FINDINGS = 20
+
+
+class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A lower bound, such as ``min: 80%``."""
+
+    min: str | int = "100%"
+
+
+class Most(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An upper bound, such as ``max: 3``."""
+
+    max: int = 0
+
+
+class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What an answer must say; without any expectation, what its verdict says by default.
+
+    Attributes
+    ----------
+    placed : ``all``: every pod of the question finds a place
+    pending : at most so many pods stay pending
+    blocked : at most so many evictions are refused
+    ready : at least so many pods of each workload are ready at the end: a number, or a share
+    within : the answer is at rest after at most such a time, such as ``20m``; needs a timeline
+    new_nodes : at most so many nodes are added
+    remediable : at most so many pods stay pending that a change of one step would place
+    missing : at most so many workloads have fewer pods than they want, before anything happens
+    """
+
+    placed: Literal["all"] | None = None
+    pending: int | None = None
+    blocked: int | None = None
+    ready: Least | None = None
+    within: str | None = None
+    new_nodes: Most | None = None
+    remediable: int | None = None
+    missing: int | None = None
+
 
 Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom
 """Questions that can be part of a check."""
@@ -170,7 +199,6 @@ class Checks(Question, frozen=True):
 
     def earlier(self) -> ChecksReport | None:
         """Return the earlier report; raises KplanError for a file that holds none."""
-        from kplan.documents.checks import ChecksReport
         from kplan.report.saved import read_report
 
         report = read_report(self.since) if self.since else None
@@ -185,8 +213,26 @@ class Checks(Question, frozen=True):
             outcomes.append(outcome)
             if showing.progress is not None:
                 showing.progress(len(outcomes), len(checks))
+        known: Mapping[str, CheckOutcome] = {} if earlier is None else {check.name: check for check in earlier.checks}
+        outcomes = [
+            replace(outcome, before=known[outcome.name].state, failed_before=known[outcome.name].failed)
+            if outcome.name in known
+            else outcome
+            for outcome in outcomes
+        ]
+        states = Counter(check.state for check in outcomes)
         fail_on = ("check",) if showing.fail_on is None else showing.fail_on
-        return _report(subject.base, outcomes, earlier, fail_on)
+        failed = [Counted(check.name, "CheckFailed") for check in outcomes if check.state == "failed"]
+        context = subject.base.context()
+        return ChecksReport(
+            snapshot=context.snapshot,
+            scheduler=context.scheduler,
+            verdict=Verdict.of(fail_on, failed if "check" in fail_on else ()),
+            warnings=context.warnings,
+            since=UNSET if earlier is None else earlier.generated_at,
+            summary=ChecksSummary(passed=states["passed"], failed=states["failed"], unasked=states["unasked"]),
+            checks=tuple(outcomes),
+        )
 
 
 def outcomes_of(checks: Iterable[Check], base: Base, ask_all: AskAll | None = None) -> Iterator[CheckOutcome]:
@@ -205,8 +251,6 @@ def outcomes_of(checks: Iterable[Check], base: Base, ask_all: AskAll | None = No
 
 
 def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
-    from kplan.documents.checks import CheckOutcome
-
     kind = str(type(check.question).__struct_config__.tag)
     try:
         if isinstance(answer, KplanError):
@@ -225,48 +269,195 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
     )
 
 
-def _report(
-    base: Base, outcomes: Iterable[CheckOutcome], earlier: ChecksReport | None, fail_on: Sequence[Condition]
-) -> ChecksReport:
-    from collections import Counter
+Judgement = tuple[Level, int, list[Finding]]
+"""What was looked at, how many of them, and those that break the promise."""
 
-    from kplan.documents.base import Counted, Verdict
-    from kplan.documents.checks import ChecksReport, ChecksSummary
 
-    known: Mapping[str, CheckOutcome] = {} if earlier is None else {check.name: check for check in earlier.checks}
-    checks = tuple(
-        outcome
-        if (before := known.get(outcome.name)) is None
-        else replace(outcome, before=before.state, failed_before=before.failed)
-        for outcome in outcomes
-    )
-    states = Counter(check.state for check in checks)
-    context = base.context()
-    counted = [Counted(check.name, "CheckFailed") for check in checks if check.state == "failed"]
-    return ChecksReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(fail_on, counted if "check" in fail_on else ()),
-        warnings=context.warnings,
-        since=UNSET if earlier is None else earlier.generated_at,
-        summary=ChecksSummary(passed=states["passed"], failed=states["failed"], unasked=states["unasked"]),
-        checks=checks,
-    )
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+[smh])+")
+
+
+def judge(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - one case a kind of document
+    """Return what breaks a promise; raises UsageError when the answer does not tell what is expected."""
+    match document:
+        case DrainsReport():
+            return _drains(document, expect)
+        case PlanReport():
+            return _plan(document, expect)
+        case PlacementReport():
+            return _placements(document, expect)
+        case HeadroomReport():
+            return _headroom(document)
+        case BudgetsReport():
+            return _budgets(document)
+        case NodesReport() if expect.new_nodes is not None:
+            added = [Finding(name=node.name) for node in document.adds]
+            return "node", len(added), added[expect.new_nodes.max :]
+        case Report():
+            return _verdict(document)
+        case _:
+            message = f"nothing can be expected of an answer of kind {document.kind}"
+            raise UsageError(message, hint="ask another question")
+
+
+def _verdict(document: Report) -> Judgement:
+    findings = [Finding(name=counted.object, message=counted.text) for counted in document.verdict.counted]
+    if document.verdict.failed and not findings:
+        findings = [Finding(name=line) for line in document.verdict.because]
+    return "answer", max(len(findings), 1), findings
+
+
+def _most(limit: int | None, expect: Expect) -> int | None:
+    """Return how many are allowed; None where nothing is said of them, and something of others."""
+    if limit is not None or expect.placed == "all":
+        return limit or 0
+    return 0 if expect == Expect() else None
+
+
+def _drains(document: DrainsReport, expect: Expect) -> Judgement:
+    pending, blocked = _most(expect.pending, expect), _most(expect.blocked, expect)
+    findings = [
+        Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets))
+        for drain in document.drains
+        if (pending is not None and _short(drain) > pending) or (blocked is not None and drain.blocked > blocked)
+    ]
+    subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
+    return subject, len(document.drains), findings
+
+
+def _short(drain: DrainOutcome) -> int:
+    """Return how many pods find no place; where none waits, and some are not replaced, that is one."""
+    return drain.pending or drain.state == "pending"
+
+
+def _plan(document: PlanReport, expect: Expect) -> Judgement:
+    pending = [
+        change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"
+    ]
+    findings: list[Finding] = []
+    most = _most(expect.pending, expect)
+    if most is not None and len(pending) > most:
+        findings += [
+            Finding(name=change.recreated_as or change.pod, message=_why(document, change)) for change in pending
+        ]
+    most = _most(expect.blocked, expect)
+    if most is not None and document.blocked and len(document.blocked) > most:
+        why = {obstacle.pod: obstacle.why for obstacle in document.obstacles}
+        findings += [Finding(name=pod, message=why.get(pod, message)) for pod, message in document.blocked.items()]
+    if expect.remediable is not None:
+        remedies = ((change, _remedy(document, change)) for change in document.changes)
+        helped = [
+            Finding(name=change.recreated_as or change.pod, message=_why(document, change), remedy=remedy)
+            for change, remedy in remedies
+            if remedy is not None
+        ]
+        findings += helped if len(helped) > expect.remediable else []
+    if expect.missing is not None:
+        short = [health for health in (document.at_present.workloads if document.at_present else ()) if health.is_short]
+        findings = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
+        return ("workload", len(findings), findings) if len(findings) > expect.missing else ("answer", 1, [])
+    if expect.ready is not None:
+        findings += _unready(document, expect.ready.min)
+    if expect.within is not None:
+        findings += _late(document, seconds_of(expect.within))
+    if expect.new_nodes is not None and document.nodes:
+        findings += [Finding(name=node.name) for node in document.nodes.added[expect.new_nodes.max :]]
+    return "pod", len(document.changes), findings
+
+
+def _why(document: PlanReport, change: PodChange) -> str:
+    """Return why a pod stays pending: its diagnosis, or that of one that ends alike, or the scheduler's words."""
+    like = (one for one in document.changes if (one.owner, one.reason) == (change.owner, change.reason))
+    diagnoses = (decision.diagnosis for one in (change, *like) if (decision := document.decision(one)))
+    return next((text for text in diagnoses if text), change.reason).removesuffix(".")
+
+
+def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
+    """Return the first change that was tried and lets a pending pod run; None where there is none."""
+    decision = document.decision(change)
+    if change.action is not Action.PENDING or decision is None or change.outcome == "Gated":
+        return None
+    remedies = decision.remedies or ()
+    return next((remedy for remedy in remedies if remedy.checked), None)
+
+
+def _unready(document: PlanReport, least: str | int) -> list[Finding]:
+    return [
+        Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")
+        for workload in document.workloads
+        if workload.ready < _share(least, workload.desired)
+    ]
+
+
+def _share(least: str | int, total: int) -> int:
+    if isinstance(least, int):
+        return least
+    digits = least.removesuffix("%")
+    if digits == least or not digits.isdecimal() or len(digits) > 3:
+        raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
+    return -(-int(digits) * total // 100)
+
+
+def _late(document: PlanReport, most: float) -> list[Finding]:
+    if not document.timeline:
+        raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+    end = document.timeline.end
+    return [Finding(name="end", message=f"{end:g} s")] if end > most else []
+
+
+def seconds_of(text: str) -> float:
+    """Return a duration such as ``1h30m`` in seconds; raises UsageError for anything else."""
+    if not _DURATION.fullmatch(text):
+        raise UsageError(f"{text} is not a duration", hint="write for example 90s, 20m or 1h30m")
+    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"(?<![0-9.])\d++(?:\.\d++)?+[smh]", text))
+
+
+def _placements(document: PlacementReport, expect: Expect) -> Judgement:
+    diagnoses = {placement.message: placement.diagnosis for placement in document.placements if placement.diagnosis}
+    findings = [
+        Finding(
+            name=placement.pod.key,
+            message=(placement.diagnosis or diagnoses.get(placement.message) or placement.message).removesuffix("."),
+        )
+        for placement in document.placements
+        if placement.outcome is not Outcome.SCHEDULED
+    ]
+    most = _most(expect.pending, expect) or 0
+    return "pod", document.summary.pods, findings if len(findings) > most else []
+
+
+def _headroom(document: HeadroomReport) -> Judgement:
+    findings = []
+    for workload in document.workloads:
+        wanted = workload.wanted if isinstance(workload.wanted, int) else document.wanted
+        if wanted is None or workload.fits >= wanted:
+            continue
+        name, what = workload.workload, f"reaches {workload.running + workload.fits} of {workload.running + wanted}"
+        if isinstance(workload.pool, str):
+            name, what = workload.pool, f"no room for another pod as large as {name.removeprefix('Pod/')}"
+        stop = workload.stop
+        why = "" if stop is None else clause(stop.diagnosis or stop.message)
+        findings.append(Finding(name=name, message=f"{what}: {why}" if why else what))
+    is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
+    return "pool" if is_of_pools else "workload", len(document.workloads), findings
+
+
+def _budgets(document: BudgetsReport) -> Judgement:
+    findings = [
+        Finding(name=budget.budget, message=f"{budget.desired} of {count(budget.expected, 'pod')} must stay healthy")
+        for budget in document.budgets
+        if budget.expected and not budget.allowed_at_best
+    ]
+    return "budget", len(document.budgets), findings
 
 
 _EXPECTED = "checks, with apiVersion: kplan/v1 and kind: Checks"
 _SHORT = ("drain", "lose", "headroom", "capacity", "surge", "autoscalersAtMax", "budgets", "poolRoom")
-_PLAIN = {"surge": "SurgeQuestion", "budgets": "BudgetsQuestion", "poolRoom": "PoolRoomQuestion"}
 MAX_CHECKS = 500
 
 
 def read_checks(source: str) -> list[Check]:
-    """Read the checks of a file; raises InputError with all problems of the file, each with line and path.
-
-    Parameters
-    ----------
-    source : a file, or ``-`` for standard input
-    """
+    """Read the checks of a file, or ``-``; raises InputError with all problems of it, each with line and path."""
     problems: list[Problem] = []
     checks: list[Check] = []
     for document, content in read_contents(source, problems, expected=_EXPECTED):
@@ -327,19 +518,14 @@ def _problems_of_entry(entry: dict[str, Any], path: str) -> Iterator[Problem]:
 
 
 def _complete(entry: dict[str, Any], index: int) -> dict[str, Any]:
-    """Return a check with its question as a document."""
     name = next((short for short in _SHORT if short in entry), None)
-    check: dict[str, Any] = {"name": entry.get("name", f"check {index + 1}"), "question": entry.get("question")}
-    if "expect" in entry:
-        check["expect"] = entry["expect"]
-    if name is not None:
-        value = entry[name]
-        check["question"] = _question(name, value if isinstance(value, dict) else {}, value)
-    return check
+    question = entry.get("question") if name is None else _question(name, entry[name])
+    expect = {"expect": entry["expect"]} if "expect" in entry else {}
+    return {"name": entry.get("name", f"check {index + 1}"), "question": question, **expect}
 
 
-def _question(name: str, fields: dict[str, Any], value: Any) -> dict[str, Any]:
-    """Return the question that a field stands for."""
+def _question(name: str, value: Any) -> dict[str, Any]:
+    fields = value if isinstance(value, dict) else {}
     match name:
         case "drain":
             rest = {key: item for key, item in fields.items() if key != "each"}
@@ -353,4 +539,4 @@ def _question(name: str, fields: dict[str, Any], value: Any) -> dict[str, Any]:
         case "autoscalersAtMax":
             return {"kind": "AtMaximumQuestion", **({} if value is True else {"how": value})}
         case _:
-            return {"kind": _PLAIN[name]}
+            return {"kind": f"{name[:1].upper()}{name[1:]}Question"}

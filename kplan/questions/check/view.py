@@ -29,24 +29,26 @@ _STATES: Mapping[str, Span] = {
     "failed": Span("failed", "bad"),
     "unasked": Span("not asked", "dim"),
 }
-_CASE_STATES: Mapping[str, State] = {"passed": "passed", "failed": "failed", "unasked": "skipped"}
+_CASES: Mapping[str, tuple[State, str]] = {
+    "passed": ("passed", "CheckPassed"),
+    "failed": ("failed", "CheckFailed"),
+    "unasked": ("skipped", "CheckNotAsked"),
+}
 
 
 def _body(document: ChecksReport, options: ReportOptions) -> Iterator[Block]:
     has_earlier = isinstance(document.since, str)
     header = ("CHECK", "STATE", *(("BEFORE",) if has_earlier else ()), "WHAT WAS FOUND")
-    rows = tuple(_row(check, has_earlier=has_earlier) for check in document.checks)
+    rows = tuple(
+        (check.name, _STATES[check.state], *((_trend(check),) if has_earlier else ()), _words(check))
+        for check in document.checks
+    )
     yield Table(header, rows, "<" * len(header))
     for check in document.checks:
         if check.state == "failed":
             yield from _details(check, options)
     if has_earlier:
         yield line(Span(f"Compared with the report of {document.since}.", "dim"))
-
-
-def _row(check: CheckOutcome, *, has_earlier: bool) -> tuple[Cell, ...]:
-    before = (_trend(check),) if has_earlier else ()
-    return (check.name, _STATES[check.state], *before, _words(check))
 
 
 def _trend(check: CheckOutcome) -> Cell:
@@ -82,11 +84,8 @@ def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
 
 
 def _because(finding: Finding) -> str:
-    if not finding.message:
-        return ""
-    if finding.remedy:
-        return f": {remedy_text(finding.remedy)}; now: {finding.message}"
-    return f": {finding.message}"
+    remedy = f"{remedy_text(finding.remedy)}; now: " if finding.remedy else ""
+    return f": {remedy}{finding.message}" if finding.message else ""
 
 
 def _sentence(document: ChecksReport) -> str:
@@ -111,14 +110,9 @@ def _first_words(check: CheckOutcome) -> str:
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:
     for check in document.checks:
         texts = [f"{finding.name}{_because(finding)}" for finding in check.findings]
-        detail = "\n".join(texts)
-        rule = {"passed": "CheckPassed", "failed": "CheckFailed", "unasked": "CheckNotAsked"}[check.state]
+        state, rule = _CASES[check.state]
         message = "; ".join([_words(check), *texts[:1]])
-        yield Case(check.name, _CASE_STATES[check.state], rule, message, detail, kind="check")
-
-
-def _names(document: ChecksReport) -> Iterator[str]:
-    return (f"{check.state} {check.name}" for check in document.checks)
+        yield Case(check.name, state, rule, message, "\n".join(texts), kind="check")
 
 
 def _metrics(document: ChecksReport) -> Iterator[Metric]:
@@ -130,56 +124,48 @@ def _metrics(document: ChecksReport) -> Iterator[Metric]:
         yield Metric("check_findings", "What breaks a promise.", check.failed, {"check": check.name})
 
 
-VIEW = View(
+VIEW = View[ChecksReport](
     _sentence,
     _body,
     _cases,
-    _names,
+    lambda document: (f"{check.state} {check.name}" for check in document.checks),
     metrics=_metrics,
     style=lambda document: "bad" if document.summary.failed else "good",
 )
 
 
+def _cannot(budget: BudgetRoom) -> bool:
+    """Tell whether a budget can never allow an eviction."""
+    return bool(budget.expected) and not budget.allowed_at_best
+
+
 def _budgets_body(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    for budget in document.budgets:
+        numbers = (budget.pods, budget.healthy, budget.desired, budget.allowed)
+        at_best = Span(str(budget.allowed_at_best), "bad" if _cannot(budget) else "")
+        rows.append((budget.budget, *map(str, numbers), at_best))
     header = ("BUDGET", "PODS", "HEALTHY", "MUST STAY", "ALLOWS NOW", "ALLOWS AT BEST")
-    yield Table(header, tuple(map(_budgets_row, document.budgets)), "<>>>>>")
-
-
-def _never(document: BudgetsReport) -> list[BudgetRoom]:
-    return [budget for budget in document.budgets if budget.expected and not budget.allowed_at_best]
+    yield Table(header, tuple(rows), "<>>>>>")
 
 
 def _budgets_sentence(document: BudgetsReport) -> str:
-    never, number = len(_never(document)), len(document.budgets)
-    if never:
-        return f"{never} of {count(number, 'disruption budget')} can never allow an eviction"
-    return f"{count(number, 'disruption budget')}: each can allow an eviction"
-
-
-def _budgets_row(budget: BudgetRoom) -> tuple[Cell, ...]:
-    at_best = str(budget.allowed_at_best)
-    numbers = (budget.pods, budget.healthy, budget.desired, budget.allowed)
-    cannot = bool(budget.expected) and not budget.allowed_at_best
-    return (budget.budget, *map(str, numbers), Span(at_best, "bad") if cannot else at_best)
+    never, of = sum(map(_cannot, document.budgets)), count(len(document.budgets), "disruption budget")
+    return f"{never} of {of} can never allow an eviction" if never else f"{of}: each can allow an eviction"
 
 
 def _budgets_cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:
     for budget in document.budgets:
-        cannot = bool(budget.expected) and not budget.allowed_at_best
-        words = (
-            f"{budget.desired} of {budget.expected} pods must stay healthy; it allows {budget.allowed} evictions now"
-        )
-        yield Case(budget.budget, "skipped" if cannot else "passed", "Budget", words, kind="disruption budget")
+        now = f"it allows {budget.allowed} evictions now"
+        words = f"{budget.desired} of {budget.expected} pods must stay healthy; {now}"
+        state: State = "skipped" if _cannot(budget) else "passed"
+        yield Case(budget.budget, state, "Budget", words, kind="disruption budget")
 
 
-def _budgets_names(document: BudgetsReport) -> Iterator[str]:
-    return (f"{budget.budget} {budget.allowed} {budget.allowed_at_best}" for budget in document.budgets)
-
-
-BUDGETS_VIEW = View(
+BUDGETS_VIEW = View[BudgetsReport](
     _budgets_sentence,
     _budgets_body,
     _budgets_cases,
-    _budgets_names,
-    style=lambda document: "bad" if _never(document) else "good",
+    lambda document: (f"{room.budget} {room.allowed} {room.allowed_at_best}" for room in document.budgets),
+    style=lambda document: "bad" if any(map(_cannot, document.budgets)) else "good",
 )

@@ -27,7 +27,6 @@ from kplan.documents.diff import (
     WorkloadDifference,
     WorkloadSide,
 )
-from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
@@ -89,29 +88,27 @@ class Workloads(msgspec.Struct):
 
 
 def workloads_of(report: Report) -> Workloads:
-    """Return how the pods of each workload end in an answer."""
     workloads = Workloads()
     if isinstance(report, PlanReport):
         _of_plan(report, workloads)
     elif isinstance(report, PlacementReport | PreemptionReport):
-        for placement in {placement.pod.key: placement for placement in report.placements}.values():
-            workload = placement.pod.owner_key
-            workloads.of_pod[placement.pod.key] = workload
-            tally = workloads.named(workload)
-            decision = None if placement.outcome is Outcome.SCHEDULED else placement
-            node = placement.node
-            if node is None and placement.current:
-                node = placement.current.node
-            tally.add(node, 1, placement.message, decision)
+        for key, placement in {placement.pod.key: placement for placement in report.placements}.items():
+            workloads.of_pod[key] = placement.pod.owner_key
+            tally = workloads.named(placement.pod.owner_key)
+            is_placed = placement.outcome is Outcome.SCHEDULED
+            tally.add(_node_of(placement), 1, placement.message, None if is_placed else placement)
             tally.origin = placement.pod.origin or None
-    if isinstance(report, PlacementReport):
-        for unlisted in report.unlisted:
-            placed = sum(unlisted.nodes.values())
-            for node, pods in unlisted.nodes.items():
-                workloads.named(unlisted.workload).add(node, pods)
-            if unlisted.pods > placed:
-                workloads.named(unlisted.workload).add(None, unlisted.pods - placed, unlisted.message)
+    for unlisted in report.unlisted if isinstance(report, PlacementReport) else ():
+        for node, pods in unlisted.nodes.items():
+            workloads.named(unlisted.workload).add(node, pods)
+        if (more := unlisted.pods - sum(unlisted.nodes.values())) > 0:
+            workloads.named(unlisted.workload).add(None, more, unlisted.message)
     return workloads
+
+
+def _node_of(placement: PodPlacement) -> str | None:
+    """Return the node of a pod; one that runs keeps its own where it would fit nowhere now."""
+    return placement.current.node if placement.node is None and placement.current else placement.node
 
 
 def _of_plan(report: PlanReport, workloads: Workloads) -> None:
@@ -121,8 +118,8 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
         workloads.of_pod[change.pod] = workload
         if change.recreated_as:
             workloads.of_pod[change.recreated_as] = workload
-        if change.action is Action.PENDING and change.attempt is not None:
-            decisions.setdefault(workload, report.placements[change.attempt])
+        if change.action is Action.PENDING and (decision := report.decision(change)):
+            decisions.setdefault(workload, decision)
         if not report.after:
             tally = workloads.named(workload)
             if change.from_node is not None or change.caused_by == "waiting":
@@ -190,7 +187,8 @@ def workload_differences(
         before, after = then.tallies.get(workload), now.tallies.get(workload)
         refused = "" if after is None or (before is not None and after.refused == before.refused) else after.refused
         difference = Difference.REFUSED if refused else _workload_difference(before, after)
-        is_same = workload not in differing and _numbers(before) == _numbers(after)
+        numbers = [None if tally is None else (tally.pending, tally.pods) for tally in (before, after)]
+        is_same = workload not in differing and numbers[0] == numbers[1]
         if difference is None or (is_same and not refused):
             continue
         is_worse = after is not None and after.pending > (0 if before is None else before.pending)
@@ -221,10 +219,6 @@ def workload_differences(
             row.workload,
         ),
     )
-
-
-def _numbers(tally: Tally | None) -> tuple[int, int] | None:
-    return None if tally is None else (tally.pending, tally.pods)
 
 
 def _workload_difference(before: Tally | None, after: Tally | None) -> Difference | None:
@@ -285,7 +279,12 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     added = tuple(sorted(now.victims.keys() - then.victims.keys()))
     removed = tuple(sorted(then.victims.keys() - now.victims.keys()))
     counts = Counter(pod.difference for pod in pods)
-    capacity = tuple(_capacity(before.report, after.report))
+    fits, usage = (fits_of(before.report), fits_of(after.report)), (_usage(before), _usage(after))
+    capacity = tuple(
+        CapacityDifference(template=name, before=fits[0].get(name), after=fits[1].get(name))
+        for name in dict.fromkeys((*fits[1], *fits[0]))
+        if fits[0].get(name) != fits[1].get(name)
+    )
     facts = fact_differences(before.report, after.report)
     added_victims = {victim: now.victims[victim] for victim in added}
     rows = tuple(workload_differences(*workloads, pods, added_victims, after.origins))
@@ -318,7 +317,11 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         pods=pods,
         victims_added=added,
         victims_removed=removed,
-        utilisation=tuple(_usage_differences(before, after)),
+        utilisation=tuple(
+            UsageDifference(resource=name, before=usage[0][name], after=usage[1][name])
+            for name in sorted(usage[0].keys() & usage[1].keys())
+            if usage[0][name] != usage[1][name]
+        ),
         capacity=capacity,
         facts=facts,
         workloads=rows,
@@ -393,7 +396,7 @@ def _fate_of(placement: PodPlacement) -> Fate:
     preemption = placement.preemption
     victims = () if preemption is None else tuple(sorted(victim.key for victim in preemption.victims))
     if placement.current and placement.node is None:
-        return Fate(outcome="Scheduled", node=placement.current.node)
+        return Fate(outcome="Scheduled", node=_node_of(placement))
     return Fate(
         outcome=placement.outcome.value,
         node=placement.node,
@@ -415,42 +418,24 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
         elif change.to_node is not None:
             fate = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
         fates[change.pod] = fate
-        if change.attempt is not None:
-            placements[change.pod] = report.placements[change.attempt]
+        if decision := report.decision(change):
+            placements[change.pod] = decision
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     old = [change for change in report.changes if change.caused_by == "waiting"]
     waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
     return _Pods(fates, placements, {pod: by for by, pods in victims.items() for pod in pods}, waiting)
 
 
-def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
-    sides = fits_of(before), fits_of(after)
-    for name in dict.fromkeys((*sides[1], *sides[0])):
-        then, now = sides[0].get(name), sides[1].get(name)
-        if then != now:
-            yield CapacityDifference(template=name, before=then, after=now)
-
-
-def _usage_differences(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[UsageDifference]:
-    then, now = _usage(before), _usage(after)
-    for name in sorted(then.keys() & now.keys()):
-        if then[name] != now[name]:
-            yield UsageDifference(resource=name, before=then[name], after=now[name])
-
-
 def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
+    """Return how much of each resource is requested at the end, in percent, rounded as in a plan."""
     if answer.usage is not None:
         return answer.usage
-    if isinstance(answer.report, PlacementReport) and answer.report.cluster:
-        return _usage_of_map(answer.report.cluster)
-    if not isinstance(answer.report, PlanReport):
-        return {}
-    return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
-
-
-def _usage_of_map(cluster: ClusterMap) -> dict[str, float]:
-    """Return how much of each resource is requested at the end, in percent, rounded as in a plan."""
+    if isinstance(answer.report, PlanReport):
+        return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
+    cluster = answer.report.cluster if isinstance(answer.report, PlacementReport) else UNSET
     usage: dict[str, float] = {}
+    if not cluster:
+        return usage
     for index, name in enumerate(cluster.resources):
         offered = sum(node.allocatable[index] for node in cluster.nodes)
         usage[name] = round(100 * sum(node.after[index] for node in cluster.nodes) / offered, 1) if offered else 0.0

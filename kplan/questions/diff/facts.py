@@ -248,21 +248,20 @@ def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
     are_both = before.requests is not None and after.requests is not None
     for resource in (name for name in now if name in then):
         requests = [quantity_text(resource, (side.requests or {}).get(resource, 0)) for side in (before, after)]
-        cost = Cost(
-            resource=resource,
-            requests_before=requests[0] if are_both else None,
-            requests_after=requests[1] if are_both else None,
-            free_before=then[resource].total_free,
-            free_after=now[resource].total_free,
-            largest_before=then[resource].free,
-            largest_after=now[resource].free,
+        first, second = (
+            (amount if are_both else None, room[resource].total_free, room[resource].free)
+            for amount, room in zip(requests, (then, now), strict=True)
         )
-        if (
-            cost.requests_before != cost.requests_after
-            or cost.free_before != cost.free_after
-            or cost.largest_before != cost.largest_after
-        ):
-            yield cost
+        if first != second:
+            yield Cost(
+                resource=resource,
+                requests_before=first[0],
+                requests_after=second[0],
+                free_before=first[1],
+                free_after=second[1],
+                largest_before=first[2],
+                largest_after=second[2],
+            )
 
 
 def _room(answer: ComparedAnswer) -> Mapping[str, Largest]:

@@ -230,7 +230,8 @@ def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | 
         if subject.names_pods:
             return place_in_order(subject.base, subject.pods)
         return carry_out(subject.base, Task(queue=WorkedOff()))
-    return change_of(subject, _task(subject, has_updates=has_updates), replace(showing, fail_on=()))
+    task = _task(subject, has_updates=has_updates)
+    return change_of(*subject.task(task), replace(showing, fail_on=()), subject.origins)
 
 
 def _task(subject: Subject, *, has_updates: bool) -> Task:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -14,13 +15,13 @@ from kplan.documents.diff import (
     OF_PODS,
     Blame,
     Cause,
+    CauseKind,
     Difference,
     DiffReport,
     Fact,
     FactDifference,
     Fate,
     PodDifference,
-    Side,
     WorkloadDifference,
     WorkloadSide,
 )
@@ -31,6 +32,8 @@ from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, View, change_text
 from kplan.report.words import left_out
+
+T = TypeVar("T")
 
 STYLES: Mapping[Difference, Style] = {
     Difference.NEWLY_PENDING: "bad",
@@ -54,7 +57,6 @@ _EVENTS: Mapping[str, str] = {
     "BlockedWorse": "not evictable now",
     "MayGoWorse": "not drainable now",
 }
-_POD = "Pod"
 _MOST_ROWS = 50
 _MOST_NAMED = 3
 _MOST_NODES = 2
@@ -63,7 +65,7 @@ _MOST_NODES = 2
 def name_of(workload: str) -> str:
     """Return a workload as people call it: ``Deployment shop/web``; a pod of its own by its name alone."""
     kind, _, name = workload.partition("/")
-    return name if kind == _POD else f"{kind} {name}"
+    return name if kind == "Pod" else f"{kind} {name}"
 
 
 def workloads_sentence(document: DiffReport) -> str:
@@ -80,16 +82,23 @@ def workloads_sentence(document: DiffReport) -> str:
     if evicted := evicted_for_good(document):
         parts.append(f"evicted now: {listing(evicted, most=1)}")
     others = [row for row in document.workloads if row not in refused and row.now_pending <= 0]
-    numbers = Counter(row.difference for row in others)
-    noun = "pod" if all(row.workload.startswith(f"{_POD}/") for row in others) else "workload"
-    ways = [f"{number} {WORDS[difference]}" for difference, number in numbers.items()]
-    if ways:
-        parts.append(f"{count(len(others), noun)} {'differs' if len(others) == 1 else 'differ'}: {', '.join(ways)}")
+    noun = "pod" if all(row.workload.startswith("Pod/") for row in others) else "workload"
+    if others:
+        numbers = Counter(row.difference for row in others)
+        parts.append(_numbers(noun, len(others), numbers))
     if still := document.summary.still_pending:
         parts.append(f"{count(still, 'pod')} pending before and after")
     if document.summary.same:
         parts.append(f"{count(document.summary.same, 'pod')} the same")
-    text = "; ".join(parts)
+    return _capitalized("; ".join(parts))
+
+
+def _numbers(noun: str, number: int, ways: Mapping[Difference, int]) -> str:
+    words = ", ".join(f"{n} {WORDS[difference]}" for difference, n in ways.items() if n)
+    return f"{count(number, noun)} {'differs' if number == 1 else 'differ'}: {words}"
+
+
+def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -107,7 +116,7 @@ def evicted_for_good(document: DiffReport) -> list[str]:
 
 def _pending_of(row: WorkloadDifference) -> str:
     """Return how many pods of a workload are pending: ``5 of 6 pods of Deployment shop/web``."""
-    if row.workload.startswith(f"{_POD}/") or row.after is None:
+    if row.workload.startswith("Pod/") or row.after is None:
         return name_of(row.workload)
     return f"{_pending_pods(row.after)} of {name_of(row.workload)}"
 
@@ -119,8 +128,7 @@ def _pending_pods(side: WorkloadSide) -> str:
     return {1: "the pod", 2: "both pods"}.get(side.pods, f"all {side.pods} pods")
 
 
-def rule_for(difference: Difference) -> str:
-    """Return the rule of a case: ``NewlyPlaced``."""
+def _rule(difference: Difference) -> str:
     return difference.value.title().replace("-", "")
 
 
@@ -129,33 +137,26 @@ def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Bl
     rows = document.workloads
     moved = [row for row in rows if options.is_comment and row.difference is Difference.MOVED]
     if moved and len(moved) < len(rows):
-        yield from _workload_table([row for row in rows if row.difference is not Difference.MOVED], options)
+        yield _workload_table([row for row in rows if row.difference is not Difference.MOVED], options)
         yield Heading((f"{count(len(moved), 'workload')} only {'moves' if len(moved) == 1 else 'move'}",))
         rows = tuple(moved)
-    yield from _workload_table(rows, options)
+    yield _workload_table(rows, options)
 
 
-def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
-    most = len(rows) if options.explain or options.top is None else _MOST_ROWS
-    yield Table(
-        ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),
-        tuple(_workload_row(row, options) for row in rows[:most]),
-        "<<<<<",
-        note=left_out(len(rows) - most),
-    )
+def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Table:
+    shown = _shown(rows, options)
+    cells: list[tuple[Cell, ...]] = []
+    for row in shown:
+        word = Span(difference_word(row), STYLES.get(row.difference, ""))
+        word = Span("pending now", "bad") if is_pending_now(row) else word
+        places = (_workload_place(row, side) for side in (row.before, row.after))
+        cells.append((_workload_link(row, options), word, *places, workload_reason(row)))
+    header = ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY")
+    return Table(header, tuple(cells), "<<<<<", note=left_out(len(rows) - len(shown)))
 
 
-def _workload_row(row: WorkloadDifference, options: ReportOptions) -> tuple[Cell, ...]:
-    word = Span(difference_word(row), STYLES.get(row.difference, ""))
-    if is_pending_now(row):
-        word = Span("pending now", "bad")
-    return (
-        _workload_link(row, options),
-        word,
-        _workload_place(row, row.before),
-        _workload_place(row, row.after),
-        workload_reason(row),
-    )
+def _shown(rows: Sequence[T], options: ReportOptions) -> Sequence[T]:
+    return rows if options.explain or options.top is None else rows[:_MOST_ROWS]
 
 
 def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
@@ -186,9 +187,11 @@ def difference_word(row: WorkloadDifference) -> str:
     return WORDS[row.difference]
 
 
-def _evicted(row: WorkloadDifference) -> str:
-    """Return for whom pods of a workload are evicted; empty for none."""
-    return " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
+def _besides(row: WorkloadDifference) -> Iterator[str]:
+    """Yield which parts of the change a workload waits for, what it evicts, and for whom pods of it are evicted."""
+    yield " ".join(f"{blame_text(blame)}." for blame in row.because)
+    yield f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
+    yield " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
 
 
 def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
@@ -203,7 +206,6 @@ def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
 
 
 def workload_reason(row: WorkloadDifference) -> str:
-    """Return why a workload ends otherwise than before, and what would help."""
     decision = row.decision
     parts = []
     if decision is not None and isinstance(decision.diagnosis, str) and decision.diagnosis:
@@ -214,14 +216,10 @@ def workload_reason(row: WorkloadDifference) -> str:
         parts.append(row.message)
     elif row.why:
         parts.append("; ".join(map(cause_text, row.why)))
-    parts += [f"{blame_text(blame)}." for blame in row.because]
-    if row.evicts:
-        parts.append(f"Evicts {listing(row.evicts, most=_MOST_NAMED)}.")
-    return " ".join(part for part in (*parts, _evicted(row)) if part)
+    return " ".join(filter(None, (*parts, *_besides(row))))
 
 
 def blame_text(blame: Blame) -> str:
-    """Return which part of the change a workload waits for, in words."""
     if not blame.took:
         return f"Because of {name_of(blame.workload)}"
     amounts = ", ".join(f"{in_cores(amount)} {resource}" for resource, amount in blame.took.items())
@@ -231,22 +229,19 @@ def blame_text(blame: Blame) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """Return what tips a decision, in words."""
     reasons = ", ".join(cause.reasons) + (f" ({cause.plugin})" if cause.plugin else "")
-    match cause.kind:
-        case "node-gone":
-            return f"{cause.node} is gone"
-        case "node-new":
-            return f"{cause.node} is new"
-        case "rejects":
-            return f"{cause.node} rejects it: {reasons}"
-        case "took-off":
-            return f"{cause.node} rejected it: {reasons}"
-    return f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
+    lead = f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
+    words: Mapping[CauseKind, str] = {
+        "node-gone": f"{cause.node} is gone",
+        "node-new": f"{cause.node} is new",
+        "rejects": f"{cause.node} rejects it: {reasons}",
+        "took-off": f"{cause.node} rejected it: {reasons}",
+        "score": lead,
+    }
+    return words[cause.kind]
 
 
 def _lead(points: int) -> str:
-    """Return by how many points a node is ahead of another, in words."""
     if not points:
         return "level"
     return f"{count(abs(points), 'point')} {'ahead' if points > 0 else 'behind'}"
@@ -261,13 +256,14 @@ def cost_blocks(document: DiffReport) -> Iterator[Block]:
     yield Heading(("What it costs",), folds=False)
     rows = []
     for name in dict.fromkeys((*costs, *shares)):
-        cost, share = costs.get(name), _then(*shares.get(name, ("", "")))
-        if cost is None:
-            rows.append((name, "-", share, "-", "-"))
-            continue
-        requests = _then(cost.requests_before or "", cost.requests_after or "")
-        free, largest = _then(cost.free_before, cost.free_after), _then(cost.largest_before, cost.largest_after)
-        rows.append((name, requests, share, free, largest))
+        share, others = _then(*shares.get(name, ("", ""))), ("-", "-", "-")
+        if cost := costs.get(name):
+            others = (
+                _then(cost.requests_before or "", cost.requests_after or ""),
+                _then(cost.free_before, cost.free_after),
+                _then(cost.largest_before, cost.largest_after),
+            )
+        rows.append((name, others[0], share, *others[1:]))
     header = ("RESOURCE", "MANIFESTS REQUEST", "CLUSTER REQUESTED", "ROOM LEFT", "LARGEST POD THAT STILL FITS")
     yield Table(header, tuple(rows), "<<<<<")
 
@@ -279,19 +275,14 @@ def _then(before: str, after: str) -> str:
     return after if before == after else f"{before} -> {after}"
 
 
-def failed_rows(document: DiffReport) -> set[str]:
-    """Return the workloads whose differences count for the verdict."""
-    counted = {event.object for event in document.verdict.counted}
-    pods = {pod.workload for pod in document.pods if pod.pod in counted}
-    evicting = {row.workload for row in document.workloads if not counted.isdisjoint(row.evicts)}
-    return pods | evicting | counted
-
-
 def workload_cases(document: DiffReport) -> Iterator[Case]:
     """Yield a case for each workload, at its line in the manifests of the second answer."""
-    failed = failed_rows(document)
+    failed = {event.object for event in document.verdict.counted}
+    failed |= {row.workload for row in document.workloads if not failed.isdisjoint(row.evicts)} | {
+        pod.workload for pod in document.pods if pod.pod in failed
+    }
     for row in document.workloads:
-        ends = "NewVictim" if row.evicts else rule_for(row.difference)
+        ends = "NewVictim" if row.evicts else _rule(row.difference)
         yield replace(
             _located(row),
             state="failed" if row.workload in failed else "skipped",
@@ -312,9 +303,7 @@ def _message(row: WorkloadDifference) -> str:
     reason = row.message or "; ".join(map(cause_text, row.why))
     if row.decision is not None and isinstance(row.decision.diagnosis, str):
         reason = row.decision.diagnosis or reason
-    evicts = f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
-    because = " ".join(f"{blame_text(blame)}." for blame in row.because)
-    return "\n".join(part for part in (first, reason, because, evicts, _evicted(row)) if part)
+    return "\n".join(filter(None, (first, reason, *_besides(row))))
 
 
 def _where(side: WorkloadSide | None) -> str:
@@ -325,12 +314,8 @@ def _where(side: WorkloadSide | None) -> str:
 
 
 def event_text(document: DiffReport, event: Counted) -> str:
-    """Return in words what counts for the verdict."""
-    words = _EVENTS.get(event.rule)
-    if words is not None:
-        return words
-    fact = next((fact for fact in document.facts if fact.about == event.object and fact.worse), None)
-    return event.text if fact is None else f"{fact.fact} worse than before"
+    worse = (fact.fact for fact in document.facts if fact.about == event.object and fact.worse)
+    return _EVENTS.get(event.rule) or next((f"{fact} worse than before" for fact in worse), event.text)
 
 
 def reasons(document: DiffReport) -> str:
@@ -359,7 +344,6 @@ def reasons(document: DiffReport) -> str:
     return failure_words(lines, {})
 
 
-_MOST_PODS = 50
 _ON_NODE = "nodes."
 _FACTS = {
     "mayGo": "drainable",
@@ -378,13 +362,16 @@ def _opening(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     if options.is_comment:  # whoever reads it wants to know first whether it may be merged
         word = Span("Failed", "bad") if document.verdict.failed else Span("Passed", "good")
         yield line(word, f": {listing(document.verdict.fail_on)}" if document.verdict.failed else "")
-        return
-    yield from _sides(document)
+    else:
+        yield from _sides(document)
 
 
 def _sides(document: DiffReport) -> Iterator[Block]:
-    yield line("Before: ", _side(document.before))
-    yield line("After: ", _side(document.after))
+    for title, side in (("Before", document.before), ("After", document.after)):
+        parts = [side.what, f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"]
+        parts.append(f"Kubernetes {side.scheduler.kubernetes_version}")
+        parts += map(change_text, side.snapshot.changes or ())
+        yield line(f"{title}: ", "; ".join(parts))
 
 
 def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
@@ -406,18 +393,18 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     rows = {row.workload for row in document.workloads}
     facts = [fact for fact in document.facts if fact.about not in rows or fact.fact != "state"]
     if facts:
-        most = len(facts) if options.explain or options.top is None else _MOST_PODS
+        shown = _shown(facts, options)
         yield Heading(("What else differs" if document.pods or document.capacity else "What differs",))
-        note = left_out(len(facts) - most)
+        note = left_out(len(facts) - len(shown))
         sides = "<<" if any(fact.fact == NODE for fact in facts) else ">>"
-        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), f"<<{sides}", note=note)
+        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, shown)), f"<<{sides}", note=note)
     if options.is_comment:
         yield Heading(("What was compared",))
         yield from _sides(document)
 
 
 def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
+    shown = _shown(document.pods, options)
     if document.workloads:
         yield Heading(("Each pod",))
     rows = tuple(_row(pod, options) for pod in shown)
@@ -434,8 +421,7 @@ def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
 
 
 def _fact_texts(fact: FactDifference) -> tuple[str, str]:
-    before, after = (_fact_text(fact.fact, value) for value in (fact.before, fact.after))
-    return before, after
+    return _fact_text(fact.fact, fact.before), _fact_text(fact.fact, fact.after)
 
 
 def _fact_text(name: str, fact: Fact | None) -> str:
@@ -448,25 +434,15 @@ def _fact_text(name: str, fact: Fact | None) -> str:
     return f"{fact:.1%}" if isinstance(fact, float) else str(fact)
 
 
-def _side(side: Side) -> str:
-    parts = [side.what, f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"]
-    parts.append(f"Kubernetes {side.scheduler.kubernetes_version}")
-    parts += [change_text(change) for change in side.snapshot.changes or ()]
-    return "; ".join(parts)
-
-
 def _sentence(document: DiffReport) -> str:
     if document.workloads:
         return workloads_sentence(document)
     summary = document.summary
-    numbers = {difference: getattr(summary, difference.name.lower()) for difference in OF_PODS}
-    parts = [f"{number} {WORDS[difference]}" for difference, number in numbers.items() if number]
-    if not parts:
-        others = document.utilisation or document.victims_added or document.victims_removed
-        return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
-    pods = count(len(document.pods), "pod")
-    verb = "differs" if len(document.pods) == 1 else "differ"
-    return f"{pods} {verb}: {', '.join(parts)}; {count(summary.same, 'pod')} the same"
+    numbers = Counter[Difference]({difference: getattr(summary, difference.name.lower()) for difference in OF_PODS})
+    if any(numbers.values()):
+        return f"{_numbers('pod', len(document.pods), numbers)}; {count(summary.same, 'pod')} the same"
+    others = document.utilisation or document.victims_added or document.victims_removed
+    return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
 
 
 def _other_differences(document: DiffReport) -> str:
@@ -493,12 +469,10 @@ def _other_differences(document: DiffReport) -> str:
         facts = "other fact" if document.capacity else "fact"
         verb = "differs" if len(document.facts) == 1 else "differ"
         parts.append(f"{count(len(document.facts), facts)} {verb}, {worse} for the worse")
-    text = "; ".join(parts)
-    return text[:1].upper() + text[1:]
+    return _capitalized("; ".join(parts))
 
 
 def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
-    """Yield what differs about nodes that come and go."""
     others = sum(fact.fact == NODE for fact in facts)
     if others:
         yield f"the autoscaler treats {count(others, 'node')} differently"
@@ -527,19 +501,13 @@ def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
 def _place(fate: Fate | None) -> str:
     if fate is None:
         return "-"
-    if fate.node is not None:
-        return fate.node
-    if fate.nominated_node is not None:
-        return f"{fate.outcome}, to {fate.nominated_node}"
-    return fate.outcome
+    to = "" if fate.nominated_node is None else f", to {fate.nominated_node}"
+    return f"{fate.outcome}{to}" if fate.node is None else fate.node
 
 
 def _why(pod: PodDifference) -> str:
-    if pod.why:
-        return "; ".join(map(cause_text, pod.why))
-    if pod.after is not None and pod.after.node is None:
-        return pod.after.message
-    return ""
+    message = pod.after.message if pod.after is not None and pod.after.node is None else ""
+    return "; ".join(map(cause_text, pod.why)) or message
 
 
 def _number(fits: int | None) -> str:
@@ -556,7 +524,7 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
         if pod.workload in named or pod.difference is Difference.STILL_PENDING:
             continue
         message = f"{WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
-        rule = rule_for(pod.difference)
+        rule = _rule(pod.difference)
         yield Case(pod.pod, "failed" if pod.pod in counted_objects else "skipped", rule, message, _why(pod))
     fits = {fit.template: f"{fit.after} fit, {fit.before} before" for fit in document.capacity}
     for counted in document.verdict.counted:

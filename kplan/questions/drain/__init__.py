@@ -17,7 +17,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
 from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Question
+from kplan.questions.base import Question, change_of
 from kplan.reading.arguments import Number, Option
 
 if TYPE_CHECKING:
@@ -125,9 +125,7 @@ class Drain(Question, frozen=True):
     def check(self, also: Sequence[str] = ()) -> None:
         """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together.
 
-        Parameters
-        ----------
-        also : further parameters that need a clock
+        `also` are further parameters that need a clock.
         """
         if self.how not in (ways := get_args(How)):
             raise UsageError(f"how: {self.how!r} is not a way to empty nodes", hint=choice_hint(str(self.how), ways))
@@ -150,31 +148,19 @@ class Drain(Question, frozen=True):
             raise ParameterError("; ".join(problems), hint="; ".join(hints))
 
     def _missing(self, name: str) -> tuple[str, ...]:
-        """Return what a parameter needs and does not have."""
         has = {_CLOCK: self.timeline is not None, _REPLACE: self.how == "replace"}
         has[_NODE_BY_NODE] = self.how in ("rolling", "replace")
         return tuple(need for need in _NEEDS.get(name, (_CLOCK,)) if not has[need])
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
-        from kplan.course.carried_out import Decisions
-        from kplan.course.carry_out import carry_out
-        from kplan.course.report import change_report
-
         self.check()
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
         for name in self._moot():
             showing.tell_no_effect(name, "a node that is lost is not drained")
-        base, task = self.task(subject.base)
-        clock, decisions = self.timeline, Decisions(showing)
-        if clock is None and self.options.grace_period and self.how != "lost":
+        if self.timeline is None and self.options.grace_period and self.how != "lost":
             showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
-        change = carry_out(base, task, decisions if showing.is_whole else None)
-        if clock is not None:
-            if clock.node_start and self.how in ("together", "lost") and base.autoscaler is None:
-                showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-            clock.tell_unused(change.simulation.durations, showing)
-        return change_report(change, showing, decisions)
+        return change_of(*self.task(subject.base), showing, brings_nodes=self.how in ("rolling", "replace"))
 
     def _moot(self) -> list[str]:
         """Return the options about evictions that are set for nodes that are lost, from which nothing is evicted."""
@@ -248,7 +234,6 @@ class Drain(Question, frozen=True):
         return {first: more} if more else {}
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
-        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
         from kplan.course.odds.of_changes import of_change
 
         self.check()

@@ -76,35 +76,26 @@ def whereabouts_report(
     nodes: NodesShown = None,
     max_listed: int | None = None,
 ) -> PlacementReport:
-    """Return a PlacementReport about pods; ``current`` of a placement is the node on which the pod runs.
-
-    Parameters
-    ----------
-    workloads : whose pods these are, as far as the question names any
-    max_listed : the number of pods in the report; the others are counted; None for all
-    """
+    """Return a PlacementReport about pods; ``current`` of a placement is the node on which the pod runs."""
+    groups: dict[str, GroupPlan] = {}  # a group with several of the pods is asked about once
+    for pod in whereabouts:
+        if not any(pod.placement.pod.key in group.members for group in groups.values()):
+            groups |= {group.key: group for group in pod.make_groups()}
     report = placement_report(
         (whereabouts[0].make_context if whereabouts else base.context)(),
         [pod.placement for pod in whereabouts],
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
         max_listed=max_listed,
-        groups=_groups_of(whereabouts),
+        groups=tuple(groups.values()),
     )
-    listed = zip(report.placements, whereabouts, strict=False)
-    nodes_now, now = nodes_health(base.objects), moment(base.objects)
-    objects, keys = base.objects, [pod.placement.pod.key for pod in whereabouts]
-    health = {key: pod_health(objects.pod_by_key[key], nodes_now, now, objects.pods) for key in keys}
-    placements = [
-        replace(
-            placement,
-            current=pod.current(),
-            health=health[pod.placement.pod.key],
-            remedies=_with_pools(base, placement.remedies, pod.pools),
-        )
-        for shown, pod in listed
-        for placement in with_new_nodes([shown], pod.adds)
-    ]
+    objects, placements = base.objects, []
+    nodes_now, now = nodes_health(objects), moment(objects)
+    for shown, pod in zip(report.placements, whereabouts, strict=False):
+        (placement,) = with_new_nodes([shown], pod.adds)
+        health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects.pods)
+        remedies = _with_pools(base, placement.remedies, pod.pools)
+        placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
     changes = [pod.nodes for pod in whereabouts if pod.nodes is not None]
     return replace(
         report,
@@ -112,15 +103,6 @@ def whereabouts_report(
         nodes=_together(changes) if changes else UNSET,
         workloads=tuple(workloads) or UNSET,
     )
-
-
-def _groups_of(whereabouts: Sequence[Whereabouts]) -> tuple[GroupPlan, ...]:
-    """Return what becomes of the groups of pods; a group with several of them is asked about once."""
-    groups: dict[str, GroupPlan] = {}
-    for pod in whereabouts:
-        if not any(pod.placement.pod.key in group.members for group in groups.values()):
-            groups |= {group.key: group for group in pod.make_groups()}
-    return tuple(groups.values())
 
 
 def _together(changes: Sequence[NodeChanges]) -> NodeChanges:
@@ -148,12 +130,9 @@ def refuse_many(keys: Sequence[str], nodes: Sequence[Node]) -> None:
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:
-    """Explain where a pod of the snapshot is; a running pod is removed from its node first, on a private copy.
+    """Explain where a pod is; a running one is removed from its node first, on a private copy.
 
-    Raises
-    ------
-    NotFoundError
-        When the snapshot has no such pod.
+    Raises NotFoundError when the snapshot has no such pod.
     """
     pod = base.objects.pod_by_key.get(key)
     if pod is None:
@@ -207,8 +186,6 @@ def _place_again(base: Base, key: str, pod: Pod) -> Placement:
 
 
 def _as_pending(pod: Pod) -> Pod:
-    metadata = replace(pod.metadata, deletion_timestamp=None)
+    metadata, status = pod.metadata, replace(pod.status, nominated_node_name="", phase="Pending")
     spec = replace(pod.spec, node_name="", scheduling_gates=())
-    return replace(
-        pod, metadata=metadata, spec=spec, status=replace(pod.status, nominated_node_name="", phase="Pending")
-    )
+    return replace(pod, metadata=replace(metadata, deletion_timestamp=None), spec=spec, status=status)

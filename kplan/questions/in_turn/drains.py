@@ -63,7 +63,7 @@ def drains_report(
     """Return the DrainsReport about groups of nodes by `label`, each of which is drained as in `question`."""
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     questions = [
-        partial(_asked, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
+        partial(_drained, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
         for name, nodes in groups.items()
     ]
     outcomes = answers(base, questions, showing.ask_all, progress=showing.progress)
@@ -92,7 +92,7 @@ def drains_report(
     )
 
 
-def _asked(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
+def _drained(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
     base, task = question.task(base)
     change = (drain_to_any(base, task) if task.clock is None else None) or carry_out(base, task)
     outcome = _outcome(change, name, question, fail_on)

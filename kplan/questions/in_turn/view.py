@@ -12,7 +12,7 @@ from kplan.api.quantity import count
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Span, Table, line
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, View, state_of
 from kplan.report.words import left_out, seconds_text
 
 _MOST_TOLD = 5
@@ -23,7 +23,7 @@ _OTHERWISE = "something in --fail-on happens"
 
 def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     stay = _that_stay(document)
-    shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
+    shown = document.drains if options.shows_all else document.drains[: max(_MOST_ROWS, len(stay))]
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     yield Table(
@@ -64,32 +64,21 @@ def _sentence(document: DrainsReport) -> str:
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
-    fates = (
-        ("without a node", any(drain.pending for drain in leaving)),
-        ("unreplaced", any(map(_loses_pods, leaving))),
-    )
-    fate = " or ".join(name for name, is_some in fates if is_some) or "without a node"
+    loses_pods = any(event.rule == "NotReplaced" for drain in leaving for event in drain.counted)
+    is_placeless = any(drain.pending for drain in leaving) or not loses_pods
+    fate = " or ".join(["without a node"] * is_placeless + ["unreplaced"] * loses_pods)
     parts = [f"{blocked} cannot be emptied"] if blocked else []
     parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
     return f"{len(stay)} of {count(number, what)} cannot be drained, even alone ({', '.join(parts)}){why}"
 
 
-def _loses_pods(drain: DrainOutcome) -> bool:
-    return any(event.rule == "NotReplaced" for event in drain.counted)
-
-
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
-    answer = (
-        Span("no", "bad")
-        if drain.state == "blocked"
-        else Span("yes", "good")
-        if drain.may_go
-        else Span("yes, but" if drain.state == "pending" else "no", "bad")
-    )
+    is_pending = drain.state == "pending"
+    answer = "yes" if drain.may_go and drain.state != "blocked" else "yes, but" if is_pending else "no"
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     times = [_time(at) for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType)]
-    return (drain.name, answer, *times, *(str(number) for number in numbers))
+    return (drain.name, Span(answer, "good" if answer == "yes" else "bad"), *times, *map(str, numbers))
 
 
 def _time(seconds: float | None) -> Cell:
@@ -100,26 +89,19 @@ def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:
     for drain in document.drains:
         counted = document.verdict.counted_of(drain.name)
         has_trouble = bool(drain.pending or drain.blocked)
-        message = (
-            (drain.trouble or _OTHERWISE)
-            if has_trouble or counted
-            else f"{count(drain.placed, 'pod')} placed elsewhere"
-        )
+        is_notable = has_trouble or bool(counted)
+        message = (drain.trouble or _OTHERWISE) if is_notable else f"{count(drain.placed, 'pod')} placed elsewhere"
         rule = counted[0].rule if counted else "Drained"
-        state: State = "failed" if counted else "skipped" if has_trouble else "passed"
+        state = state_of(document.verdict, drain.name, is_well=not has_trouble)
         more = f"kplan drain {' '.join(map(shlex.quote, drain.nodes))}" if len(drain.nodes) <= _MOST_NAMED else ""
-        yield Case(drain.name, state, rule, message, message, more=more if has_trouble or counted else "")
+        yield Case(drain.name, state, rule, message, message, more=more if is_notable else "")
 
 
-def _names(document: DrainsReport) -> list[str]:
-    return [f"{'yes' if drain.may_go else 'no'} {drain.name}" for drain in document.drains]
-
-
-VIEW = View(
+VIEW = View[DrainsReport](
     _sentence,
     _body,
     _cases,
-    _names,
+    lambda document: [f"{'yes' if drain.may_go else 'no'} {drain.name}" for drain in document.drains],
     style=lambda document: "bad" if _that_stay(document) else "good",
     moments={"before": "The cluster as it is"},
     marks=_marks,

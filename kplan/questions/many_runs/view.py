@@ -10,7 +10,7 @@ from kplan.api.quantity import count, listing
 from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, View, state_of
 from kplan.report.words import grouped, left_out, name_ranges, object_title, seconds_text
 
 _MOST_PODS = 20
@@ -42,27 +42,28 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     elif summary.certain:
         yield _certainty(summary)
     else:
-        draws = _DRAWS + (_DRAWN_TURNS if is_change else "")
-        yield line(f"{_variety(summary)} {draws}")
+        ways = f"they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
+        if summary.outcomes == 1:
+            ways = "which only differ in nodes: the same pods are placed, evicted and left pending in all."
+        results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
+        results += f"{',' if summary.outcomes == 1 else ';'} {ways}"
+        yield line(f"{results} {_DRAWS}{_DRAWN_TURNS if is_change else ''}")
     if not isinstance(summary.end, UnsetType):
         yield line(_spread(summary.end))
     yield from _group_blocks(document, options)
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
-        rows = tuple((pod, _share(share)) for pod, share in document.evicted.items())
-        yield Table(("POD", "EVICTED"), rows, "<<")
+        yield Table(("POD", "EVICTED"), tuple((pod, _share(share)) for pod, share in document.evicted.items()), "<<")
     if not summary.certain:
         yield from _example_blocks(document.examples)
 
 
 def _spread(end: EndSpread) -> str:
+    shortest, longest, median, p90 = map(seconds_text, (end.shortest, end.longest, end.median, end.p90))
     if end.shortest == end.longest:
-        return f"Time: all runs end after {seconds_text(end.longest)}"
-    return (
-        f"Time: runs end after {seconds_text(end.shortest)} to {seconds_text(end.longest)};"
-        f" half of them by {seconds_text(end.median)}, nine of ten by {seconds_text(end.p90)}"
-    )
+        return f"Time: all runs end after {longest}"
+    return f"Time: runs end after {shortest} to {longest}; half of them by {median}, nine of ten by {p90}"
 
 
 def _certainty(summary: OddsSummary) -> Block:
@@ -78,16 +79,7 @@ def _certainty(summary: OddsSummary) -> Block:
     return line(f"{alike}. In so few, an outcome with a probability of up to {most} may not show.")
 
 
-def _variety(summary: OddsSummary) -> str:
-    """Return how many different results the runs have, and whether they differ in which pods get a place."""
-    results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
-    if summary.outcomes == 1:
-        return f"{results}, which only differ in nodes: the same pods are placed, evicted and left pending in all."
-    return f"{results}; they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
-
-
 def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield in how many runs a pod group runs as a whole, and where."""
     for group in document.groups or ():
         pods = "its only pod" if group.pods == 1 else f"all of its {group.pods} pods"
         partly = f", in part in {_share(group.partial)}" if group.partial.runs else ""
@@ -97,7 +89,6 @@ def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Bloc
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield the pods workload by workload."""
     pods = grouped((pod.workload, pod) for pod in document.pods)
     for workload in document.workloads:
         if workload.workload in pods:
@@ -119,13 +110,11 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
     if document.pods:
         yield Heading(("Pods",))
-        yield _fate_table(sorted(document.pods, key=_is_certain), options)
-    held_up = grouped(
-        (workload.because, workload.workload.replace("/", " ", 1))
-        for workload in document.workloads
-        if workload.because
-    )
-    if held_up:
+        pods = sorted(document.pods, key=_is_certain)
+        fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
+        yield Table(("POD", "OUTCOME", "WHERE (95 % interval)"), fates, "<<<", note=_left_out(pods, options))
+    named = ((workload.because, workload.workload.replace("/", " ", 1)) for workload in document.workloads)
+    if held_up := grouped((because, name) for because, name in named if because):
         yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
 
@@ -173,11 +162,6 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     return Table(titles, rows, f"<{'>' * (len(titles) - 2)}<", note=_left_out(pods, options))
 
 
-def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    rows = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
-    return Table(("POD", "OUTCOME", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
-
-
 def _fate(pod: PodOdds) -> str:
     words = {"gone": "not replaced", "evicted": "preempted"}
     ends = {words.get(end, end): share.share for end, share in _ends(pod).items()}
@@ -212,10 +196,8 @@ def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
     yield Heading(("Outcomes, each with an example",))
     for example in examples[:_MOST_EXAMPLES]:
         yield line(f"{_share(example.share)}: {_ending(example)}", is_item=True)
-        placed = ", ".join(f"{pod} on {node}" for pod, node in list(example.placements.items())[:_MOST_EXAMPLES])
-        more = len(example.placements) - _MOST_EXAMPLES
-        if placed:
-            yield line(f"example: {placed}{f' and {more} more' if more > 0 else ''}", indent=2)
+        if placed := [f"{pod} on {node}" for pod, node in example.placements.items()]:
+            yield line(f"example: {listing(placed, most=_MOST_EXAMPLES)}", indent=2)
         reasons = {words: pod for pod, words in reversed(example.messages.items()) if words}
         for words, pod in list(reversed(reasons.items()))[:_MOST_REASONS]:
             yield line(f"{pod}: {words}", indent=2)
@@ -224,16 +206,13 @@ def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
 
 
 def _ending(example: RunExample) -> str:
-    parts = []
     ends = (
         (example.pending, "stays pending", "stay pending"),
         (example.gone or (), "is not replaced", "are not replaced"),
         (example.blocked or (), "cannot be evicted", "cannot be evicted"),
         (example.evicted, "is evicted", "are evicted"),
     )
-    for pods, singular, plural in ends:
-        if pods:
-            parts.append(f"{name_ranges(pods)} {singular if len(pods) == 1 else plural}")
+    parts = [f"{name_ranges(pods)} {one if len(pods) == 1 else several}" for pods, one, several in ends if pods]
     return ", ".join(parts) or "every pod is placed"
 
 
@@ -305,9 +284,7 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
             message = f"complete in {_share(workload.complete)}: {workload.because}"
             yield Case(workload.workload, "failed", "Incomplete", message, message)
     for pod in document.pods:
-        state: State = (
-            "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
-        )
+        state = state_of(document.verdict, pod.pod, is_well=pod.placed.share == 1)
         ends = _ends(pod)
         parts = [f"{'not replaced' if end == 'gone' else end} in {_share(share)}" for end, share in ends.items()]
         message = ", ".join(parts) or "placed in 0%"

@@ -42,7 +42,6 @@ class Nodes(AboutPods, frozen=True):
     timeline: Clock | None = None
 
     def check(self) -> None:
-        """Raise ParameterError for what does not go with a clock."""
         for name, is_set in (("full", self.full), ("loops", self.loops not in (None, (0.0,)))):
             if self.timeline is not None and is_set:
                 raise ParameterError(f"{{timeline}} and {{{name}}} do not go together", hint="leave one of them out")

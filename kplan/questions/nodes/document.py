@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET
@@ -44,9 +44,7 @@ def decided_now(base: Base, loops: Sequence[float] | None, showing: Showing, *, 
 
     Raises UsageError for no autoscaler, and for loops that are not times in ascending order.
     """
-    if base.autoscaler is None:
-        raise _no_autoscaler()
-    autoscaler = set_up(base.autoscaler, base.objects)
+    autoscaler = _followed(base)
     loops = autoscaler.usual_loops if loops is None else loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
@@ -65,8 +63,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
 
     Raises UsageError for no autoscaler.
     """
-    if subject.base.autoscaler is None:
-        raise _no_autoscaler()
+    _followed(subject.base)
     base, task = subject.task(Task(clock=clock, queue=WorkedOff(), removes_nodes=True))
     plan = carry_out(base, task)
     clock.tell_unused(plan.simulation.durations, showing)
@@ -98,12 +95,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
 def _report(
     base: Base, autoscaler: Autoscaler, advice: Advice, showing: Showing, unavailable: Iterable[str] = ()
 ) -> NodesReport:
-    """Return the NodesReport about what an autoscaler does.
-
-    Parameters
-    ----------
-    unavailable : workloads of which too few pods are ready for a while
-    """
+    """Return the NodesReport; of `unavailable` workloads too few pods are ready for a while."""
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
@@ -140,9 +132,11 @@ def _new(advice: Advice) -> list[NewNode]:
     return [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
 
 
-def _no_autoscaler() -> UsageError:
-    hint = "start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()"
-    return UsageError("the cluster shows no autoscaler to ask", hint=hint)
+def _followed(base: Base) -> Autoscaler:
+    if base.autoscaler is None:
+        hint = "start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()"
+        raise UsageError("the cluster shows no autoscaler to ask", hint=hint)
+    return set_up(base.autoscaler, base.objects)
 
 
 def following(planner: B, settings: Settings | None) -> B:
@@ -159,27 +153,20 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
     """
     from kplan.course.what_if import settled
 
-    pods = list(pods)
-    new = [
-        planner.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod))
-        for pod in pods
-        if not (isinstance(pod, str) or (isinstance(pod, IncomingPod) and pod.refused))
-    ]
+    refusals, new = [], []
+    for pod in pods:
+        if isinstance(pod, IncomingPod) and pod.refused:
+            message = f"left out, since it is refused: {pod.refused}"
+            refusals.append(InputWarning("Refused", f"Pod/{pod.pod.metadata.key}", message))
+        elif not isinstance(pod, str):
+            new.append(planner.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod)))
     other = planner.with_additions(new) if new else planner
     rest = settled(other.for_cluster(other.objects), retries=True)
     return planner.for_cluster(
         dataclasses.replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
-        warnings=(*planner.warnings, *_refusals(pods)),
+        warnings=(*planner.warnings, *refusals),
         not_before=rest.moment,
     )
-
-
-def _refusals(pods: Iterable[PodLike]) -> Iterator[InputWarning]:
-    for pod in pods:
-        if isinstance(pod, IncomingPod) and pod.refused:
-            yield InputWarning(
-                "Refused", f"Pod/{pod.pod.metadata.key}", f"left out, since it is refused: {pod.refused}"
-            )
 
 
 def _map(base: Base, advice: Advice) -> ClusterMap:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
@@ -11,22 +11,11 @@ from kplan.api.quantity import count, listing
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
+from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
-from kplan.report.new_nodes import (
-    added_blocks,
-    added_cases,
-    followed_line,
-    new_node_text,
-    node_table,
-    price_blocks,
-    price_text,
-    stay_reason,
-    stay_words,
-    unhelped_blocks,
-)
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import end_line, step_blocks, timeline_blocks
-from kplan.report.view import Case, Metric, View
+from kplan.report.view import Case, Metric, View, state_of
 from kplan.report.words import grouped, name_ranges, seconds_text
 from kplan.rules.nodes import short_group_name
 
@@ -36,14 +25,14 @@ _NONE = "-"
 
 
 def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
-    yield followed_line(document.autoscaler)
-    is_whole = options.top is None or options.is_wide
-    yield from added_blocks(document.adds, document.autoscaler, is_whole=is_whole)
+    yield new_nodes.followed_line(document.autoscaler)
+    is_whole = options.shows_all
+    yield from new_nodes.added_blocks(document.adds, document.autoscaler, is_whole=is_whole)
     yield from _existing(document, is_whole=is_whole)
-    yield from unhelped_blocks(document.unhelped, is_whole=is_whole)
+    yield from new_nodes.unhelped_blocks(document.unhelped, is_whole=is_whole)
     yield from _removes(document, is_whole=is_whole)
     yield from _stays(document, is_whole=is_whole)
-    yield from price_blocks(document.price, document.autoscaler)
+    yield from new_nodes.price_blocks(document.price, document.autoscaler)
     if isinstance(document.timeline, Timeline):
         steps = () if isinstance(document.steps, UnsetType) else document.steps
         yield Heading(("The course",))
@@ -59,9 +48,8 @@ def _style(document: NodesReport) -> Style:
 
 
 def _sentence(document: NodesReport) -> str:
-    """Return which nodes come and go, and which pod gets none and why."""
     who, adds, removes = document.autoscaler.name, document.adds, document.removes
-    kinds = grouped((new_node_text(new), new) for new in adds)
+    kinds = grouped((new_nodes.new_node_text(new), new) for new in adds)
     added = [f"{count(len(nodes), 'node')} ({kind})" for kind, nodes in kinds.items()]
     parts = [f"adds {listing(added, most=2)}"] if added else []
     new = sum(len(removal.replacements) for removal in removes)
@@ -92,7 +80,7 @@ def _existing(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     rows = [
         (node, name_ranges(pods, most=None if is_whole else _MOST_NAMES)) for node, pods in document.existing.items()
     ]
-    yield node_table(["NODE", "PODS"], rows, is_whole=is_whole)
+    yield new_nodes.node_table(["NODE", "PODS"], rows, is_whole=is_whole)
 
 
 def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
@@ -108,20 +96,20 @@ def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
             removal.reason,
             _when(removal),
             _moves(removal, is_whole=is_whole),
-            price_text(removal.saves),
-            *([name_ranges([_replacement(new) for new in removal.replacements]) or _NONE] if has_new else []),
+            new_nodes.price_text(removal.saves),
+            *([_types(removal.replacements) or _NONE] if has_new else []),
         )
         for removal in document.removes
     ]
-    yield node_table(header, rows, is_whole=is_whole)
+    yield new_nodes.node_table(header, rows, is_whole=is_whole)
 
 
 def _when(removal: RemovedNodes) -> str:
     return f"in {seconds_text(removal.after)}" if removal.after else "now"
 
 
-def _replacement(new: AddedNode) -> str:
-    return f"{new.instance_type or new.name} {new.zone}".strip()
+def _types(added: Sequence[AddedNode]) -> str:
+    return name_ranges([f"{new.instance_type or new.name} {new.zone}".strip() for new in added])
 
 
 def _moves(removal: RemovedNodes, *, is_whole: bool) -> str:
@@ -138,55 +126,39 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
         return
     yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
     if is_whole:
-        rows = [(name, stay.reason, stay.pod or _NONE, stay_words(stay)) for name, stay in stays.items()]
-        yield node_table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
-    together: dict[tuple[str, str], list[str]] = {}
-    for name, stay in stays.items():
-        together.setdefault((stay.reason, stay_reason(stay).words), []).append(name)
+        rows = [(name, stay.reason, stay.pod or _NONE, new_nodes.stay_words(stay)) for name, stay in stays.items()]
+        yield new_nodes.node_table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
+    together = grouped(((stay.reason, new_nodes.stay_reason(stay).words), name) for name, stay in stays.items())
     for (reason, words), nodes in together.items():
-        first = stays[nodes[0]]
-        remedy = stay_reason(first).remedy
+        first, remedy = stays[nodes[0]], new_nodes.stay_reason(stays[nodes[0]]).remedy
         such = f", such as {first.pod} of {nodes[0]}" if first.pod else ""
         if not is_whole:
-            yield line(
-                f"{count(len(nodes), 'node')}: {words}{such} ({name_ranges(nodes, most=_MOST_NAMES)})", is_item=True
-            )
+            names = name_ranges(nodes, most=_MOST_NAMES)
+            yield line(f"{count(len(nodes), 'node')}: {words}{such} ({names})", is_item=True)
         if remedy:
             lead = f"{reason}: " if is_whole else ""
-            yield Line(
-                (
-                    Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong"),
-                    f": {remedy}.",
-                ),
-                2,
-            )
+            would_free = Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong")
+            yield Line((would_free, f": {remedy}."), 2)
 
 
 def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
     new = [*document.adds, *(node for removal in document.removes for node in removal.replacements)]
-    yield from added_cases(new, document.verdict)
+    yield from new_nodes.added_cases(new, document.verdict)
     for removal in document.removes:
         for name in removal.nodes:
             detail = "\n".join(f"{pod} -> {node or 'open'}" for pod, node in removal.moves.items())
             message = f"removed: {removal.reason}, {_when(removal)}"
             yield Case(name, "passed", "Removed", message, detail, kind="node")
     for pod, reasons in document.unhelped.items():
-        counted = document.verdict.counted_of(pod)
-        message = "; ".join(_reason_texts(reasons))
-        yield Case(
-            pod,
-            "failed" if counted else "skipped",
-            "Unschedulable",
-            message,
-            more=f"kplan explain {pod}",
-        )
+        message, state = "; ".join(_reason_texts(reasons)), state_of(document.verdict, pod)
+        yield Case(pod, state, "Unschedulable", message, more=f"kplan explain {pod}")
     for name, stay in document.stays.items():
-        meaning = stay_reason(stay)
+        meaning = new_nodes.stay_reason(stay)
         yield Case(
             name,
             "skipped",
             "Kept",
-            f"stays: {stay_words(stay)}",
+            f"stays: {new_nodes.stay_words(stay)}",
             stay.pod,
             workload=meaning.words if meaning.words != stay.message else stay.reason,
             would_help=meaning.remedy,
@@ -203,7 +175,6 @@ def _names(document: NodesReport) -> Iterator[str]:
 
 
 def _marks(document: NodesReport) -> dict[str, Span]:
-    """Return node -> that it leaves, and why."""
     return {name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes}
 
 

@@ -44,7 +44,6 @@ class Place(AboutPods, frozen=True):
     timeline: Clock | None = None
 
     def subject(self, base: Base) -> Subject:
-        """Return the pods, and a cluster that holds the other objects of the manifests."""
         if not self.pods and not self.manifests:
             raise UsageError("nothing to place", hint="name pods or manifests")
         return super().subject(base)
@@ -56,7 +55,7 @@ class Place(AboutPods, frozen=True):
 
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
-            return change_of(subject, self._task(), showing)
+            return change_of(*subject.task(self._task()), showing, subject.origins)
         plan = place_in_order(
             subject.base,
             subject.pods,
@@ -80,19 +79,16 @@ class Place(AboutPods, frozen=True):
         return replace(document, right_sizing=right_sizing(subject.base))
 
     def _check(self, subject: Subject) -> None:
-        """Raise ParameterError for a clock without manifests."""
         if self.timeline is not None and (subject.names_pods or subject.manifests is None):
             hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
             raise ParameterError("{timeline} needs manifests", hint=hint)
 
     def _task(self) -> Task:
-        """Return how manifests are applied."""
         from kplan.course.task import deciding
 
         return deciding(self.timeline, rollout=self.rollout, command=self.command)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
-        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
             from kplan.course.odds.of_changes import of_change

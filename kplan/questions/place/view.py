@@ -1,4 +1,4 @@
-"""The PlacementReport: an overview of many workloads, and the decisions about those that need attention."""
+"""The PlacementReport: an overview, and decisions about workloads that need attention; and the ClustersReport."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from types import MappingProxyType
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
-from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
+from kplan.documents.base import Report, Verdict, with_sentence
+from kplan.documents.placement import (
+    ClusterAnswer,
+    ClustersReport,
+    Current,
+    Origin,
+    PlacementReport,
+    PodPlacement,
+    PodRef,
+)
 from kplan.framework.results import Outcome
 from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
@@ -38,7 +47,7 @@ from kplan.report.overview import (
     unlisted_names,
     workload_name,
 )
-from kplan.report.view import Case, View
+from kplan.report.view import Case, Metric, State, View
 from kplan.report.words import grouped, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
@@ -48,6 +57,10 @@ _OF_ALL: Mapping[Outcome, tuple[str, str]] = {
     Outcome.ERROR: ("cannot be scheduled", "cannot be scheduled"),
 }
 """How one pod ends, and how several do."""
+_UNDECIDED: Mapping[str, tuple[str, str]] = {
+    "refused": ("is refused", "are refused"),
+    "other-scheduler": ("is not for kube-scheduler", "are not for kube-scheduler"),
+}
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
@@ -77,8 +90,6 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
         first = next((pod for pod in one.troubled if pod.state == "not-ready" or pod.is_late), None)
         if first is not None and len(groups) > 1:
             yield from map(line, pod_advice(first))
-    if len(groups) == 1 and workloads and _is_single_pod(groups[0]):
-        yield decision_heading(groups[0][0].pod.key, groups[0][0])
     if len(groups) == 1:
         yield from _only(document, groups[0], options)
     elif groups:
@@ -111,20 +122,16 @@ def _why_pending(document: PlacementReport) -> str:
     """Return why the first pod without a node has none, where the question names one workload."""
     if len(document.workloads or ()) != 1:
         return ""
-    first = next((one for one in document.placements if not _is_well(one)), None)
-    if first is not None:
+    if first := next((one for one in document.placements if not _is_well(one)), None):
         return why_nowhere(first)
-    fits = next((one for one in document.placements if one.node is not None and one.current is None), None)
-    return (
-        f"{fits.pod.name} by itself fits on {fits.node}; kplan plan shows which of all do" if fits is not None else ""
-    )
+    fits = (one for one in document.placements if one.node is not None and one.current is None)
+    words = "by itself fits on {}; kplan plan shows which of all do"
+    return next((f"{one.pod.name} {words.format(one.node)}" for one in fits), "")
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
-    placements = document.placements
-    return [
-        [placements[index] for index in group] for group in workload_groups([placement.pod for placement in placements])
-    ]
+    groups = workload_groups([placement.pod for placement in document.placements])
+    return [[document.placements[index] for index in group] for group in groups]
 
 
 def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
@@ -132,7 +139,6 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
 
 
 def _answer(document: PlacementReport) -> str | Heading:
-    """Return where the only pod or workload goes, or how many pods end in which way."""
     groups = _groups(document)
     if named := _named_workloads(document):
         style: Style = "bad" if any(one.states for one in named) else "good"
@@ -170,10 +176,10 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
         text += "".join(f", {number} {words}" for number, words in others)
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
-        why = why_nowhere(first[0]) if len({why_nowhere(member) for member in first}) == 1 else ""
-        is_nominated = (
-            bool(first) and first[0].preemption is not None and first[0].preemption.nominated_node is not None
-        )
+        reasons = {why_nowhere(member) for member in first}
+        why = reasons.pop() if len(reasons) == 1 else ""
+        preemption = first[0].preemption if first else None
+        is_nominated = preemption is not None and preemption.nominated_node is not None
         text += f" but by evicting {why}" if why and is_nominated else f": {why}" if why else ""
         evicted = 0 if why and is_nominated else summary.victims
     else:
@@ -188,17 +194,11 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
 
 
 def _error_words(members: Iterable[PodPlacement]) -> tuple[str, str]:
-    """Return how pods end of which kube-scheduler never decides, of one and of several."""
     undecided = {member.undecided or "" for member in members if member.outcome is Outcome.ERROR}
-    if undecided == {"refused"}:
-        return "is refused", "are refused"
-    if undecided == {"other-scheduler"}:
-        return "is not for kube-scheduler", "are not for kube-scheduler"
-    return _OF_ALL[Outcome.ERROR]
+    return _UNDECIDED.get(undecided.pop() if len(undecided) == 1 else "", _OF_ALL[Outcome.ERROR])
 
 
 def _present_sentence(placements: Sequence[PodPlacement]) -> str:
-    """Return how many pods are ready, and what the others are."""
     states = Counter(placement.health.state for placement in placements if placement.health)
     words = {"ready": "running and ready", "pending": "without a node", "gated": "kept out of the scheduling queue"}
     parts = [f"{number} {words.get(state, state.replace('-', ' '))}" for state, number in states.most_common()]
@@ -245,12 +245,10 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
             state = Span(state_text(health), "good" if health.is_well else "bad")
         row: tuple[Cell, ...] = (placement.pod.key, current.node if current else "-", state)
         if options.in_full:
-            if isinstance(current, Current) and current.still_best:
-                now = Span("the same node", "good")
-            else:
-                fits = node is not None and (not current or current.still_fits)
-                now = Span(node or "nowhere", "warn" if fits else "bad")
-            row = (*row, now)
+            fits = node is not None and (not current or current.still_fits)
+            now = Span(node or "nowhere", "warn" if fits else "bad")
+            is_best = isinstance(current, Current) and current.still_best
+            row = (*row, Span("the same node", "good") if is_best else now)
         rows.append(row)
     if rows:
         header = ("POD", "NODE", "STATE", *(["WOULD NOW GO TO"] if options.in_full else []))
@@ -261,19 +259,16 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
     """Yield everything about the only workload, or the only pod; its decision is the verdict."""
     n_nodes = document.snapshot.nodes
     if document.unlisted:
-        yield from _in_full(members, n_nodes, options, more=_numbers_of_unlisted(document))
+        more = Counter[Outcome | None]()
+        for unlisted in document.unlisted:
+            more[unlisted.outcome] += unlisted.pods
+        yield from _in_full(members, n_nodes, options, more)
     elif _is_single_pod(members):
+        if _named_workloads(document):
+            yield decision_heading(members[0].pod.key, members[0])
         yield from decision_blocks(members[0], n_nodes, options, is_answer=True)
     else:
         yield from _workload(members, n_nodes, options)
-
-
-def _numbers_of_unlisted(document: PlacementReport) -> Counter[Outcome | None]:
-    """Return the outcomes of the pods that are only counted; None where they were not tried."""
-    numbers: Counter[Outcome | None] = Counter()
-    for unlisted in document.unlisted:
-        numbers[unlisted.outcome] += unlisted.pods
-    return numbers
 
 
 def _in_full(
@@ -293,19 +288,13 @@ def _in_full(
 def _that_need_attention(
     groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
-    """Yield the workloads that need attention, in brief; those with one reason together.
-
-    Parameters
-    ----------
-    in_answer : the answer has said why the first of them has no node
-    """
-    alike: dict[tuple[object, ...], list[Sequence[PodPlacement]]] = {}
-    for members in groups:
-        failed = [member for member in members if not _is_well(member)]
-        if failed:
-            reasons = tuple(dict.fromkeys(_reason(member) for member in failed))
-            is_daemon = is_daemon_set(members)
-            alike.setdefault((reasons, workload_name(members[0]) if is_daemon else ""), []).append(members)
+    """Yield the workloads that need attention, in brief; `in_answer`: the answer says why the first does."""
+    troubled = ((members, [member for member in members if not _is_well(member)]) for members in groups)
+    alike = grouped(
+        ((*dict.fromkeys(map(_reason, failed)), workload_name(members[0]) if is_daemon_set(members) else ""), members)
+        for members, failed in troubled
+        if failed
+    )
     for ending in alike.values():
         members = ending[0]
         if len(ending) == 1 and _is_single_pod(members):
@@ -354,23 +343,14 @@ def _ends(
         yield from decision_blocks(alike[0], n_nodes, options, is_brief=True, is_answer=in_answer)
 
 
-def _names(document: PlacementReport) -> list[str]:
-    listed = [f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements]
-    return listed + unlisted_names(document.unlisted)
-
-
 def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
     """Return the positions of pods in groups: those that follow each other and come from one workload."""
-    groups: list[list[int]] = []
-    previous: object = None
-    for index, pod in enumerate(pods):
-        workload = (pod.namespace, pod.origin) if pod.origin else None
-        if workload is not None and workload == previous:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-        previous = workload
-    return groups
+
+    def workload(item: tuple[int, PodRef]) -> object:
+        index, pod = item
+        return (pod.namespace, pod.origin) if pod.origin else index
+
+    return [[index for index, _ in own] for _, own in itertools.groupby(enumerate(pods), workload)]
 
 
 def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
@@ -384,12 +364,7 @@ def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
-    """Return the positions of the placements shown in full: in each group the first with each outcome and message.
-
-    Parameters
-    ----------
-    decisions : outcome and message of every placement
-    """
+    """Return the positions of the placements shown in full: in each group the first with each outcome and message."""
     chosen: set[int] = set()
     for group in groups:
         chosen.update({decisions[index]: index for index in reversed(group)}.values())
@@ -449,7 +424,7 @@ def _workload(
     if is_daemon_set(members) and not options.explain:
         yield from daemon_blocks(members, options)
         return
-    yield _node_table(members, options, sum(n for end, n in more.items() if end is not Outcome.SCHEDULED))
+    yield _node_table(members, options, sum(more.values()) - more.get(Outcome.SCHEDULED, 0))
     decisions = [_end(member) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
@@ -467,10 +442,15 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
-    new = _new_nodes(members)
-    rows: list[tuple[Cell, ...]] = [(node or "", str(len(names)), name_ranges(names)) for node, names in shown]
-    if new:
-        rows = [(*row, new.get(node, "")) for row, (node, _) in zip(rows, shown, strict=True)]
+    new: dict[str | None, str] = {}
+    if any(member.new_node for member in members):
+        from kplan.report.new_nodes import new_node_text
+
+        new = {member.node: new_node_text(member.new_node) for member in members if member.new_node}
+    rows: list[tuple[Cell, ...]] = [
+        (node or "", str(len(names)), name_ranges(names), *([new.get(node, "")] if new else []))
+        for node, names in shown
+    ]
     if nowhere:
         names = name_ranges(nowhere) + (f" and {more} more" if more else "")
         rows.append((Span(_NOWHERE, "bad"), str(len(nowhere) + more), names, *([""] if new else [])))
@@ -479,12 +459,9 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
     return Table(header, tuple(rows), "<><<"[: len(header)], note=note)
 
 
-def _new_nodes(members: Sequence[PodPlacement]) -> dict[str | None, str]:
-    if not any(member.new_node for member in members):
-        return {}
-    from kplan.report.new_nodes import new_node_text
-
-    return {member.node: new_node_text(member.new_node) for member in members if member.new_node}
+def _names(document: PlacementReport) -> list[str]:
+    listed = (f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements)
+    return [*listed, *unlisted_names(document.unlisted)]
 
 
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
@@ -496,3 +473,74 @@ def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
 
 
 VIEW = View(lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)
+
+
+_NO_ROOM = "no cluster has room"
+
+
+def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:
+    """Return what clusters answer to one question, each with its snapshot; it fails where none of them has room."""
+    clusters = tuple(
+        ClusterAnswer(
+            source=source,
+            nodes=report.snapshot.nodes,
+            has_room=not report.verdict.failed,
+            because=report.verdict.because,
+            answer=with_sentence(report).sentence,
+            report=report.to_dict(),
+        )
+        for source, report in reports
+    )
+    first = reports[0][1]
+    also = () if any(cluster.has_room for cluster in clusters) else (_NO_ROOM,)
+    return ClustersReport(
+        snapshot=first.snapshot,
+        scheduler=first.scheduler,
+        verdict=Verdict.of(first.verdict.fail_on, (), also),
+        warnings=tuple(dict.fromkeys(warning for _, report in reports for warning in report.warnings)),
+        clusters=clusters,
+    )
+
+
+def _clusters_sentence(document: ClustersReport) -> str:
+    names = [cluster.source for cluster in document.clusters if cluster.has_room]
+    of = count(len(document.clusters), "cluster")
+    if not names:
+        return f"None of {of} has room"
+    return f"{len(names)} of {of} {'has' if len(names) == 1 else 'have'} room: {listing(names)}"
+
+
+def _clusters_body(document: ClustersReport, _: ReportOptions) -> Iterator[Block]:
+    rows = tuple(
+        (
+            cluster.source,
+            str(cluster.nodes),
+            Span("yes", "good") if cluster.has_room else Span("no", "bad"),
+            cluster.answer,
+        )
+        for cluster in document.clusters
+    )
+    yield Table(("CLUSTER", "NODES", "ROOM", "ANSWER"), rows, "<><<")
+
+
+def _clusters_cases(document: ClustersReport, _: ReportOptions) -> Iterator[Case]:
+    for cluster in document.clusters:
+        # A cluster without room fails nothing while another one has some.
+        state: State = "passed" if cluster.has_room else "failed" if document.verdict.failed else "skipped"
+        detail = "\n".join((cluster.answer, *cluster.because))
+        yield Case(cluster.source, state, "NoRoom", cluster.answer, detail, kind="cluster")
+
+
+def _clusters_metrics(document: ClustersReport) -> Iterator[Metric]:
+    for cluster in document.clusters:
+        yield Metric("cluster_has_room", "Whether a cluster has room.", cluster.has_room, {"cluster": cluster.source})
+
+
+CLUSTERS_VIEW = View[ClustersReport](
+    _clusters_sentence,
+    _clusters_body,
+    _clusters_cases,
+    lambda document: [cluster.source for cluster in document.clusters if cluster.has_room],
+    metrics=_clusters_metrics,
+    style=lambda document: "bad" if document.verdict.failed else "good",
+)

@@ -43,7 +43,6 @@ class Plan(AboutPods, frozen=True):
     timeline: Clock | None = None
 
     def check(self) -> None:
-        """Raise ParameterError for what does not go with a clock."""
         if self.timeline is not None and self.only_these:
             raise ParameterError("{timeline} and {only_these} do not go together", hint="leave one of them out")
 
@@ -51,7 +50,7 @@ class Plan(AboutPods, frozen=True):
         from kplan.questions.base import change_of
 
         self.check()
-        document = change_of(subject, self._task(subject), showing)
+        document = change_of(*subject.task(self._task(subject)), showing, subject.origins)
         if subject.manifests is not None or not subject.has_new_requests:
             return document
         from kplan.capacity.headroom import right_sizing
@@ -59,7 +58,6 @@ class Plan(AboutPods, frozen=True):
         return replace(document, right_sizing=right_sizing(subject.base))
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
-        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
         from kplan.course.odds.of_changes import of_change
 
         self.check()
@@ -91,7 +89,6 @@ class Queue(Question, frozen=True):
     only_these: bool = False
 
     def subject(self, base: Base) -> Subject:
-        """Return the pods, and a cluster that holds the other objects of the manifests."""
         from kplan.course.subject import subject_of
 
         return subject_of(base, self.manifests, self.pods, namespace=self.namespace)

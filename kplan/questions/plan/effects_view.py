@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
-from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Timeline, WorkloadChange, WorkloadState
+from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
@@ -21,7 +21,7 @@ from kplan.report.overview import common_suffix, own_node, suffix_line, where_te
 from kplan.report.remedies import remedy_text
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
-from kplan.report.view import Case, State
+from kplan.report.view import Case, State, state_of
 from kplan.report.words import left_out
 
 _STYLES: Mapping[Action, Style] = {
@@ -47,12 +47,10 @@ def workload_of(change: PodChange) -> str:
 
 
 def workload_title(workload: WorkloadChange) -> str:
-    """Return KIND NAMESPACE/NAME."""
     return f"{workload.kind} {workload.namespace}/{workload.name}"
 
 
 def is_daemon(change: PodChange) -> bool:
-    """Return whether a pod belongs to a DaemonSet."""
     return change.owner is not None and change.owner.kind == DAEMON_SET
 
 
@@ -89,16 +87,9 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
 
 def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:
     """Return the groups that are shown: where there are many, without the last of those that are only placed."""
-    n_others = sum(not _is_placed(group) for group in groups)
-    left = max(_MOST_ROWS - n_others, 0)
-    shown = []
-    for group in groups:
-        if _is_placed(group):
-            left -= 1
-            if left < 0:
-                continue
-        shown.append(group)
-    return shown
+    placed = [group for group in groups if _is_placed(group)]
+    left = set(map(id, placed[max(_MOST_ROWS - (len(groups) - len(placed)), 0) :]))
+    return [group for group in groups if id(group) not in left]
 
 
 def _is_placed(group: Sequence[PodChange]) -> bool:
@@ -108,64 +99,40 @@ def _is_placed(group: Sequence[PodChange]) -> bool:
 def _table(
     document: PlanReport, groups: Sequence[Sequence[PodChange]], suffix: str, most: int, options: ReportOptions
 ) -> Table:
-    further = _further(document, groups)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            _sign(group),
+    # Pods that are only counted are told in the last group of their workload, since most of them come last.
+    further, placed_further = Counter[str](), Counter[str]()
+    for unlisted in document.unlisted:
+        further[unlisted.workload] += unlisted.pods
+        placed_further[unlisted.workload] += sum(unlisted.nodes.values())
+    rows: list[tuple[Cell, ...]] = []
+    for group in reversed(groups):
+        # The sign of the end that needs attention most, where pods end differently.
+        action = max((change.action for change in group), key=[*Action].index)
+        owner = group[0].owner_key
+        placed = sum(change.to_node is not None for change in group) + placed_further.pop(owner, 0)
+        ends = ([change.from_node for change in group], [change.to_node for change in group])
+        note = _note(document, group, is_wide=options.is_wide)
+        row: tuple[Cell, ...] = (
+            Span(action, _STYLES[action]),
             group[0].pod if options.is_wide else _who(document, group),
-            _numbers(group, further[index]),
-            _nodes([change.from_node for change in group], suffix, most),
-            _nodes([change.to_node for change in group], suffix, most),
-            _without(_note(document, group, is_wide=options.is_wide), suffix),
+            f"{placed}/{len(group) + further.pop(owner, 0)}",
+            *(where_text(Counter(name for name in names if name is not None), suffix, most) for names in ends),
+            note.replace(suffix, "") if suffix else note,
         )
-        for index, group in enumerate(groups)
-    ]
+        rows.append(row)
+    rows.reverse()
     if any(len(group) > 1 for group in groups):
         return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
     # Of single pods the first column says whether they are placed.
     return Table(("", "POD", "FROM", "TO", "NOTE"), tuple((*row[:2], *row[3:]) for row in rows), "<<<<<")
 
 
-def _further(document: PlanReport, groups: Sequence[Sequence[PodChange]]) -> list[tuple[int, int]]:
-    """Return for each group how many pods of its workload are only counted, and how many of these are placed.
-
-    They are told in the last group of the workload, since most of them come last.
-    """
-    of_workload: dict[str, tuple[int, int]] = {}
-    for unlisted in document.unlisted:
-        pods, placed = of_workload.get(unlisted.workload, (0, 0))
-        of_workload[unlisted.workload] = (pods + unlisted.pods, placed + sum(unlisted.nodes.values()))
-    numbers = [of_workload.pop(group[0].owner_key, (0, 0)) for group in reversed(groups)]
-    return numbers[::-1]
-
-
-def _numbers(group: Sequence[PodChange], further: tuple[int, int]) -> str:
-    """Return how many pods of a group are placed, those that are only counted among them."""
-    pods, placed = further
-    return f"{sum(change.to_node is not None for change in group) + placed}/{len(group) + pods}"
-
-
-def _without(text: str, suffix: str) -> str:
-    return text.replace(suffix, "") if suffix else text
-
-
-def _sign(group: Sequence[PodChange]) -> Span:
-    """Return the sign of a group; where its pods end differently, that of the end that needs attention most."""
-    actions = {change.action for change in group}
-    action = next(action for action in reversed(Action) if action in actions)
-    return Span(action, _STYLES[action])
-
-
 def _who(document: PlanReport, group: Sequence[PodChange]) -> str:
     """Return the name of a workload, or of its only pod; a pod of a manifest has only a made-up name."""
     first = group[0]
-    attempt = None if first.attempt is None else document.placements[first.attempt]
-    is_of_manifest = attempt is not None and bool(attempt.pod.origin) and first.from_node is None
+    decision = document.decision(first)
+    is_of_manifest = decision is not None and bool(decision.pod.origin) and first.from_node is None
     return workload_of(first) if len(group) > 1 or is_of_manifest else first.pod
-
-
-def _nodes(names: Sequence[str | None], suffix: str, most: int) -> str:
-    return where_text(Counter(name for name in names if name is not None), suffix, most)
 
 
 def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) -> str:
@@ -174,14 +141,18 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.by is not None:
         parts.append(f"evicted for {first.by}")
     if first.because:
-        parts.append(f"rollout, {first.because}" if _is_rolled_out(document, first) else first.because)
+        rollouts = {workload_title(one) for one in document.workloads if one.change is Change.ROLLOUT}
+        is_rolled_out = first.by is None and workload_of(first) in rollouts
+        parts.append(f"rollout, {first.because}" if is_rolled_out else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
     new = {node.name for node in document.nodes.added} if document.nodes else set()
     n_new = sum(change.to_node in new for change in group)
     if n_new:
         parts.append("on a new node" if len(group) == 1 else f"{n_new} on new nodes")
-    if first.caused_by == "waiting" and first.from_node is None and _tells_apart(document):
+    # Only where a change is asked about, so that not everything happens because pods wait.
+    is_about_change = document.command == "drain" or any(change.caused_by == "change" for change in document.changes)
+    if first.caused_by == "waiting" and first.from_node is None and is_about_change:
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
     words = Counter(_pending_words(document, change) for change in pending)
@@ -195,31 +166,16 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
 
 
 def _pending_words(document: PlanReport, change: PodChange) -> str:
-    """Return in a few words how a pod without a node ends."""
-    undecided = "" if change.attempt is None else document.placements[change.attempt].undecided
-    if undecided:
-        return UNDECIDED_WORDS[undecided].removeprefix("is ")
+    decision = document.decision(change)
+    if decision is not None and decision.undecided:
+        return UNDECIDED_WORDS[decision.undecided].removeprefix("is ")
     return "waits for its group" if change.held_back_by else _PENDING.get(change.outcome, change.reason)
-
-
-def _tells_apart(document: PlanReport) -> bool:
-    """Return whether a change is asked about, so that not everything happens because pods wait."""
-    return document.command == "drain" or any(change.caused_by == "change" for change in document.changes)
-
-
-def _is_rolled_out(document: PlanReport, change: PodChange) -> bool:
-    name = workload_of(change)
-    return change.by is None and any(
-        workload_title(workload) == name and workload.change is Change.ROLLOUT for workload in document.workloads
-    )
 
 
 def _meant_for(document: PlanReport, change: PodChange) -> str:
     """Return the node that a DaemonSet's pod is meant for, or the pod's name where the report does not hold it."""
-    if change.from_node is not None:
-        return change.from_node
-    node = "" if change.attempt is None else own_node(document.placements[change.attempt])
-    return node or change.key.name
+    decision = document.decision(change)
+    return change.from_node or (own_node(decision) if decision is not None else "") or change.key.name
 
 
 _WORDS: Mapping[Change, str] = {
@@ -240,9 +196,7 @@ _OTHERS: Mapping[Action, str] = {
 
 def is_change(document: PlanReport) -> bool:
     """Return whether a report is about a change that controllers carry through."""
-    if document.command == "drain" or document.timeline:
-        return True
-    return any(workload.change is not Change.NONE or _is_subject(workload) for workload in document.workloads)
+    return document.command == "drain" or bool(document.timeline) or any(map(_is_subject, document.workloads))
 
 
 def change_sentence(document: PlanReport) -> str:
@@ -261,8 +215,7 @@ def _trouble(document: PlanReport) -> str:
     stuck = next((workload for workload in document.workloads if workload.state is WorkloadState.STUCK), None)
     own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
     first = next((change for change in own if change.attempt is not None), None)
-    why = "" if first is None or first.attempt is None else why_nowhere(document.placements[first.attempt])
-    why = f": {why}" if why else ""
+    why = "" if first is None else _behind(_why(document, first))
     if first is not None and first.owner is not None:
         pods = [change for change in own if change.owner == first.owner]
         owner = next((one for one in document.workloads if workload_title(one) == first.owner.title), None)
@@ -280,10 +233,9 @@ def _trouble(document: PlanReport) -> str:
 
 def is_queue(document: PlanReport) -> bool:
     """Return whether a plan is about the pods that wait in the cluster, because no manifest adds or changes any."""
-    if document.command != "plan" or document.obstacles:
+    if document.command != "plan" or document.obstacles or any(map(_is_subject, document.workloads)):
         return False
-    changed = any(workload.change is not Change.NONE or _is_subject(workload) for workload in document.workloads)
-    return not changed and all(change.caused_by == "waiting" or change.from_node for change in document.changes)
+    return all(change.caused_by == "waiting" or change.from_node for change in document.changes)
 
 
 def waits_text(document: PlanReport) -> str:
@@ -291,17 +243,24 @@ def waits_text(document: PlanReport) -> str:
     pending = [change for change in document.changes if change.action is Action.PENDING]
     if not pending or document.groups:
         return ""
-    reasons = ("" if change.attempt is None else why_nowhere(document.placements[change.attempt]) for change in pending)
-    first, why = next(((change, why) for change, why in zip(pending, reasons, strict=True) if why), (pending[0], ""))
+    first = next((change for change in pending if _why(document, change)), pending[0])
     like = [change for change in pending if change.owner == first.owner] if first.owner is not None else [first]
     who = first.pod if len(like) == 1 or first.owner is None else f"{len(like)} pods of {first.owner.title}"
     others = len(pending) - len(like)
     more = f" (and {count(others, 'other pod')} too)" if others else ""
-    return f"{who} {'stays' if len(like) == 1 else 'stay'} pending{more}{f': {why}' if why else ''}"
+    return f"{who} {'stays' if len(like) == 1 else 'stay'} pending{more}{_behind(_why(document, first))}"
+
+
+def _why(document: PlanReport, change: PodChange) -> str:
+    decision = document.decision(change)
+    return "" if decision is None else why_nowhere(decision)
+
+
+def _behind(why: str) -> str:
+    return f": {why}" if why else ""
 
 
 def _blocks(document: PlanReport) -> str:
-    """Return which workload blocks which node, and by which budget."""
     obstacle, *others = document.obstacles
     who = workload_key(obstacle)
     names = list(dict.fromkeys(workload_key(one) for one in others if workload_key(one) != workload_key(obstacle)))
@@ -327,25 +286,20 @@ def workload_key(obstacle: Obstacle) -> str:
 def _numbers_sentence(document: PlanReport) -> str:
     if document.command == "drain":
         if not document.changes and not document.obstacles:
-            return _not_replaced(document).capitalize() or "No pod has to move"
+            return _staying(document).capitalize() or "No pod has to move"
         own = [change for change in document.changes if change.caused_by == "change"]
         owners = {workload_of(change) for change in own}
-        stuck = sum(
-            workload.state is WorkloadState.STUCK and workload_title(workload) in owners
-            for workload in document.workloads
-        )
+        held_up = [workload for workload in document.workloads if workload.state is WorkloadState.STUCK]
+        stuck = sum(workload_title(workload) in owners for workload in held_up)
         sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
         return sentence[:1].upper() + sentence[1:]
-    subjects = [
-        workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
-    ]
+    subjects = [workload for workload in document.workloads if _is_subject(workload)]
     names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
-    own = [change for change in document.changes if _is_of(change, names)]
-    others = Counter(
-        change.action for change in document.changes if not _is_of(change, names) and change.caused_by == "change"
-    )
+    own = [change for change in document.changes if not names.isdisjoint(_names_of(change))]
+    caused = (change for change in document.changes if change.caused_by == "change")
+    others = Counter(change.action for change in caused if names.isdisjoint(_names_of(change)))
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
     missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
@@ -353,21 +307,22 @@ def _numbers_sentence(document: PlanReport) -> str:
         return _others_sentence(document, others) + lacking if others else ""
     ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
-    beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
-    sentence += f"; other pods: {', '.join(beside)}" if beside else ""
+    sentence += f"; other pods: {_by_action(others)}" if others else ""
     return sentence + lacking + beside_text(document)
 
 
 def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
     """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
-    still = sum(not pod.node for pod in document.after) - sum(
-        change.action is Action.PENDING for change in document.changes
-    )
-    ends = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
+    pending = sum(change.action is Action.PENDING for change in document.changes)
+    still = sum(not pod.node for pod in document.after) - pending
     beside = beside_text(document)
     stay = f"{still} {'stays' if still == 1 else 'stay'} pending"
     beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""
-    return f"{count(others.total(), 'pod')}: {', '.join(ends)}{beside}"
+    return f"{count(others.total(), 'pod')}: {_by_action(others)}{beside}"
+
+
+def _by_action(numbers: Counter[Action]) -> str:
+    return ", ".join(f"{numbers[action]} {word}" for action, word in _OTHERS.items() if numbers[action])
 
 
 def beside_text(document: PlanReport) -> str:
@@ -376,11 +331,8 @@ def beside_text(document: PlanReport) -> str:
     for change in document.changes:
         if change.caused_by == "waiting":
             (waiting if change.from_node is None or change.by else leaving)[change.action] += 1
-    text = ""
-    for who, actions in (("pods that waited before", waiting), ("pods of nodes that are not well", leaving)):
-        ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
-        text += f"; {who}: {', '.join(ends)}" if ends else ""
-    return text
+    groups = (("pods that waited before", waiting), ("pods of nodes that are not well", leaving))
+    return "".join(f"; {who}: {_by_action(actions)}" for who, actions in groups if actions)
 
 
 def _ends(
@@ -407,26 +359,26 @@ def _ends(
     ends += [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
     not_reached = sum(warning.code == "NodeNotReached" for warning in document.warnings)
     ends += [f"{count(not_reached, 'node')} not drained"] if not_reached else []
-    return [*ends, text] if (text := _not_replaced(document)) else ends
+    return [*ends, *filter(None, (_staying(document),))]
 
 
-def _not_replaced(document: PlanReport) -> str:
+def _staying(document: PlanReport) -> str:
     """Return on how many lost nodes pods stay that nothing replaces; empty for none."""
     nodes = sum(warning.code == "LostPodsStay" for warning in document.warnings)
     return f"pods of {count(nodes, 'lost node')} not replaced" if nodes else ""
 
 
-def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
-    name = workload_of(change)
-    return name in names or f"Pod {name}" in names
+def _names_of(change: PodChange) -> tuple[str, str]:
+    return workload_of(change), f"Pod {workload_of(change)}"
 
 
 def _is_subject(workload: WorkloadChange) -> bool:
-    return workload.state is WorkloadState.UNCHANGED or bool(workload.refused)
+    """Return whether the change is about a workload, even where it leaves it as it is."""
+    is_changed = workload.change is not Change.NONE or workload.state is WorkloadState.UNCHANGED
+    return is_changed or bool(workload.refused)
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of what becomes of the workloads."""
     shown = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
     if shown:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
@@ -442,12 +394,8 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
 
 def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what holds workloads up, and which pods cannot be evicted."""
-    explained = {
-        pod
-        for change in document.changes
-        if change.action is Action.PENDING
-        for pod in (change.pod, change.recreated_as)
-    }
+    pending = [change for change in document.changes if change.action is Action.PENDING]
+    explained = {pod for change in pending for pod in (change.pod, change.recreated_as)}
     for workload in document.workloads:
         if workload.refused:
             yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
@@ -471,18 +419,11 @@ def _is_quiet(workload: WorkloadChange) -> bool:
 
 def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
     is_moved = workload.change is Change.NONE and workload.state in (WorkloadState.COMPLETE, WorkloadState.STUCK)
-    moved = "moved" if is_moved else _WORDS[workload.change]
+    change = "refused" if workload.refused else "moved" if is_moved else _WORDS[workload.change]
     is_bad = workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or bool(workload.refused)
-    style: Style = "bad" if is_bad else "good"
     state = f"{count(workload.blocked, 'pod')} blocked" if workload.blocked else workload.state.value
-    return (
-        workload_title(workload),
-        "refused" if workload.refused else moved,
-        str(workload.desired),
-        str(workload.ready),
-        str(workload.pending),
-        Span(state, style),
-    )
+    numbers = (workload.desired, workload.ready, workload.pending)
+    return (workload_title(workload), change, *map(str, numbers), Span(state, "bad" if is_bad else "good"))
 
 
 def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -493,36 +434,29 @@ def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     numbers = ((len(obstacles) - n_hanging, "cannot be evicted"), (n_hanging, "will not leave"))
     ends = [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
     yield Heading((Span(", ".join(ends), "bad"),))
-    rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.why) for obstacle in obstacles]
-    yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
+    rows = tuple((obstacle.pod, obstacle.node, obstacle.why) for obstacle in obstacles)
+    yield Table(("POD", "NODE", "WHY"), rows, "<<<")
     if options.in_full:
         for words in dict.fromkeys(obstacle.words for obstacle in obstacles if obstacle.is_by_budget):
             yield Preformatted("the eviction API writes", words)
     for node in document.refused_nodes:
-        yield line(refused_text(node), is_item=True)
+        does = "does not evict its only pod" if node.stays == 1 else f"evicts none of the {node.stays} pods there"
+        text = f"kubectl drain cordons {node.node} but {does}: it asks for {' '.join(node.flags)} first"
+        yield line(text, is_item=True)
     if document.forced:
         yield line(forced_text(document.forced), is_item=True)
     texts = dict.fromkeys(map(obstacle_text, obstacles))
     yield from (line(Span("What would help", "strong"), f": {text}.") for text in texts if text)
 
 
-def refused_text(node: RefusedNode) -> str:
-    """Return what kubectl does with a node that it refuses to empty."""
-    pods = "its only pod" if node.stays == 1 else f"none of the {node.stays} pods"
-    evicts = f"does not evict {pods}" if node.stays == 1 else f"evicts {pods} there"
-    return f"kubectl drain cordons {node.node} but {evicts}: it asks for {' '.join(node.flags)} first"
-
-
 def forced_text(forced: Forced) -> str:
-    """Return what the missing flags would change."""
-    ends = [f"{count(forced.placed, 'pod')} would move"] if forced.placed else []
-    for pods, words in (
+    others = (
         (forced.gone, "would not be replaced"),
         (forced.pending, "would stay pending"),
         (forced.blocked, "could not be evicted even so"),
-    ):
-        if pods:
-            ends.append(f"{listing(pods)} {words}")
+    )
+    ends = [f"{count(forced.placed, 'pod')} would move"] if forced.placed else []
+    ends += [f"{listing(pods)} {words}" for pods, words in others if pods]
     return f"with {' '.join(forced.flags)}: {', '.join(ends) or 'nothing would change'}"
 
 
@@ -548,13 +482,13 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
     yield from unavailable_cases(document)
     for obstacle in document.obstacles:
-        yield _blocked(obstacle, "failed" if document.verdict.counted_of(obstacle.pod) else "skipped")
+        yield _blocked(obstacle, state_of(document.verdict, obstacle.pod))
     for warning in document.warnings:
         if warning.code == TIMED_OUT:
-            failed = document.verdict.counted_of(warning.object)
-            yield Case(warning.object, "failed" if failed else "skipped", TIMED_OUT, warning.message, kind="node")
+            state = state_of(document.verdict, warning.object)
+            yield Case(warning.object, state, TIMED_OUT, warning.message, kind="node")
     for workload in document.workloads:
-        state: State = "failed" if document.verdict.counted_of(workload.key) else "skipped"
+        state = state_of(document.verdict, workload.key)
         if workload.refused:
             yield _of_workload(workload, state, "Refused", workload.refused)
         # Where a pod of its own holds it up, there is a case for that pod.

@@ -61,7 +61,7 @@ from kplan.report.overview import (
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
-from kplan.report.view import Case, State, View, reasons_of
+from kplan.report.view import Case, State, View, reasons_of, state_of
 from kplan.report.words import grouped, left_out
 
 _MOST_RESOURCES = 6
@@ -96,23 +96,21 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     resources = list(whole.resources)
     if not options.is_wide and len(resources) > _MOST_RESOURCES:
         resources = [*resources[: _MOST_RESOURCES - 1], resources[-1]]
-    rows = [_row("cluster", whole, resources, options)]
+    where = {"cluster": whole}
     for kind, groups in (("zone", utilisation.zones), ("pool", utilisation.pools)):
         if len(groups) > 1 or options.is_wide:
-            rows += [_row(f"{kind} {name or '(none)'}", group, resources, options) for name, group in groups.items()]
+            where |= {f"{kind} {name or '(none)'}": group for name, group in groups.items()}
     if options.is_wide:
-        nodes = utilisation.nodes.items()
-        rows += [_row(name, NodeGroup(nodes=1, resources=group), resources, options) for name, group in nodes]
+        where |= {name: NodeGroup(nodes=1, resources=group) for name, group in utilisation.nodes.items()}
+    rows = tuple(
+        (name, str(group.nodes), *(_share(group.resources.get(resource), options) for resource in resources))
+        for name, group in where.items()
+    )
     yield Heading(("Utilisation of nodes, before -> after",))
     label = utilisation.pool_label
     has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
     note = f"pools: label {label}" if has_pools else ""
-    yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
-
-
-def _row(name: str, group: NodeGroup, resources: Sequence[str], options: ReportOptions) -> tuple[Cell, ...]:
-    shown = [_share(group.resources.get(resource), options) for resource in resources]
-    return (name, str(group.nodes), *shown)
+    yield Table(("WHERE", "NODES", *resources), rows, "<>" + ">" * len(resources), note=note)
 
 
 def _share(usage: Usage | None, options: ReportOptions) -> Cell:
@@ -130,7 +128,7 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
         return
-    rows: list[tuple[Cell, ...]] = [
+    rows = tuple(
         (
             fit.resource,
             readable(fit.before.free),
@@ -139,18 +137,16 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
             readable(fit.after.total_free),
         )
         for fit in (shown if options.is_wide else shown[:_MOST_RESOURCES])
-    ]
+    )
     yield Heading(("The largest pod that still fits",))
     note = "on nodes open to any pod: not cordoned, not tainted, and below their limit of pods"
-    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>", note=note)
+    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), rows, "<>><>", note=note)
 
 
 _MOST_TOLD = 5
 """For so many of the different reasons why pods stay pending, one pod is shown in full."""
 
 _MOST_DAEMONS = 200
-
-
 _MOST_PRESENT = 10
 
 
@@ -173,14 +169,13 @@ def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[s
 
 
 def _is_short(document: PlanReport) -> bool:
-    present = document.at_present
-    return any(health.is_short for health in present.workloads) if present else False
+    return any(health.is_short for health in (document.at_present.workloads if document.at_present else ()))
 
 
 def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
     """Tell whether all that is wrong with a workload is that nodes do not answer, on which its pods are."""
-    is_only_not_ready = set(health.states) <= {"pods-not-ready", "pods-pending"}
-    return is_only_not_ready and all(pod.node in silent for pod in health.troubled)
+    is_mild = set(health.states) <= {"pods-not-ready", "pods-pending"}
+    return is_mild and all(pod.node in silent for pod in health.troubled)
 
 
 def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -236,7 +231,6 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sentence(document: PlanReport) -> str:
-    """Return in one sentence what is not well, and how many pods end in which way."""
     present = _present_texts(document, is_sentence=True)
     if not present:
         return _ends_sentence(document)
@@ -249,7 +243,6 @@ def _sentence(document: PlanReport) -> str:
 
 
 def _ends_sentence(document: PlanReport) -> str:
-    """Return in one sentence how many pods end in which way."""
     sentence = change_sentence(document) if is_change(document) and not is_queue(document) else ""
     if sentence:
         return sentence + added_text(document.nodes)
@@ -262,11 +255,9 @@ def _ends_sentence(document: PlanReport) -> str:
     further = sum(unlisted.pods for unlisted in document.unlisted)
     is_apart = bool(own) and len(own) < len(document.changes) and not further and not is_queue(document)
     actions = Counter(change.action for change in own)
-    numbers = (
-        (actions[Action.PLACED], actions[Action.MOVED], actions[Action.EVICTED], actions[Action.PENDING])
-        if is_apart
-        else (summary.placed, summary.moved, summary.evicted, summary.pending)
-    )
+    numbers = (summary.placed, summary.moved, summary.evicted, summary.pending)
+    if is_apart:
+        numbers = (actions[Action.PLACED], actions[Action.MOVED], actions[Action.EVICTED], actions[Action.PENDING])
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)
@@ -284,12 +275,12 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the first pod of the only new workload goes where it goes; with --explain that of every workload."""
     placed: dict[tuple[str, str], list[PodPlacement]] = {}
     for change in document.changes:
-        if change.action in (Action.PLACED, Action.MOVED) and change.attempt is not None:
+        decision = document.decision(change)
+        if change.action in (Action.PLACED, Action.MOVED) and decision is not None:
             namespace, _, name = change.pod.partition("/")
             key = (namespace, change.workload or f"Pod/{name}")
-            placed.setdefault(key, []).append(document.placements[change.attempt])
-    wanted = tuple(Change) if options.in_full else (Change.NEW,)
-    new = [workload for workload in document.workloads if workload.change in wanted]
+            placed.setdefault(key, []).append(decision)
+    new = [workload for workload in document.workloads if options.in_full or workload.change is Change.NEW]
     for workload in new if options.in_full or len(new) == 1 else ():
         members = placed.get((workload.namespace, f"{workload.kind}/{workload.name}"), [])
         first = next((member for member in members if member.feasible_count), None)
@@ -339,7 +330,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         if is_daemon(first) and any(member.attempt is not None for member in members):
             yield from _daemons(document, members, options)
             continue
-        placement = None if first.attempt is None else document.placements[first.attempt]
+        placement = document.decision(first)
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
         words = UNDECIDED_WORDS[placement.undecided] if placement is not None and placement.undecided else words
         words = "waits for its group" if first.held_back_by else words
@@ -365,8 +356,7 @@ def _daemons(document: PlanReport, members: Sequence[PodChange], options: Report
     wanted += members[0].siblings or 0
     placed = f"{wanted - len(members)} of {count(wanted, 'node')}"
     yield Heading((f"{owner}: ", Span(placed, "bad")))
-    placements = [document.placements[member.attempt] for member in members if member.attempt is not None]
-    yield from daemon_blocks(placements, options)
+    yield from daemon_blocks([decision for member in members if (decision := document.decision(member))], options)
 
 
 def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
@@ -380,27 +370,25 @@ def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
-    attempt = change.attempt
-    placement = None if attempt is None else document.placements[attempt]
+    placement = document.decision(change)
     counted = document.verdict.counted_of(change.pod)
     if change.recreated_as is not None and change.recreated_as != change.pod:
         counted += document.verdict.counted_of(change.recreated_as)
-    is_placed = change.action in (Action.PLACED, Action.MOVED)
+    is_placed, is_pending = change.action in (Action.PLACED, Action.MOVED), change.action is Action.PENDING
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
-    if counted and change.action is not Action.PENDING:
+    if counted and not is_pending:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     rule = counted[0].rule if counted else change.action.name.title()
-    detail = message
-    if change.action is Action.PENDING and placement is not None:
-        blocks = decision_blocks(placement, document.snapshot.nodes, options)
-        detail = f"{message}\n{detail_of(blocks, options)}"
-    case = Case(change.pod, state, rule, message, detail)
+    case = Case(change.pod, state, rule, message, message)
     if placement is None:
         return case
-    case_here = located(case, placement)
+    if is_pending:
+        blocks = decision_blocks(placement, document.snapshot.nodes, options)
+        case = replace(case, detail=f"{message}\n{detail_of(blocks, options)}")
+    case = located(case, placement)
     # Of a pod that is made anew in the plan only the plan itself tells more.
-    return case_here if placement.pod.key == change.pod else replace(case_here, more="")
+    return case if placement.pod.key == change.pod else replace(case, more="")
 
 
 def _message(change: PodChange, diagnosis: str) -> str:
@@ -408,15 +396,14 @@ def _message(change: PodChange, diagnosis: str) -> str:
     evicted = f"evicted{left} for {change.by}" if change.by else ""
     if change.because and change.from_node is not None:
         evicted = f"leaves {change.from_node}: {change.because}"
-    match change.action:
-        case Action.PLACED:
-            return f"placed on {change.to_node}"
-        case Action.MOVED:
-            return f"{evicted}, placed on {change.to_node}"
-        case Action.EVICTED:
-            return evicted if change.because else f"{evicted}; no controller recreates it"
     reason = diagnosis or change.reason
-    return f"{evicted}. {reason}" if evicted else reason
+    words = {
+        Action.PLACED: f"placed on {change.to_node}",
+        Action.MOVED: f"{evicted}, placed on {change.to_node}",
+        Action.EVICTED: evicted if change.because else f"{evicted}; no controller recreates it",
+        Action.PENDING: f"{evicted}. {reason}" if evicted else reason,
+    }
+    return words[change.action]
 
 
 def _names(document: PlanReport) -> list[str]:
@@ -436,7 +423,6 @@ VIEW = View(
 
 
 _PLACE_STYLES: Mapping[QueuePlace, Style] = {
-    QueuePlace.ACTIVE: "",
     QueuePlace.GATED: "warn",
     QueuePlace.FOREIGN: "bad",
     QueuePlace.DELETING: "dim",
@@ -447,36 +433,35 @@ def _queue_body(document: QueueReport, options: ReportOptions) -> Iterator[Block
     if not document.queue:
         return
     yield line("By priority, then by age; pods that are not active have no turn.")
-    rows: list[tuple[Cell, ...]] = [
+    rows = tuple(
         (
             str(entry.position) if entry.place is QueuePlace.ACTIVE else "-",
             entry.pod,
-            Span(entry.place, _PLACE_STYLES[entry.place]),
+            Span(entry.place, _PLACE_STYLES.get(entry.place, "")),
             entry.reason,
         )
         for entry in document.queue
-    ]
-    yield Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
+    )
+    yield Table(("TURN", "POD", "PLACE", "WHY THERE"), rows, "><<<")
 
 
 def _queue_sentence(document: QueueReport) -> str:
     summary = document.summary
-    parts = [f"{summary.active} active"]
     others = ((summary.gated, "gated"), (summary.foreign, "of other schedulers"), (summary.deleting, "being deleted"))
-    parts += [f"{number} {words}" for number, words in others if number]
+    parts = [f"{summary.active} active", *(f"{number} {words}" for number, words in others if number)]
     return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
 
 
 def _queue_cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:
     for entry in document.queue:
         is_active = entry.place is QueuePlace.ACTIVE
-        state: State = "failed" if document.verdict.counted_of(entry.pod) else "passed" if is_active else "skipped"
         message = f"turn {entry.position}: {entry.reason}" if is_active else entry.reason
-        yield Case(entry.pod, state, entry.place, message, message)
+        yield Case(entry.pod, state_of(document.verdict, entry.pod, is_well=is_active), entry.place, message, message)
 
 
-def _queue_names(document: QueueReport) -> list[str]:
-    return [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE]
-
-
-QUEUE_VIEW = View(_queue_sentence, _queue_body, _queue_cases, _queue_names)
+QUEUE_VIEW = View[QueueReport](
+    _queue_sentence,
+    _queue_body,
+    _queue_cases,
+    lambda document: [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE],
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -28,9 +29,7 @@ class StoredPod(msgspec.Struct, frozen=True):
     #: the first pod with everything that its controller adds: labels, claims, tolerations, its node
     as_created: dict[str, Any]
     refusal: str  #: the message with which the API server refuses them; empty if it accepts them
-    changes: tuple[
-        FilledField, ...
-    ]  #: the fields of `as_created` that are not in the manifest, and what filled them in
+    changes: tuple[FilledField, ...]  #: what of `as_created` is not in the manifest, and what filled it in
     origin: PodSource  #: the object of the pods
     count: int = 1  #: the number of these pods; 0 if the object creates none now
 
@@ -47,12 +46,7 @@ def stored_pods(
 ) -> StoredPods:
     """Return the pods of manifests; pods of one object with the same outcome are one entry.
 
-    Raises ManifestError with every object that the API server would refuse.
-
-    Parameters
-    ----------
-    refuse_objects : a workload that the API server refuses itself is an error
-    minor : minor version of the API server, such as 36
+    Raises ManifestError with every object that the API server would refuse; workloads only with `refuse_objects`.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)
@@ -86,32 +80,19 @@ def _of_workload(
         namespace=workload.namespace,
         name=workload.name,
     )
-    groups: list[_Group] = []
-    for pod in pods:
-        admission = admitting.admit(pod)
-        if groups and _message(groups[-1].admission) == _message(admission):
-            groups[-1].count += 1 + pod.more
-        else:
-            groups.append(_Group(pod.pod, admission, 1 + pod.more))
-    if not groups:
+    admitted = [(pod, admitting.admit(pod)) for pod in pods]
+    groups = [[*alike] for _, alike in groupby(admitted, key=lambda one: _message(one[1]))]
+    outcomes = [(alike[0][0].pod, alike[0][1], sum(1 + pod.more for pod, _ in alike)) for alike in groups]
+    if not outcomes:
         alone = Admitting(snapshot, minor=admitting.minor).admit_pod(workload.created, workload)
-        groups = [_Group(workload.created, alone, 0)]
-    for group in groups:
-        as_created, changes = _steps(workload, group.first, group.admission, admitting.minor)
+        outcomes = [(workload.created, alone, 0)]
+    for first, admission, number in outcomes:
+        as_created, changes = _steps(workload, first, admission, admitting.minor)
         as_stored = as_created
         if workload.kind != "Pod":
             alone = Admitting(snapshot, minor=admitting.minor).admit_pod(workload.sample, workload)
             as_stored, _ = _steps(workload, workload.sample, alone, admitting.minor)
-        words = refused or group.admission.rejected or ""
-        yield StoredPod(as_stored, as_created, words, changes, origin, group.count)
-
-
-class _Group(msgspec.Struct):
-    """Consecutive pods with the same outcome."""
-
-    first: Pod
-    admission: Admission
-    count: int
+        yield StoredPod(as_stored, as_created, refused or admission.rejected or "", changes, origin, number)
 
 
 def _message(admission: Admission) -> str:
@@ -123,11 +104,11 @@ def _steps(
     workload: ManifestWorkload, pod: Pod, admission: Admission, minor: int
 ) -> tuple[dict[str, Any], tuple[FilledField, ...]]:
     """Return the pod as the API server stores it, and its differences from the manifest, step by step."""
-    written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
     spec = workload.item.value().get("spec", {}) if workload.kind == "StatefulSet" else {}
     after = created_pod(workload.template, pod, service_name=str(spec.get("serviceName") or ""))
     changes: list[FilledField] = []
     if workload.kind != "Pod":
+        written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
         changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
     for source, step in filled_in(after, admission.stages, minor):
@@ -147,7 +128,7 @@ def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST
     return PodsReport(
         cluster=snapshot.source,
         summary=PodsSummary(
-            pods=sum(pod.count for pod in stored.pods), refused=sum(pod.count for pod in stored.pods if pod.refusal)
+            pods=sum(group.count for group in groups), refused=sum(group.count for group in groups if group.refusal)
         ),
         pods=groups,
         skipped=manifests.skipped,

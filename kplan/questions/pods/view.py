@@ -74,7 +74,6 @@ def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:
 
 
 def render_names(report: PodsReport) -> str:
-    """Return the names of the pods that would exist, a line each."""
     names = [
         f"pod/{pods.object['metadata']['namespace']}/{pods.object['metadata'].get('name', '')}"
         for pods in report.pods

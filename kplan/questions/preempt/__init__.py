@@ -33,6 +33,8 @@ class Preempt(AboutPods, frozen=True):
     explain: bool = False
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
+        from kplan.course.answers.plan import before_growth
+        from kplan.course.answers.utilisation import cluster_map
         from kplan.course.in_order import place_in_order
         from kplan.course.odds.luck import luck_of_change
         from kplan.course.report import ChangedPods
@@ -43,19 +45,20 @@ class Preempt(AboutPods, frozen=True):
         pods = subject.pods if subject.is_choice or not is_all else pending_in_turn(subject.base)
         plan = place_in_order(subject.base, pods, settle_preemption=self.settle_preemption)
         placements = without_room(plan.placements) if is_all else plan.placements
-        queue = WorkedOff(tuple(pods))
-        followed = course = None
-        if self.follow:
-            followed, course = follow_victims(subject.base, queue, with_map=showing.with_map)
         report = preemption_report(
             plan,
             placements,
-            followed,
             fail_on=showing.fail_on,
             nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
             explain=self.explain,
         )
-        if course is None:
+        if not self.follow:
             return report
-        changes = ChangedPods(course, ()).changes
-        return replace(report, luck=luck_of_change(course, changes, report.verdict.fail_on))
+        aftermath, course = follow_victims(subject.base, WorkedOff(tuple(pods)))
+        before, after = subject.base.session.cluster, course.simulation.session.cluster
+        return replace(
+            report,
+            aftermath=aftermath,
+            cluster=cluster_map(before_growth(before, after), after) if showing.with_map else UNSET,
+            luck=luck_of_change(course, ChangedPods(course, ()).changes, report.verdict.fail_on),
+        )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.cluster.base import Base
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
-from kplan.course.answers.plan import Plan, before_growth
+from kplan.course.answers.plan import Plan
 from kplan.course.answers.pod_groups import groups_of_members, pending_placement
-from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
@@ -21,7 +19,6 @@ from kplan.course.carry_out import carry_out
 from kplan.course.simulation.queue import in_turn
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Condition
-from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.plan import QueuePlace
 from kplan.framework.results import NotHelped, NotHelpful, Outcome, Preemption
@@ -29,13 +26,6 @@ from kplan.preemption.result import PreemptionResult
 from kplan.remedies.replicas import owned_replicas
 
 _MOST_NODES = 5
-
-
-class Followed(msgspec.Struct, frozen=True):
-    """Where the victims of some pods go; `cluster` is every node before and after."""
-
-    aftermath: tuple[Aftermath, ...]
-    cluster: ClusterMap | UnsetType = UNSET
 
 
 def pending_in_turn(base: Base) -> list[str]:
@@ -54,20 +44,14 @@ def without_room(placements: Sequence[Placement]) -> list[Placement]:
 def preemption_report(
     plan: Plan,
     placements: Sequence[Placement],
-    followed: Followed | None = None,
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
     explain: bool = False,
 ) -> PreemptionReport:
-    """Return the PreemptionReport about some placements of a plan.
+    """Return the PreemptionReport about some placements of a plan, without where the victims go.
 
-    Parameters
-    ----------
-    followed : where the victims go; None to leave that out
-    fail_on : what makes the verdict a failure; None for the defaults of `preempt`
-    nodes_of : as for `placement_report`
-    explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
+    With `explain` it tells for every candidate node which of its pods of lower priority are reprieved, and which not.
     """
     context, nodes, groups = plan.context, plan.nodes, plan.groups
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
@@ -90,8 +74,7 @@ def preemption_report(
             _with_costs(placement, document, explain=explain)
             for placement, document in zip(placements, shown, strict=True)
         ),
-        aftermath=None if followed is None else followed.aftermath,
-        cluster=UNSET if followed is None else followed.cluster,
+        aftermath=None,
         nodes=UNSET if nodes is None else nodes,
         groups=tuple(groups) or UNSET,
     )
@@ -127,20 +110,15 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     )
 
 
-def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> tuple[Followed, CarriedOut]:
+def follow_victims(base: Base, queue: WorkedOff) -> tuple[tuple[Aftermath, ...], CarriedOut]:
     """Return where each victim goes when pods preempt in queue order, in the order of eviction, and the whole course.
 
     A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
-
-    Parameters
-    ----------
-    with_map : return every node before and after, too
     """
     decisions = Decisions(Showing(nodes=(), others=(), explain=True, is_whole=True))
     change = carry_out(base, Task(queue=queue), decisions)
-    simulation, before = change.simulation, base.session.cluster
-    after = simulation.session.cluster
-    infos, unreplaced = after.pods.infos, {pod.row for pod in simulation.life.unreplaced}
+    simulation = change.simulation
+    infos, unreplaced = simulation.session.cluster.pods.infos, {pod.row for pod in simulation.life.unreplaced}
     aftermath = []
     for removal in simulation.removals:
         if removal.by is None:
@@ -160,5 +138,4 @@ def follow_victims(base: Base, queue: WorkedOff, *, with_map: bool = False) -> t
                 placement=placement,
             )
         )
-    shown = cluster_map(before_growth(before, after), after) if with_map else UNSET
-    return Followed(tuple(aftermath), shown), change
+    return tuple(aftermath), change

@@ -36,17 +36,13 @@ class Tries(msgspec.Struct, frozen=True):
 
 def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
     """Return one item for each pod, however often it was tried."""
-    by_pod = grouped((placement.pod.key, placement) for placement in placements)
-    return [_of(tries) for tries in by_pod.values()]
-
-
-def _of(tries: Sequence[PodPlacement]) -> Tries:
-    preemption = next(
-        (placement.preemption for placement in tries if placement.preemption and placement.preemption.nominated_node),
-        None,
-    )
-    last = tries[-1]
-    return Tries(last, preemption, last.node or (preemption.nominated_node if preemption is not None else None))
+    pods = []
+    for tries in grouped((placement.pod.key, placement) for placement in placements).values():
+        preemptions = (placement.preemption for placement in tries)
+        preemption = next((one for one in preemptions if one and one.nominated_node), None)
+        nominated = None if preemption is None else preemption.nominated_node
+        pods.append(Tries(tries[-1], preemption, tries[-1].node or nominated))
+    return pods
 
 
 def tries_blocks(tries: Sequence[Tries], options: ReportOptions, preempting: Container[str] = ()) -> Iterator[Block]:
@@ -62,10 +58,8 @@ def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tupl
     if key in preempting:
         return (key, "-", "-", Span("fits once its group has evicted others", "warn"))
     if pod.evicts is None:
-        state = (
-            Span("fits without preemption", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
-        )
-        return (key, "-", pod.node or "-", state)
+        fits = Span("fits without preemption", "good")
+        return (key, "-", pod.node or "-", fits if pod.node is not None else Span(_nowhere(pod.placement), "bad"))
     victims = [victim.key for victim in pod.evicts.victims]
     broken = sum(victim.pdb_violation for victim in pod.evicts.victims)
     state = Span("violates a disruption budget", "bad") if broken else Span("fits after eviction", "warn")
@@ -99,7 +93,6 @@ _MOST_FREED = 3
 
 
 def _answer(document: PreemptionReport) -> str | Heading:
-    """Return whom the only pod evicts, or how many pods get a node and how many they evict."""
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
     first = document.placements[0]
@@ -110,7 +103,7 @@ def _answer(document: PreemptionReport) -> str | Heading:
 
 def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     tries = tries_of(document.placements)
-    preempting = {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
+    preempting = _preempting(document)
     yield from group_blocks(document.groups or (), options)
     if len(tries) == 1:
         yield from _only(document, options)
@@ -125,7 +118,11 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
         for placement in shown:
             yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
-        yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
+        is_brief = len(tries) > 1 and not options.in_full
+        yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
+        for victim in document.aftermath:
+            where = f" (from {victim.from_node}, for {victim.by}) "
+            yield line(Span(victim.victim, "strong"), where, *_fate(victim, is_brief=is_brief), is_item=True)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
 
@@ -137,15 +134,17 @@ def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
     return itertools.islice(blocks, 1, None)
 
 
+def _preempting(document: PreemptionReport) -> set[str]:
+    return {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
+
+
 def _needs_attention(placement: PodPlacement) -> bool:
-    preemption = placement.preemption
     if placement.outcome is Outcome.SCHEDULED:
         return False
-    return (
-        preemption is None
-        or preemption.nominated_node is None
-        or any(victim.pdb_violation for victim in preemption.victims)
-    )
+    preemption = placement.preemption
+    if preemption is None or preemption.nominated_node is None:
+        return True
+    return any(victim.pdb_violation for victim in preemption.victims)
 
 
 def _sentence(document: PreemptionReport) -> str:
@@ -155,7 +154,7 @@ def _sentence(document: PreemptionReport) -> str:
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
     fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
-    waiting = {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
+    waiting = _preempting(document)
     with_group = sum(pod.evicts is None and pod.node is None and pod.placement.pod.key in waiting for pod in tries)
     numbers = (
         (with_group, "once their group has evicted others" if with_group > 1 else "once its group has evicted others"),
@@ -213,7 +212,9 @@ def _pod_blocks(
         victims = preemption.victims
         yield from _choice(preemption, preemption.nominated_node)
         yield from _victims(document, victims, options)
-        yield from _broken_budgets(victims)
+        if broken := [victim.key for victim in victims if victim.pdb_violation]:
+            words = f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway."
+            yield line(Span("Disruption budgets", "bad"), words)
         yield from _runners_up(preemption, options)
         if options.explain:
             yield from _reprieves(preemption, options)
@@ -228,13 +229,11 @@ def _pod_blocks(
 
 def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
     number = len(preemption.candidates)
-    if number == 1:
-        yield line(f"{chosen} is chosen: {_DECIDED_BY['only-candidate']}.")
-        return
     ties = [node for node in preemption.ties if node != chosen]
-    also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties else ""
-    why = _DECIDED_BY[preemption.decided_by or "tie"]
-    yield line(f"{chosen} is chosen out of {number} nodes where evictions make room: {why}{also}.")
+    also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties and number > 1 else ""
+    out_of = f" out of {number} nodes where evictions make room" if number > 1 else ""
+    why = _DECIDED_BY["only-candidate" if number == 1 else preemption.decided_by or "tie"]
+    yield line(f"{chosen} is chosen{out_of}: {why}{also}.")
 
 
 def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
@@ -242,7 +241,7 @@ def _victims(document: PreemptionReport, victims: Sequence[Victim], options: Rep
     if not options.is_wide:
         yield from (_victim(victim, now) for victim in victims)
         return
-    rows: list[tuple[Cell, ...]] = [
+    rows = tuple(
         (
             Span(victim.key, "strong"),
             str(victim.priority),
@@ -253,9 +252,9 @@ def _victims(document: PreemptionReport, victims: Sequence[Victim], options: Rep
             _freed(victim),
         )
         for victim in victims
-    ]
+    )
     header = ("VICTIM", "PRIORITY", "OWNER", "AGE" if now else "SINCE", "GRACE", "BUDGET", "FREES OF THE NODE")
-    yield Table(header, tuple(rows), "<><>><<")
+    yield Table(header, rows, "<><>><<")
 
 
 def _victim(victim: Victim, now: str | None) -> Line:
@@ -288,15 +287,6 @@ def _freed(victim: Victim) -> str:
         for name, freed in (victim.frees or {}).items()
     ]
     return listing(shares, most=_MOST_FREED) or "nothing but a place for a pod"
-
-
-def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
-    broken = [victim.key for victim in victims if victim.pdb_violation]
-    if broken:
-        yield line(
-            Span("Disruption budgets", "bad"),
-            f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway.",
-        )
 
 
 def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
@@ -365,30 +355,18 @@ def _not_helpful(preemption: Preemption) -> Iterator[Block]:
         yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
 
 
-def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Block]:
-    yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
-    for victim in aftermath:
-        yield line(
-            Span(victim.victim, "strong"),
-            f" (from {victim.from_node}, for {victim.by}) ",
-            *_fate(victim, is_brief=is_brief),
-            is_item=True,
-        )
-
-
 def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
     placement = victim.placement
     if victim.circling:
         return Span("is never settled", "bad"), ": each of its replacements is evicted in turn"
     if victim.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller recreates it"
+    preemption, again = placement.preemption, f", recreated as {victim.recreated_as}"
     if placement.node is not None:
-        return "-> ", Span(placement.node, "good"), f", recreated as {victim.recreated_as}"
-    preemption = placement.preemption
+        return "-> ", Span(placement.node, "good"), again
     if preemption is not None and preemption.nominated_node:
-        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {victim.recreated_as}"
-    why = "" if is_brief else f": {placement.message}"
-    return Span("stays pending", "bad"), f", recreated as {victim.recreated_as}{why}"
+        return Span("evicts others", "warn"), f" on {preemption.nominated_node}{again}"
+    return Span("stays pending", "bad"), again if is_brief else f"{again}: {placement.message}"
 
 
 def _names(document: PreemptionReport) -> Iterator[str]:
@@ -401,11 +379,9 @@ def _names(document: PreemptionReport) -> Iterator[str]:
 
 
 def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]:
-    """Yield a case for each pod; of one that evicts others it names the victims."""
+    tried = ((placement, placement.preemption) for placement in document.placements)
     evictions = {
-        placement.pod.key: (placement, placement.preemption)
-        for placement in document.placements
-        if placement.preemption is not None and placement.preemption.nominated_node
+        one.pod.key: (one, preemption) for one, preemption in tried if preemption and preemption.nominated_node
     }
     yield from group_cases(document.groups or (), document.verdict)
     for case in placement_cases(document, options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
@@ -60,10 +60,8 @@ R = TypeVar("R", bound=r.RemedyBase)
 class Candidates:
     """What may be done after some actions: what `explain` names for the pods that wait, in its order, and more beside.
 
-    Parameters
-    ----------
-    playing : the end of the actions is used, and not to be played on
-    by_hand : nodes are added by hand also where an autoscaler sets their number
+    The end of the actions in `playing` is used, and not to be played on. By hand nodes are added also where an
+    autoscaler sets their number.
     """
 
     def __init__(self, playing: Playing, acts: Changes, goal: Goal, *, by_hand: bool) -> None:
@@ -76,22 +74,19 @@ class Candidates:
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added."""
         groups = [acts for acts in self.offered() if {kind for act in acts for kind in kinds_of(act)} <= {*kinds}]
-        if "wait" in kinds:
-            groups += ((act,) for act in self._awaited())
-        if "uncordon" in kinds:
-            groups += ((act,) for act in self._uncordon())
-        if "moves" in kinds:
-            groups += self.moves()
-        if {"moves", "budgets"}.issubset(kinds):
-            groups += self._guarded_moves()
-        if "pools" in kinds:
-            groups += self._pools()
-        if "nodes" in kinds:
-            groups += ((act,) for act in self._nodes())
-        if "scale" in kinds:
-            groups += self._fewer()
-        if "tolerations" in kinds:
-            groups += ((act,) for act in self._tolerating())
+        further: Sequence[tuple[set[Kind], Callable[[], Iterable[Changes]]]] = (
+            ({"wait"}, self._awaited),
+            ({"uncordon"}, self._uncordon),
+            ({"moves"}, self.moves),
+            ({"moves", "budgets"}, self._guarded_moves),
+            ({"pools"}, self._pools),
+            ({"nodes"}, self._nodes),
+            ({"scale"}, self._fewer),
+            ({"tolerations"}, self._tolerating),
+        )
+        for needed, offer in further:
+            if needed.issubset(kinds):
+                groups += offer()
         return list(dict.fromkeys(groups))
 
     def offered(self) -> Sequence[Changes]:
@@ -169,12 +164,7 @@ class Candidates:
         return self._decided
 
     def _acts_of(self, offer: Offer, rows: Sequence[int]) -> Iterator[Change]:
-        """Yield what carries a remedy out; nothing for one that no action does.
-
-        Parameters
-        ----------
-        rows : of the pods that the remedy is for
-        """
+        """Yield what carries a remedy for pods in some rows out; nothing for one that no action does."""
         remedy, simulation = offer.remedy, self._simulation
         match remedy:
             case r.Await(change=change) if change.what == "node":
@@ -187,13 +177,8 @@ class Candidates:
                 by_key = {pod.key: pod for pod in simulation.pods.values()}
                 yield from moved(simulation, [by_key[one.pod] for one in (change, *(remedy.also or ()))])
             case r.LowerReplicas(change=change):
-                act = fewer(
-                    simulation,
-                    self._played.base.objects,
-                    simulation.workload_of(simulation.pods[rows[0]]),
-                    change.old - change.to,
-                    stops=0,
-                )
+                workload = simulation.workload_of(simulation.pods[rows[0]])
+                act = fewer(simulation, self._played.base.objects, workload, change.old - change.to, stops=0)
                 yield from () if act is None else (act,)
             case r.CorrectName(change=change) if change.of.startswith("PersistentVolumeClaim "):
                 text = msgspec.json.encode({"storageClassName": change.to}).decode()
@@ -217,19 +202,17 @@ class Candidates:
             devices = bool(addition.devices)
             yield AddNodes(addition.nodes, addition.like, devices, addition.labels, addition.room)
 
-    def _awaited(self) -> Iterator[Change]:
-        """Yield the nodes that are being set up."""
-        objects = self._played.base.objects
-        for name, taints in coming_nodes(objects).items():
+    def _awaited(self) -> Iterator[Changes]:
+        for name, taints in coming_nodes(self._played.base.objects).items():
             if taints:
-                yield AwaitNodes((name,), tuple(sorted(taints)))
+                yield (AwaitNodes((name,), tuple(sorted(taints))),)
 
-    def _uncordon(self) -> Iterator[Change]:
+    def _uncordon(self) -> Iterator[Changes]:
         nodes = self._simulation.session.cluster.nodes
         rows = (row for row, node in enumerate(nodes.nodes) if not node.metadata.deletion_timestamp)
         names = [nodes.names[row] for row in rows if nodes.unschedulable[row]]
         self.is_complete &= len(names) <= _MOST_CORDONED
-        yield from (Uncordon((name,)) for name in names[:_MOST_CORDONED])
+        yield from ((Uncordon((name,)),) for name in names[:_MOST_CORDONED])
 
     def _pools(self) -> Iterator[Changes]:
         """Yield what lets an autoscaler add more; a list of excluded values is not changed twice."""
@@ -242,7 +225,7 @@ class Candidates:
             if excluded.isdisjoint(change.part for change in changes):
                 yield changes
 
-    def _nodes(self) -> Iterator[Change]:
+    def _nodes(self) -> Iterator[Changes]:
         followed = None if self._by_hand else self._played.base.followed
         infos = self._simulation.session.cluster.pods.infos
         nodes = self._played.base.session.cluster.nodes
@@ -265,7 +248,7 @@ class Candidates:
         devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting())
         for shape in shapes[:_MOST_SHAPES]:
             if shape.like.metadata.name not in added:
-                yield AddNodes(1, shape.like.metadata.name, devices)
+                yield (AddNodes(1, shape.like.metadata.name, devices),)
 
     def _fewer(self) -> Iterator[Changes]:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
@@ -325,9 +308,12 @@ class Candidates:
         patch = patch_of(infos[row].pod, changed, obj if isinstance(obj, Pod) else obj.spec.template)
         text = msgspec.json.encode(patch).decode()
         restarts = tuple(sorted(pod.key for pod in waiting_of_set(self._simulation, target)))
-        return Patch(target, text, remedy, self._running_of(row), restarts) if patch else None
+        # Running pods of its workload are replaced, and none with a bare pod.
+        of_workload = () if owner is None else self._simulation.pods.values()
+        n_running = sum(bool(pod.node) and self._simulation.workload_of(pod) == target for pod in of_workload)
+        return Patch(target, text, remedy, n_running, restarts) if patch else None
 
-    def _tolerating(self) -> Iterator[Patch]:
+    def _tolerating(self) -> Iterator[Changes]:
         """Yield tolerations of the taints with which an autoscaler's new nodes come."""
         for row, _ in self._waiting():
             pod = self._simulation.session.cluster.pods.infos[row].pod
@@ -339,15 +325,7 @@ class Candidates:
                     )
                     remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
                     patch = self._patch_of(row, remedy, tolerating(pod, missing))
-                    yield from () if patch is None else (patch,)
-
-    def _running_of(self, row: int) -> int:
-        """Return how many running pods belong to the workload of a waiting pod; none are replaced with a bare pod."""
-        owner, pods = self._simulation.owner(row), self._simulation.pods
-        if owner is None:
-            return 0
-        workload = owner.workload.key
-        return sum(bool(pod.node) and self._simulation.workload_of(pod) == workload for pod in pods.values())
+                    yield from () if patch is None else ((patch,),)
 
 
 def _plain(remedy: R) -> R:
@@ -356,14 +334,9 @@ def _plain(remedy: R) -> R:
 
 
 def moved(simulation: Simulation, pods: Iterable[ObservedPod]) -> Changes:
-    """Return the moves of pods."""
-    return tuple(_move(simulation, pod) for pod in pods)
-
-
-def _move(simulation: Simulation, pod: ObservedPod) -> Move:
-    workload = simulation.workload_of(pod)
-    ready = sum(other.is_ready and simulation.workload_of(other) == workload for other in simulation.pods.values())
-    return Move(pod.node, (Place(pod.key, workload=workload, ready=ready),))
+    owners = {pod: simulation.workload_of(pod) for pod in pods}
+    ready = Counter(simulation.workload_of(pod) for pod in simulation.pods.values() if pod.is_ready)
+    return tuple(Move(pod.node, (Place(pod.key, workload=own, ready=ready[own]),)) for pod, own in owners.items())
 
 
 def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> LoosenBudget | None:
@@ -380,11 +353,9 @@ def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loo
 
 
 def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Scale | None:
-    """Return that a workload runs fewer replicas; None where it cannot, or none would be left.
+    """Return that a workload runs fewer replicas, which stops so many running ones.
 
-    Parameters
-    ----------
-    stops : how many running ones that stops
+    None where it cannot, or none would be left.
     """
     owner, ref = simulation.workloads.find(workload), WorkloadRef.parse(workload)
     obj = object_of(objects, workload) if owner is not None and ref.kind in SCALED else None

@@ -75,27 +75,20 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class Goal:
-    """Pods that are to run, while no other pod loses its node.
+    """Pods that are to run, NAMESPACE/NAME, while no other pod loses its node.
 
-    Parameters
-    ----------
-    start : what waits before
-    anyway : what waits without any action when the scheduler has tried all pods again
-    targets : NAMESPACE/NAME of the pods that are to run
+    `anyway` is what waits without any action when the scheduler has tried all pods again.
     """
 
     def __init__(self, start: Waiting, anyway: Waiting, targets: Iterable[str]) -> None:
         named = frozenset(targets)
-        self.start = {
-            workload: max(len(start.get(workload, ())), len(anyway.get(workload, ())))
-            for workload in dict.fromkeys((*start, *anyway))
-        }
-        waiting = {
-            workload: start.get(workload, frozenset()) | anyway.get(workload, frozenset()) for workload in self.start
-        }
-        self.wanted = {
-            workload: min(len(pods & named), self.start[workload]) for workload, pods in waiting.items() if pods & named
-        }
+        self.start: dict[str, int] = {}  #: workload -> how many of its pods wait
+        self.wanted: dict[str, int] = {}  #: workload -> how many of those are to run
+        for workload in dict.fromkeys((*start, *anyway)):
+            now, then = (waiting.get(workload, frozenset()) for waiting in (start, anyway))
+            self.start[workload] = max(len(now), len(then))
+            if wanted := (now | then) & named:
+                self.wanted[workload] = min(len(wanted), self.start[workload])
         self.of = sum(self.wanted.values())
 
     def runs(self, played: Played) -> int:
@@ -119,10 +112,7 @@ class Goal:
 class Playing:
     """Carries out sets of actions, each from the same start.
 
-    Parameters
-    ----------
-    quotas : raised before anything else, so that the pods that they kept away are there
-    progress : called with the number of sets that were tried
+    Quotas are raised before anything else, so that the pods that they kept away are there.
     """
 
     def __init__(
@@ -144,12 +134,7 @@ class Playing:
         return prices_of(self.base)
 
     def price(self, acts: Changes, played: Played | None = None) -> float | None:
-        """Return the price of the nodes that actions add; None if it is unknown.
-
-        Parameters
-        ----------
-        played : the end of the actions, for the nodes that the autoscaler adds; None leaves those out
-        """
+        """Return the price of the nodes that actions add, those of an autoscaler as `played`; None if it is unknown."""
         growth = None if played is None else played.growth
         prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
         new = [act for act in acts if isinstance(act, AddNodes) for _ in range(act.nodes)]
@@ -187,8 +172,7 @@ class Playing:
         """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
         base = self._base_of((*self.quotas, *(act for act in acts if _is_of_cluster(act))))
         simulation = begin(base)
-        namespaces = {PodKey.parse(raised.quota).namespace for raised in self.quotas}
-        for namespace in namespaces:
+        for namespace in {PodKey.parse(raised.quota).namespace for raised in self.quotas}:
             for owner in simulation.workloads.all(namespace):
                 simulation.enqueue(owner)
         simulation.controllers.run()
@@ -210,9 +194,10 @@ class Playing:
                 trial.carry_out(act)
             if trial.refused:
                 break
-        return Played(
-            simulation, base, waiting_of(simulation), trial.moved_to, _disturbed(base, simulation), trial.refused
-        )
+        pods = base.objects.pod_by_key
+        gone = dict.fromkeys(step.pod for step in simulation.log.steps if step.event in _GONE and step.pod in pods)
+        disturbed = tuple(key for key in gone if pods[key].spec.node_name)
+        return Played(simulation, base, waiting_of(simulation), trial.moved_to, disturbed, trial.refused)
 
     def _base_of(self, acts: Changes) -> Base:
         if acts not in self._bases:
@@ -373,12 +358,6 @@ def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
     return [pod for pod in pods if not pod.node and not pod.is_new and simulation.workload_of(pod) == workload]
 
 
-def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
-    pods = base.objects.pod_by_key
-    gone = (step.pod for step in simulation.log.steps if step.event in _GONE and step.pod)
-    return tuple(dict.fromkeys(key for key in gone if key in pods and pods[key].spec.node_name))
-
-
 def _changed_base(base: Base, act: Change) -> Base:
     match act:
         case Pool():
@@ -407,15 +386,13 @@ def _with_patch(snapshot: Snapshot, act: Patch) -> Snapshot:
             patched.append(replace(job, spec=replace(job.spec, template=template)))
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
-        if owner is None or (owner.kind, pod.metadata.namespace, owner.name) != target.parts:
-            continue
-        if not pod.spec.node_name:
+        own = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
+        if own == target.parts and not pod.spec.node_name:
             patched.append(_patched(pod, act.spec))
     return with_objects(snapshot, patched)
 
 
 def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:
-    """Return a pod or a template of pods with its ``spec`` changed."""
     changed, deleted = without_deletions(spec)
     after = delete_spreads(merged(msgspec.to_builtins(obj.spec), changed), deleted)
     return replace(obj, spec=convert(after, type(obj.spec)))

@@ -32,19 +32,26 @@ from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.remedies.diagnosis import Diagnosis, diagnose
 from kplan.report.words import grouped
-from kplan.rules.pod_info import PodInfo
 
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
 
 _PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names", "priority")
+_APART: tuple[tuple[Kind, ...], ...] = (
+    *(("wait",), ("uncordon",), ("moves",), ("budgets", "moves"), ("pools",), ("nodes",)),
+    _PATCHES,
+    ("scale",),
+)
+"""Kinds of actions of which sets are put beside the least one."""
 _SHARE_OF_ALTERNATIVE = 4
+_NO_ACTIONS = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
 
 
 def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> d.RemedyReport:
     """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
     progress = showing.progress
-    workloads = () if pods else tuple(filter(_is_held_up, workloads_at_present(base)))
+    present = () if pods else workloads_at_present(base)
+    workloads = tuple(one for one in present if not one.has_what_it_wants or resume_command(one))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
     refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
@@ -90,7 +97,9 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     removals = () if described.actions else by_itself.simulation.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     Candidates(playing, (), goal, by_hand=by_hand).offered()
-    helpful = {pod: first for pod, diagnosis in diagnoses.items() if (first := _help_of(diagnosis))}
+    # The first of what would help, if that is nothing that an action does, or not without a loss.
+    firsts = {pod: diagnosis.remedies[0] for pod, diagnosis in diagnoses.items() if diagnosis.remedies}
+    helpful: dict[str, Remedy] = {pod: first for pod, first in firsts.items() if isinstance(first, _NO_ACTIONS)}
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(pod for pod in named if pod in existing or pod in left)),
@@ -106,17 +115,10 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     )
 
 
-def _is_held_up(health: WorkloadHealth) -> bool:
-    """Tell whether a workload lacks pods, or they do not start, for a reason that is none of scheduling."""
-    return not health.has_what_it_wants or bool(resume_command(health))
-
-
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
     """Tell whether a workload lacks pods for a reason that no action ends.
 
-    Parameters
-    ----------
-    staying : pods that stay pending, and workloads whose quotas are not raised
+    `staying` are pods that stay pending, and workloads whose quotas are not raised.
     """
     first = next((pod for pod in health.troubled if pod.pod == health.waits_for), None)
     if "refused" in health.states:
@@ -138,13 +140,6 @@ def _diagnoses(live: Session, left: Sequence[str]) -> dict[str, Diagnosis]:
     return {name: diagnosis for name, diagnosis in by_pod.items() if diagnosis.text}
 
 
-def _help_of(diagnosis: Diagnosis) -> Remedy | None:
-    """Return the first of what would help a pod, if that is nothing that an action does, or not without a loss."""
-    first = diagnosis.remedies[0] if diagnosis.remedies else None
-    kinds = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
-    return first if isinstance(first, kinds) else None
-
-
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
     settings = autoscaler_of(base.objects) if base.autoscaler is None else None
     if settings is not None:
@@ -160,32 +155,19 @@ def _node_of(played: Played) -> dict[str, str]:
 def _asleep(simulation: Simulation) -> set[str]:
     """Return the pods that no action lets run: those with scheduling gates, and those of other schedulers."""
     session: Session = simulation.session
-    infos = session.cluster.pods.infos
-
-    def is_of_others(info: PodInfo) -> bool:
-        return session.framework_for(info) is None and not meant_scheduler(session, info.pod)
-
+    waiting = ((pod.key, session.cluster.pods.infos[row]) for row, pod in simulation.pods.items() if not pod.node)
     return {
-        pod.key
-        for row, pod in simulation.pods.items()
-        if not pod.node and (infos[row].pod.spec.scheduling_gates or is_of_others(infos[row]))
+        key
+        for key, info in waiting
+        if info.pod.spec.scheduling_gates
+        or (session.framework_for(info) is None and not meant_scheduler(session, info.pod))
     }
 
 
 def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, ...]]:
     """Yield kinds of actions of which a set is put beside the least one."""
     used = {kind for act in acts for kind in kinds_of(act)}
-    groups: list[tuple[Kind, ...]] = [
-        ("wait",),
-        ("uncordon",),
-        ("moves",),
-        ("budgets", "moves"),
-        ("pools",),
-        ("nodes",),
-        _PATCHES,
-        ("scale",),
-    ]
-    for group in groups:
+    for group in _APART:
         allowed = tuple(kind for kind in group if kind in kinds)
         if allowed and not used <= set(allowed):
             yield allowed
@@ -196,8 +178,11 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     acts = by_rank(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
-    actions: list[Change] = [quota.described() for quota in playing.quotas[:-1]]
-    actions += [_raised(quota, before) for quota in playing.quotas[-1:]]
+    actions: list[Change] = [quota.described() for quota in playing.quotas]
+    if playing.quotas:  # after the last one new pods run, without further actions
+        simulation = before.simulation
+        new = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.is_new}
+        actions[-1] = playing.quotas[-1].described(sorted(new - before.waiting.keys()))
     done: Changes = ()
     for act in with_joined_moves(acts):
         done = (*done, act)
@@ -235,21 +220,11 @@ def _named_as_others(act: Change, goal: Goal) -> Change:
     return replace(act, of_others=next((ref.path for ref in others), ""))
 
 
-def _raised(quota: RaiseQuota, after: Played) -> Change:
-    """Return the last raise of a quota with the workloads of which all new pods run without further actions."""
-    simulation = after.simulation
-    new = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.is_new}
-    return quota.described(sorted(new - after.waiting.keys()))
-
-
 def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, str]) -> Change:
     """Return a change with the nodes to which pods are moved.
 
-    Parameters
-    ----------
-    base : the cluster before any change
-    done : all changes up to this one
-    moved_to : NAMESPACE/NAME of a deleted pod -> the node of the next one
+    `moved_to` has NAMESPACE/NAME of a deleted pod -> the node of the next one; `base` is the cluster before any change,
+    and `done` are all changes up to this one.
     """
     if not isinstance(act, Move):
         return act
@@ -259,12 +234,7 @@ def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, 
 
 
 def with_effects(action: Change, before: Played, after: Played) -> Change:
-    """Return a change with the pods that run after it, that are not wanted any more, and that it deletes.
-
-    Parameters
-    ----------
-    before, after : the end of the actions without this one, and with it
-    """
+    """Return a change with the pods that run after it, that are not wanted any more, and that it deletes."""
     running = {pod.key for pod in after.simulation.pods.values() if pod.node and not pod.is_new}
     achieves: list[str] = []
     drops: list[str] = []

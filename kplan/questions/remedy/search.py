@@ -48,12 +48,9 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 class Search:
-    """Searches sets of some kinds of actions.
+    """Searches sets of some kinds of actions; at most so many are tried.
 
-    Parameters
-    ----------
-    most : how many sets may be tried
-    by_hand : nodes are added by hand also where an autoscaler sets their number
+    By hand nodes are added also where an autoscaler sets their number.
     """
 
     def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
@@ -68,9 +65,7 @@ class Search:
         """Return the least set that lets the most pods run, as far as the search goes."""
         acts = self._without_needless(self._step_by_step())
         runs = self._runs(acts)
-        if not acts:
-            return self._smaller(acts, runs) if runs < self._goal.of else Solution((), runs, is_least=True)
-        return self._smaller(acts, runs)
+        return self._smaller(acts, runs) if acts or runs < self._goal.of else Solution((), runs, is_least=True)
 
     def _runs(self, acts: Changes) -> int:
         if acts not in self._known:
@@ -100,13 +95,13 @@ class Search:
                     best = (rank, more) if best is None or rank < best[0] else best
                 if not self._may_try:
                     break
-            if best is None and not self._tiers:
-                break
-            if best is None:
+            if best is not None:
+                acts = self._enough_nodes(best[1], acts)
+                runs = self._runs(acts)
+            elif self._tiers:
                 self._kinds = self._tiers.pop(0)
-                continue
-            acts = self._enough_nodes(best[1], acts)
-            runs = self._runs(acts)
+            else:
+                break
         return acts
 
     def _enough_nodes(self, acts: Changes, before: Changes) -> Changes:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from kplan.api.quantity import clause, count, listing
 from kplan.changes import remedy as r
 from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
 from kplan.documents import remedies as d
-from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
+from kplan.documents.nodes import AddedNode
 from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
-from kplan.report.view import Case, View
+from kplan.report.view import Case, View, state_of
 from kplan.report.words import grouped
 
 _MOST_NAMED = 5
@@ -36,10 +36,12 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     if document.verdict.failed:
         yield from _left(document)
         if changes := document.remedy.nodes:
-            is_whole = options.top is None or options.is_wide
-            yield from unhelped_blocks(changes.unhelped, is_whole=is_whole)
+            yield from unhelped_blocks(changes.unhelped, is_whole=options.shows_all)
     if document.remedy.actions:
-        yield line(Span(_certainty(document), "dim"))
+        tried = f"{count(document.tried, 'set')} of actions tried"
+        least = f"{tried}: none that disturbs fewer pods does as much."
+        words = least if document.remedy.is_least else f"{tried}; another one may disturb fewer pods."
+        yield line(Span(words, "dim"))
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}; then {_ends(alternative)}",))
         yield from _actions(alternative, document)
@@ -165,13 +167,6 @@ def _summary(remedy: d.RemedySet) -> str:
     return "; ".join(texts[:_MOST_NAMED]) + more
 
 
-def _certainty(document: d.RemedyReport) -> str:
-    tried = f"{count(document.tried, 'set')} of actions tried"
-    if document.remedy.is_least:
-        return f"{tried}: none that disturbs fewer pods does as much."
-    return f"{tried}; another one may disturb fewer pods."
-
-
 def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     is_single = len(remedy.actions) == 1
     for number, action in enumerate(remedy.actions, 1):
@@ -184,32 +179,25 @@ def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     if remedy.undo:
         yield line(Span("At the end: ", "strong"), "as before")
         yield Preformatted("", "\n".join(remedy.undo), indent=2)
-    if remedy.actions and remedy.nodes:
-        yield from _followed(remedy, remedy.nodes, document.nodes)
-    elif remedy.price:
-        yield line(_price(remedy.price, UNSET))
-
-
-def _followed(remedy: d.RemedySet, changes: NodeChanges, by_itself: NodeChanges | UnsetType) -> Iterator[Block]:
-    """Yield what the autoscaler adds with the actions, where that is not the same without them, and the price."""
-    alone = [(new.instance_type, new.zone, new.pool, new.group) for new in by_itself.added] if by_itself else []
-    if [(new.instance_type, new.zone, new.pool, new.group) for new in changes.added] != alone:
-        added = _new_nodes(changes.added) if changes.added else "no node"
-        yield line(f"{changes.autoscaler.name} then adds {added}{' in all' if alone else ''}.")
+    followed = remedy.nodes if remedy.actions else UNSET
+    if followed:
+        # What the autoscaler adds with the actions, where that is not the same without them.
+        alone = _kinds(document.nodes.added) if document.nodes else []
+        if _kinds(followed.added) != alone:
+            added = _new_nodes(followed.added) if followed.added else "no node"
+            yield line(f"{followed.autoscaler.name} then adds {added}{' in all' if alone else ''}.")
     if remedy.price:
-        yield line(_price(remedy.price, changes.autoscaler))
+        cost = cost_text(abs(remedy.price), followed.autoscaler if followed else UNSET)
+        yield line(f"Saves {cost}." if remedy.price < 0 else f"Costs {cost} more.")
+
+
+def _kinds(nodes: Sequence[AddedNode]) -> list[tuple[object, ...]]:
+    return [(new.instance_type, new.zone, new.pool, new.group) for new in nodes]
 
 
 def _new_nodes(nodes: Sequence[AddedNode]) -> str:
     kinds = Counter(map(new_node_text, nodes))
     return listing([f"{count(number, 'node')} ({text})" for text, number in kinds.items()], most=_MOST_NAMED)
-
-
-def _price(price: float, ref: AutoscalerRef | UnsetType) -> str:
-    """Return what a set costs or saves."""
-    if price < 0:
-        return f"Saves {cost_text(-price, ref)}."
-    return f"Costs {cost_text(price, ref)} more."
 
 
 def _effects(action: Change) -> str:
@@ -242,10 +230,9 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
         if pod not in left:
             yield Case(pod, "passed", "Scheduled", f"runs after {_summary(document.remedy) or 'nothing'}")
         else:
-            counted = document.verdict.counted_of(pod)
             because = (document.because or {}).get(pod)
             message = "no action was found that lets it run" + (f": {because}" if because else "")
-            yield Case(pod, "failed" if counted else "skipped", "Unschedulable", message)
+            yield Case(pod, state_of(document.verdict, pod), "Unschedulable", message)
 
 
 def _names(document: d.RemedyReport) -> list[str]:

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.names import PodKey
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes import values as c
@@ -27,7 +26,7 @@ from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
-from kplan.course.replacements import Replacement, Replacements
+from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
@@ -59,7 +58,6 @@ def runbook_report(
     timeout: float | None,
     rolling: bool,
 ) -> RunbookReport:
-    """Return the RunbookReport; parameters as for the question."""
     check_nodes(base, nodes)
     book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, timeout=timeout, rolling=rolling)
     book.write(showing.progress or (lambda _done, _all: None))
@@ -115,7 +113,6 @@ class _Runbook:
         self.n_tried = 0
 
     def write(self, progress: Callable[[int, int], None]) -> None:
-        """Write all steps."""
         n_nodes = len(self._left)
         if not self._rolling:
             names = [name for name in self._left if not self._base.objects.node_by_name[name].spec.unschedulable]
@@ -171,7 +168,6 @@ class _Runbook:
     def _stopped(
         self, name: str, base: Base, plan: CarriedOut, step: RunbookStep, waiting: Sequence[str]
     ) -> StuckNode | None:
-        """Return what stops a drain; None where it is safe."""
         if plan.obstacles:
             obstacle = plan.obstacles[0]
             return StuckNode(name=name, rule=obstacle.rule, pod=obstacle.pod, because=obstacle.why)
@@ -204,12 +200,9 @@ class _Runbook:
     def _without_place(self, base: Base, simulation: Simulation) -> list[str]:
         """Return the pods without a node of workloads of which more wait than without the drain."""
         allowed = self._waiting_anyway(base)
-        return [
-            pod
-            for workload, pods in simulation.waiting().items()
-            if len(pods) > allowed.get(workload, 0)
-            for pod in sorted(pods)
-        ]
+        waiting = simulation.waiting().items()
+        more = (pods for workload, pods in waiting if len(pods) > allowed.get(workload, 0))
+        return [pod for pods in more for pod in sorted(pods)]
 
     def _waiting_anyway(self, base: Base) -> Mapping[str, int]:
         """Return how many pods of each workload wait now, or in the end if no node is drained."""
@@ -219,14 +212,11 @@ class _Runbook:
             simulation.retry_pending()
             simulation.run()
             then = simulation.waiting()
-            allowed = {
-                workload: max(len(now.get(workload, ())), len(then.get(workload, ()))) for workload in (*now, *then)
-            }
-            self._known = base, allowed
+            most = {key: max(len(now.get(key, ())), len(then.get(key, ()))) for key in (*now, *then)}
+            self._known = base, most
         return self._known[1]
 
     def _go(self, name: str, tried: _Tried) -> None:
-        """Drain a node, and go on from there."""
         was_cordoned = self._base.objects.node_by_name[name].spec.unschedulable
         self.steps.append(tried.step)
         snapshot = snapshot_of(tried.simulation, self._base.snapshot, at=self._base.now / 1_000_000)
@@ -275,26 +265,19 @@ class _Runbook:
             return
         if len(obstacle.budgets) != 1 or not obstacle.is_by_budget:
             return
-        key = PodKey.parse(obstacle.budgets[0].name)
-        budget = _budget(base, *key)
-        if budget is None:
-            return
-        for remedy, other in ways(base, obstacle, obstacle.budgets[0], budget):
+        name = obstacle.budgets[0].name
+        budget = _budget(base, name)
+        for remedy, other in () if budget is None else ways(base, obstacle, obstacle.budgets[0], budget):
             if isinstance(remedy, r.MoreReplicas):
                 workload, numbers = remedy.change.workload.replace(" ", "/", 1), remedy.change
                 change: c.Change = c.Scale(workload, numbers.to, numbers.old)
                 back: c.Change = c.Scale(workload, numbers.old, numbers.to)
-            elif isinstance(remedy, r.ChangeBudget) and (after := _budget(other, *key)) is not None:
-                name = obstacle.budgets[0].name
+            elif budget is not None and isinstance(remedy, r.ChangeBudget) and (after := _budget(other, name)):
                 change = c.LoosenBudget.between(name, budget.spec, after.spec)
                 back = c.LoosenBudget.between(name, after.spec, budget.spec)
             else:
                 continue
-            yield (
-                _step("prepare", change, remedy=remedy, needed=needed),
-                _step("undo", back, remedy=remedy),
-                other,
-            )
+            yield _step("prepare", change, remedy=remedy, needed=needed), _step("undo", back, remedy=remedy), other
 
 
 def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> RunbookStep:
@@ -312,7 +295,7 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
     for one in Replacements(plan).all:
         if one.removed is None or not one.removed.node or one.removed.pod in staying:
             continue
-        goes_to = _node_after(one)
+        goes_to = (one.added.node if one.added is not None else "") or ""
         if one.removed.by is not None:
             preempted.append(Preempted(pod=one.pod, by=one.removed.by, goes_to=goes_to))
         if one.added is not None and not goes_to:
@@ -321,10 +304,10 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
             moved.append(c.Place(one.pod, goes_to))
         elif one.removed.by is None:
             gone.append(one.pod)
-    single = (
+    single = tuple(
         name
         for name, workload in plan.timeline.workloads.items()
-        if workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
+        if min_ready == 1 and workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
     )
     return _step(
         "drain",
@@ -334,12 +317,8 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
         waits=tuple(waits),
         preempted=tuple(preempted),
         gone=tuple(gone),
-        away=tuple(single) if min_ready == 1 else (),
+        away=single,
     )
-
-
-def _node_after(replacement: Replacement) -> str:
-    return (replacement.added.node if replacement.added is not None else "") or ""
 
 
 def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
@@ -370,12 +349,5 @@ def _more_nodes(base: Base) -> Iterator[tuple[RunbookStep, Base]]:
             yield _step("add-nodes", c.AddNodes(number, like), remedy=remedy), changed(base, [c.AddNodes(number, like)])
 
 
-def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None:
-    return next(
-        (
-            budget
-            for budget in base.objects.pod_disruption_budgets
-            if (budget.metadata.namespace, budget.metadata.name) == (namespace, name)
-        ),
-        None,
-    )
+def _budget(base: Base, key: str) -> PodDisruptionBudget | None:
+    return next((one for one in base.objects.pod_disruption_budgets if one.metadata.key == key), None)

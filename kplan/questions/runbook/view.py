@@ -11,14 +11,14 @@ from kplan.changes.remedy_words import remedy_change
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, View
+from kplan.report.view import Case, View, state_of
 from kplan.report.words import seconds_text
 
 _MOST_NAMED = 5
 
 
 def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
-    most = None if options.is_wide or options.top is None else _MOST_NAMED
+    most = None if options.shows_all else _MOST_NAMED
     for number, step in enumerate(document.steps, 1):
         yield Line((Span(f"Step {number}: ", "strong"), _step_text(step, most)), is_task=True)
         yield Preformatted("", "\n".join(step.commands), indent=2)
@@ -68,27 +68,22 @@ def _step_text(step: RunbookStep, most: int | None) -> str:
 
 
 def _drain_text(step: RunbookStep, most: int | None) -> str:
-    parts = []
-    if step.moved:
-        moved = [f"{place.pod} to {place.goes_to}" for place in step.moved]
-        parts.append(f"{count(len(moved), 'pod')} moved: {listing(moved, most=most or len(moved))}")
-    if step.preempted:
-        parts.append(_preempted(step.preempted, most))
-    if step.waits:
-        verb = "waits" if len(step.waits) == 1 else "wait"
-        names = listing(step.waits, most=most or len(step.waits))
-        parts.append(f"{count(len(step.waits), 'pod')} {verb} until it is uncordoned, without a place: {names}")
-    if step.gone:
-        parts.append(f"not replaced: {listing(step.gone, most=most or len(step.gone))}")
-    if step.away:
-        parts.append(f"not ready meanwhile: {listing(step.away, most=most or len(step.away))}")
+    waiting, verb = count(len(step.waits), "pod"), "waits" if len(step.waits) == 1 else "wait"
+    moved = [f"{place.pod} to {place.goes_to}" for place in step.moved]
+    lists = {
+        f"{count(len(moved), 'pod')} moved": moved,
+        "preempted": _preempted(step.preempted),
+        f"{waiting} {verb} until it is uncordoned, without a place": step.waits,
+        "not replaced": step.gone,
+        "not ready meanwhile": step.away,
+    }
+    parts = [f"{words}: {listing(names, most=most or len(names))}" for words, names in lists.items() if names]
     took = f" ({seconds_text(step.seconds)})" if step.seconds is not UNSET else ""
     return f"drain {step.node}{took}{': ' + '; '.join(parts) if parts else ', which has no pods to move'}"
 
 
-def _preempted(pods: Sequence[Preempted], most: int | None = None) -> str:
-    texts = [f"{one.pod} for {one.by}{f' (then on {one.goes_to})' if one.goes_to else ''}" for one in pods]
-    return f"preempted: {listing(texts, most=most or len(texts))}"
+def _preempted(pods: Sequence[Preempted]) -> list[str]:
+    return [f"{one.pod} for {one.by}{f' (then on {one.goes_to})' if one.goes_to else ''}" for one in pods]
 
 
 def _reason(node: StuckNode) -> str:
@@ -97,7 +92,8 @@ def _reason(node: StuckNode) -> str:
         few = node.too_few
         parts.append(f"only {few.ready} of {count(few.wanted, 'pod')} that must stay ready of {few.workload}")
     if node.preempted:
-        parts.append(_preempted(node.preempted) + ("" if node.too_few or node.because else ", which breaks its budget"))
+        ending = "" if node.too_few or node.because else ", which breaks its budget"
+        parts.append(f"preempted: {', '.join(_preempted(node.preempted))}{ending}")
     if node.because:
         parts.append(f"{node.pod}: {node.because}" if node.pod else node.because)
     return f": {'; '.join(parts) or 'the search ended before'}"
@@ -106,16 +102,16 @@ def _reason(node: StuckNode) -> str:
 def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:
     stuck = {node.name: node for node in document.stuck}
     for name in document.nodes:
-        if name not in stuck:
-            yield Case(name, "passed", "Drained", "drains safely", kind="node")
-        else:
-            counted = document.verdict.counted_of(name)
-            text = f"does not drain safely{_reason(stuck[name])}"
-            yield Case(name, "failed" if counted else "skipped", stuck[name].rule, text, kind="node")
+        is_well = name not in stuck
+        text = "drains safely" if is_well else f"does not drain safely{_reason(stuck[name])}"
+        state = state_of(document.verdict, name, is_well=is_well)
+        yield Case(name, state, "Drained" if is_well else stuck[name].rule, text, kind="node")
 
 
-def _names(document: RunbookReport) -> list[str]:
-    return [command for step in document.steps for command in step.commands]
-
-
-VIEW = View(_sentence, _body, _cases, _names, style=lambda document: "bad" if document.stuck else "good")
+VIEW = View[RunbookReport](
+    _sentence,
+    _body,
+    _cases,
+    lambda document: [command for step in document.steps for command in step.commands],
+    style=lambda document: "bad" if document.stuck else "good",
+)

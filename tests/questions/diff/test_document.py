@@ -19,7 +19,7 @@ from kplan.planner.planner import Planner
 from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.diff.facts import ComparedAnswer
-from kplan.questions.place.clusters import clusters_report
+from kplan.questions.place.view import clusters_report
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
 from kplan.questions.runbook import Runbook

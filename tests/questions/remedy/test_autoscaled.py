@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.changes.remedy import AddNodes as AddNodesRemedy
 from kplan.changes.remedy import WidenPool
@@ -18,6 +20,7 @@ from tests.schemas import assert_keeps_to_its_schema
 from tests.whatif.test_edits import NOW
 
 Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
 
 
 def with_karpenter(*objects: Object | list[Object]) -> kplan.Planner:
@@ -92,41 +95,32 @@ def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
     assert "Costs 0.16 an hour (116.80 a month) more." in render(report, "table", ReportOptions())
 
 
-def test_a_zone_is_admitted_for_a_pod_that_is_bound_to_it() -> None:
-    bound = waiting_pod("bound", "1", nodeSelector={"topology.kubernetes.io/zone": "b"})
-    report = remedy(with_karpenter(requiring("topology.kubernetes.io/zone", "a"), bound))
+TYPE, BIG = "node.kubernetes.io/instance-type", waiting_pod("big", "3")
+
+
+@pytest.mark.parametrize(
+    ("pool", "pod", "admitted"),
+    [
+        (requiring(ZONE, "a"), waiting_pod("bound", "1", nodeSelector={ZONE: "b"}), (ZONE, "In", ("b",))),
+        (requiring(TYPE, "m.large"), BIG, (TYPE, "In", ("m.xlarge",))),
+        (requiring(TYPE, "m.xlarge", "m.2xlarge", "other", operator="NotIn"), BIG, (TYPE, "NotIn", ("m.xlarge",))),
+    ],
+    ids=["a zone", "the cheapest type", "what was excluded"],
+)
+def test_a_pool_admits_what_a_pod_needs(pool: Object, pod: Object, admitted: tuple[str, str, tuple[str, ...]]) -> None:
+    report = remedy(with_karpenter(pool, pod))
 
     (action,) = report.remedy.actions
     assert isinstance(action, Pool)
     assert action.admits is not None
-    assert (action.admits.key, action.admits.values) == ("topology.kubernetes.io/zone", ("b",))
-
-
-def test_the_cheapest_instance_type_is_admitted() -> None:
-    pool = requiring("node.kubernetes.io/instance-type", "m.large")
-    report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, Pool)
-    assert action.admits is not None
-    assert action.admits.values == ("m.xlarge",)
+    assert (action.admits.key, action.admits.operator, action.admits.values) == admitted
     assert report.remedy.is_least
 
 
-def test_an_instance_type_is_no_longer_excluded() -> None:
-    pool = requiring("node.kubernetes.io/instance-type", "m.xlarge", "m.2xlarge", "other", operator="NotIn")
-    report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, Pool)
-    assert action.admits is not None
-    assert (action.admits.operator, action.admits.values) == ("NotIn", ("m.xlarge",))
-
-
 def test_two_pods_with_different_causes_get_an_action_each() -> None:
-    pool = requiring("topology.kubernetes.io/zone", "a")
+    pool = requiring(ZONE, "a")
     pool["spec"]["limits"] = {"cpu": "2"}
-    bound = waiting_pod("bound", "1500m", nodeSelector={"topology.kubernetes.io/zone": "b"})
+    bound = waiting_pod("bound", "1500m", nodeSelector={ZONE: "b"})
     report = remedy(with_karpenter(pool, bound, waiting_pod("first", "1500m")), "pools")
 
     assert [isinstance(action, Pool) and bool(action.limits) for action in report.remedy.actions].count(True) == 1
@@ -146,9 +140,9 @@ def test_the_taint_of_a_pool_without_nodes_is_tolerated() -> None:
 
 
 def test_a_limit_and_a_requirement_that_help_only_together_are_both_changed_as_little_as_possible() -> None:
-    pool = requiring("topology.kubernetes.io/zone", "a")
+    pool = requiring(ZONE, "a")
     pool["spec"]["limits"] = {"cpu": "4"}
-    bound = deployment("web", "1", ("",), nodeSelector={"topology.kubernetes.io/zone": "b"})
+    bound = deployment("web", "1", ("",), nodeSelector={ZONE: "b"})
     report = remedy(with_karpenter(pool, machine("n1"), bound), "pools")
 
     admitted, raised = report.remedy.actions

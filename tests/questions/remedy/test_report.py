@@ -93,56 +93,6 @@ def test_a_pod_is_moved_so_that_a_job_gets_its_gpus() -> None:
     assert report.remedy.is_least
 
 
-def test_a_budget_that_allows_nothing_keeps_its_pods_where_they_are() -> None:
-    objects = [
-        node("a", "4"),
-        node("b", "4"),
-        deployment("db", "1", ("a",)),
-        deployment("web", "2", ("b",)),
-        budget("db", maxUnavailable=0),
-        deployment("big", "4", ("",)),
-    ]
-    report = remedy(*objects, only=("moves",))
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, Move)
-    assert action.node == "b"
-
-
-def test_pods_are_moved_in_a_chain_where_one_needs_the_room_of_the_other() -> None:
-    objects = [
-        node("a", "6"),
-        node("b", "5"),
-        node("c", "2"),
-        deployment("small", "1", ("b",)),
-        deployment("middle", "5", ("a",)),
-        deployment("big", "6", ("",)),
-    ]
-    report = remedy(*objects, only=("moves",))
-
-    assert [action.node for action in report.remedy.actions if isinstance(action, Move)] == ["b", "a"]
-    assert report.remedy.is_least
-
-
-def test_a_node_that_is_uncordoned_is_cordoned_again_while_its_pods_are_moved() -> None:
-    objects = [
-        node("a", "4", cordoned=True),
-        node("b", "1"),
-        deployment("small", "1", ("a",)),
-        deployment("big", "4", ("",)),
-    ]
-    report = remedy(*objects, only=("moves", "uncordon"))
-
-    assert report.remedy.runs == 1
-    assert [command for action in report.remedy.actions for command in action.commands] == [
-        "kubectl uncordon a",
-        "kubectl cordon a",
-        "kubectl delete pod small-h1-000 -n default --wait",
-        "kubectl wait --for=jsonpath='{.status.readyReplicas}'=1 deployment small -n default --timeout=10m",
-        "kubectl uncordon a",
-    ]
-
-
 def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> None:
     running = [
         deployment(f"w{number}-{other}", f"{1900 + 10 * number + other}m", (f"n{number}",))
@@ -155,29 +105,6 @@ def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> Non
     goal = Goal(waiting, waiting, ["default/big-h1-000"])
 
     assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (AddNodes(1, "n0"),)
-
-
-def test_as_many_nodes_are_added_as_are_needed() -> None:
-    report = remedy(node("a"), deployment("web", "3", ("a", *[""] * 5)), only=("nodes",))
-
-    assert [(action.nodes, action.like) for action in report.remedy.actions if isinstance(action, AddNodes)] == [
-        (5, "a")
-    ]
-
-
-def test_a_misspelt_selector_is_corrected_in_the_template() -> None:
-    objects = [
-        node("a", disk="ssd"),
-        node("b", disk="hdd"),
-        deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"}),
-    ]
-    report = remedy(*objects)
-
-    (action,) = report.remedy.actions
-    assert isinstance(action, Patch)
-    patch = '{"spec":{"template":{"spec":{"nodeSelector":{"disk":"ssd"}}}}}'
-    assert action.commands == (f"kubectl patch deployment web -n default -p '{patch}'",)
-    assert report.remedy.runs == 2
 
 
 def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
@@ -264,12 +191,6 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
     assert followed.remedy == alone.remedy
 
 
-def test_pods_on_nodes_that_the_snapshot_lacks_make_no_room() -> None:
-    report = remedy(node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",)))
-
-    assert [type(action) for action in report.remedy.actions] == [AddNodes]
-
-
 def test_a_pod_that_nothing_helps_is_told_with_the_reason() -> None:
     report = kplan.Planner("demo").ask(Remedy())
 
@@ -281,23 +202,6 @@ def test_a_pod_that_nothing_helps_is_told_with_the_reason() -> None:
     }
     alone = invoke("remedy", "ml/llm-eval", "--snapshot", "demo").stdout
     assert alone.startswith("ml/llm-eval stays pending: none of 13 nodes is large enough, even empty")
-
-
-def test_an_autoscaler_lets_fewer_run_once_both_its_bounds_say_so() -> None:
-    scaler = head("HorizontalPodAutoscaler", name="b", namespace="default") | {
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b"},
-            "minReplicas": 3,
-            "maxReplicas": 5,
-        }
-    }
-    report = remedy(
-        node("a", "4"), deployment("b", "1", ("a", "a", "a")), deployment("big", "2", ("",)), scaler, only=("scale",)
-    )
-    assert report.remedy.runs == 1
-    assert [action.commands for action in report.remedy.actions] == [
-        ("""kubectl patch hpa b -n default --type merge -p '{"spec":{"maxReplicas":2,"minReplicas":2}}'""",)
-    ]
 
 
 def test_a_request_of_the_whole_pod_is_lowered_but_not_below_its_containers() -> None:

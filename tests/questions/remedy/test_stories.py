@@ -282,6 +282,47 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
         "",
         [*adding(2, "a")],
     ),
+    "a budget that allows nothing keeps its pods where they are": (
+        [
+            *(node("a"), node("b"), deployment("db", "1", ("a",)), deployment("web", "2", ("b",))),
+            *(budget("db", maxUnavailable=0), deployment("big", "4", ("",))),
+        ],
+        "moves",
+        moves("b", "web-h1-000"),
+    ),
+    "pods are moved in a chain where one needs the room of the other": (
+        [
+            *(node("a", "6"), node("b", "5"), node("c", "2"), deployment("small", "1", ("b",))),
+            *(deployment("middle", "5", ("a",)), deployment("big", "6", ("",))),
+        ],
+        "moves",
+        [*moves("b", "small-h1-000"), *moves("a", "middle-h1-000")],
+    ),
+    "a node that is uncordoned is cordoned again while its pods are moved": (
+        [node("a", cordoned=True), node("b", "1"), deployment("small", "1", ("a",)), deployment("big", "4", ("",))],
+        "moves uncordon",
+        ["kubectl uncordon a", *moves("a", "small-h1-000")],
+    ),
+    "as many nodes are added as are needed": (
+        [node("a"), deployment("web", "3", ("a", *[""] * 5))],
+        "nodes",
+        [*adding(5, "a")],
+    ),
+    "a misspelt selector is corrected in the template": (
+        [node("a", disk="ssd"), node("b", disk="hdd"), deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"})],
+        "",
+        [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}')],
+    ),
+    "pods on nodes that the snapshot lacks make no room": (
+        [node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",))],
+        "",
+        [*adding(1, "a")],
+    ),
+    "an autoscaler lets fewer run once both its bounds say so": (
+        [node("a"), deployment("b", "1", ("a", "a", "a")), deployment("big", "2", ("",)), hpa("b", 3, 5)],
+        "scale",
+        ['kubectl patch hpa b -n default --type merge -p \'{"spec":{"maxReplicas":2,"minReplicas":2}}\''],
+    ),
     "one node is enough for two workloads": (
         [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
         "",
