@@ -142,6 +142,12 @@ def budget(name: str, **spec: Any) -> Object:
     }
 
 
+def quota(name: str, used: str = "0", **hard: str) -> Object:
+    """Write a quota of which so much of each resource is used."""
+    status = {"hard": hard, "used": dict.fromkeys(hard, used)}
+    return head("ResourceQuota", name=name, namespace="default") | {"spec": {"hard": hard}, "status": status}
+
+
 def running(workload: Object, nodes: Sequence[str], pods: int | None = None) -> list[Object]:
     """Return a deployment with its replica set and pods, dealt out to nodes in turn; "" is for one that waits."""
     name, spec = workload["metadata"]["name"], workload["spec"]

@@ -8,7 +8,7 @@ from kplan.documents.base import UNSET
 from kplan.documents.capacity import CapacityReport, GroupFit
 from kplan.errors import UsageError
 from kplan.questions.capacity import Capacity
-from tests.objects import head, node, pod
+from tests.objects import deployment, head, node, pod, quota
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -59,13 +59,7 @@ def test_groups_of_one_rack_leave_room_in_each() -> None:
 
 
 def test_groups_and_replicas_are_counted_in_turn() -> None:
-    web = head("Deployment", name="web", namespace="default") | {
-        "spec": {
-            "replicas": 9,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", cpu="1")["spec"]},
-        }
-    }
+    web = deployment("web", 9, cpu="1")
     report = counted(racks(), group("gang", 3), job("train", 3, "2", "gang"), web, mix=(1, 2))
 
     assert [(fit.name, fit.share, fit.fits) for fit in report.templates] == [
@@ -105,11 +99,7 @@ def test_a_group_that_runs_already_is_counted_beside_its_pods() -> None:
 
 
 def test_quotas_refuse_a_group_as_a_whole() -> None:
-    quota = head("ResourceQuota", name="q", namespace="default") | {
-        "spec": {"hard": {"pods": "5"}},
-        "status": {"hard": {"pods": "5"}, "used": {"pods": "0"}},
-    }
-    report = counted([*racks(), quota], group("gang", 3), job("train", 3, "1", "gang"))
+    report = counted([*racks(), quota("q", pods="5")], group("gang", 3), job("train", 3, "1", "gang"))
 
     assert report.summary.fits == 1
     assert report.stop

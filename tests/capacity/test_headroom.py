@@ -9,7 +9,7 @@ from kplan.capacity.templates import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.capacity.test_templates import workload
 from tests.course.test_what_if import node, pod
-from tests.objects import head
+from tests.objects import head, quota
 
 Object = dict[str, Any]
 
@@ -89,12 +89,8 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
 
 
 def test_quotas_stop_a_count() -> None:
-    quota = head("ResourceQuota", name="few", namespace="default") | {
-        "spec": {"hard": {"pods": "2"}},
-        "status": {"hard": {"pods": "2"}, "used": {"pods": "0"}},
-    }
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    (found,) = asking(node("a"), workload("Deployment", "web"), space, quota).headroom().workloads
+    (found,) = asking(node("a"), workload("Deployment", "web"), space, quota("few", pods="2")).headroom().workloads
 
     assert found.fits == 2
     assert found.stop is not None

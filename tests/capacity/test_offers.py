@@ -14,7 +14,7 @@ from kplan.capacity import additions as search
 from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from tests.capacity.test_counting import spread, template, web, zoned
-from tests.objects import head, node, pod
+from tests.objects import daemon_set, node, pod
 
 Object = dict[str, Any]
 
@@ -92,18 +92,10 @@ def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> No
 
 
 def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
-    own = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", cpu="1")["spec"]}
-    agents = head("DaemonSet", name="agent", namespace="default", uid="agent") | {
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": own}
-    }
-    elsewhere = {
-        **agents,
-        "metadata": {"name": "gpu", "namespace": "default", "uid": "gpu"},
-        "spec": {
-            **agents["spec"],
-            "template": {**own, "spec": {**own["spec"], "nodeSelector": {"gpu": "yes"}}},
-        },
-    }
+    agents, elsewhere = daemon_set("agent"), daemon_set("gpu")
+    for daemons in (agents, elsewhere):
+        daemons["spec"]["template"]["spec"] = pod("agent", cpu="1")["spec"]
+    elsewhere["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "yes"}
     unknown = pod("lone-a", cpu="1", on="a", owner="DaemonSet/owner")
     shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "1", "a"))
     found = offers_of([node("a"), agents, elsewhere, unknown], web(), 6, shapes)

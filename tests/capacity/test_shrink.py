@@ -11,7 +11,7 @@ from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import LOCAL_STORAGE
 from kplan.documents.capacity import ShrinkReport
-from tests.objects import head, node, pod
+from tests.objects import budget, head, node, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -35,12 +35,6 @@ def owned(name: str, cpu: str, on: str, **more: Any) -> Object:
     web_pod["metadata"]["labels"] = {"app": "web"}
     web_pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return web_pod
-
-
-def budget(**allowed: Any) -> Object:
-    return head("PodDisruptionBudget", name="web", namespace="default") | {
-        "spec": {**allowed, "selector": {"matchLabels": {"app": "web"}}}
-    }
 
 
 def test_the_emptiest_go_first_as_long_as_their_pods_find_places() -> None:
@@ -78,8 +72,8 @@ def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:
 def test_budgets_are_kept() -> None:
     objects = [node("a"), node("b"), owned("p", "1", "a"), owned("q", "1", "a"), owned("r", "1", "b")]
 
-    assert why(shrunk(*objects, budget(minAvailable=3)))["b"] == ("budget", "default/r")
-    assert freed(shrunk(*objects, budget(minAvailable=2))) == [("b", 1)]
+    assert why(shrunk(*objects, budget("web", minAvailable=3)))["b"] == ("budget", "default/r")
+    assert freed(shrunk(*objects, budget("web", minAvailable=2))) == [("b", 1)]
     assert freed(shrunk(*objects)) == [("b", 1)]
 
 
@@ -112,7 +106,7 @@ def clusters() -> st.SearchStrategy[list[Object]]:
         objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]
         for i, (at, cpu, priority) in enumerate(running):
             objects.append(owned(f"p{i}", f"{cpu}00m", f"n{at % len(cpus)}", priority=priority))
-        return objects if least is None else [*objects, budget(minAvailable=least)]
+        return objects if least is None else [*objects, budget("web", minAvailable=least)]
 
     running = st.tuples(st.integers(0, 4), st.integers(1, 19), st.integers(-1, 1))
     few = st.one_of(st.none(), st.integers(0, 6))

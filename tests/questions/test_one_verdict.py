@@ -17,17 +17,10 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
-from tests.objects import deployment, head, node, pod
+from tests.objects import deployment, node, pod, quota
 from tests.recorded import examples
 
 Object = dict[str, Any]
-
-
-def quota(cpu: str) -> Object:
-    return head("ResourceQuota", name="team", namespace="default") | {
-        "spec": {"hard": {"requests.cpu": cpu}},
-        "status": {"hard": {"requests.cpu": cpu}, "used": {"requests.cpu": "0"}},
-    }
 
 
 def silent(name: str) -> Object:
@@ -47,7 +40,7 @@ CLUSTERS = {
     "pending": [*NODES, pod("old", cpu="1", on="a", owner="ReplicaSet/owner"), pod("big", cpu="9")],
     "preemption": [*NODES, pod("low", cpu="3", on="a", owner="ReplicaSet/owner"), pod("high", cpu="4", priority=9)],
     "silent node": [*NODES, silent("d"), pod("lost", cpu="1", on="d", owner="ReplicaSet/owner")],
-    "quota": [*NODES, quota("2")],
+    "quota": [*NODES, quota("team", **{"requests.cpu": "2"})],
     "foreign": [*NODES, pod("other", cpu="1") | {"spec": pod("other", cpu="1")["spec"] | {"schedulerName": "other"}}],
 }
 QUESTIONS = {

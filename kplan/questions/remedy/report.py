@@ -38,7 +38,12 @@ _MOST_REASONS = 20
 
 _PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names", "priority")
 _APART: tuple[tuple[Kind, ...], ...] = (
-    *(("wait",), ("uncordon",), ("moves",), ("budgets", "moves"), ("pools",), ("nodes",)),
+    ("wait",),
+    ("uncordon",),
+    ("moves",),
+    ("budgets", "moves"),
+    ("pools",),
+    ("nodes",),
     _PATCHES,
     ("scale",),
 )

@@ -31,7 +31,7 @@ from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
 from tests import objects
 from tests.cli.commands import invoke, refused, written
-from tests.objects import budget, deployment, head, running
+from tests.objects import budget, deployment, head, quota, running
 from tests.objects import pod as waiting
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -130,15 +130,11 @@ def test_the_maximum_together_is_the_same_whether_or_not_nodes_are_chosen(most: 
 
 
 def test_a_quota_keeps_autoscalers_from_their_maximum_together() -> None:
-    hard = {"pods": "4"}
-    quota = head("ResourceQuota", namespace="default", name="few") | {
-        "spec": {"hard": hard},
-        "status": {"hard": hard, "used": {"pods": "2"}},
-    }
     objects = [*TWO, *workload("a", ["n1"]), *workload("b", ["n2"]), scaler("a", 3), scaler("b", 3)]
+    few = quota("few", "2", pods="4")
     assert outcome(standard("maximum together"), *objects) == ("passed", [])
-    assert outcome(standard("maximum alone"), *objects, quota) == ("passed", [])
-    state, names = outcome(standard("maximum together"), *objects, quota)
+    assert outcome(standard("maximum alone"), *objects, few) == ("passed", [])
+    state, names = outcome(standard("maximum together"), *objects, few)
     assert (state, len(names)) == ("failed", 2)
 
 

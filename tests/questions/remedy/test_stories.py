@@ -8,7 +8,7 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, budget, head
+from tests.objects import adding, budget, head, quota
 from tests.objects import pod as owned
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node, planner_of
@@ -345,12 +345,8 @@ def test_the_best_answer_is_given_and_every_answer_holds(story: str) -> None:
 
 
 def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
-    quota = head("ResourceQuota", name="team", namespace="default") | {
-        "spec": {"hard": {"pods": "3"}},
-        "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
-    }
-    objects = [node("a"), node("b", cordoned=True), deployment("web", "2", ("a", "a", ""), replicas=5), quota]
-    planner = planner_of(*objects)
+    objects = [node("a"), node("b", cordoned=True), deployment("web", "2", ("a", "a", ""), replicas=5)]
+    planner = planner_of(*objects, quota("team", "3", pods="3"))
     report = planner.ask(Remedy(without=("quotas",)))
 
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
