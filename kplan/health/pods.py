@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import Pod, PodCondition
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
 from kplan.api.storage import Volume
@@ -129,21 +129,25 @@ def pod_health(
         }
         meant = next(iter(nearest_texts(container.lacks.name, sorted(filter(None, known)), 1)), "")
         container = replace(container, lacks=replace(container.lacks, nearest=meant))
-    missing = tuple(_missing_gates(pod)) if state == "not-ready" and container is None else ()
+    missing: tuple[str, ...] = ()
+    if state == "not-ready" and container is None:
+        true = {one.type for one in pod.status.conditions if one.status == "True"}
+        missing = tuple(gate.condition_type for gate in pod.spec.readiness_gates if gate.condition_type not in true)
     if container is None and state != "not-ready":
         container = _restarted(pod)
     if container is not None and "Image" in container.reason:
         images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
         container = replace(container, image=images.get(container.name, ""))
-    ready = _condition(pod, "Ready")
-    reason = pod.status.reason or (_disruption(pod) if state in ("failed", "being-deleted") else "")
+    ready, disruption, reason = _condition(pod, "Ready"), _condition(pod, "DisruptionTarget"), pod.status.reason
+    if not reason and state in ("failed", "being-deleted") and disruption is not None and disruption.status == "True":
+        reason = disruption.reason
     return PodHealth(
         pod=pod.metadata.key,
         state=state,
         node=name or None,
         since=since,
         seconds=UNSET if now is None or at is None else max(round(now - at), 0),
-        reason=reason or (ready[1] if ready is not None and state == "not-ready" else ""),
+        reason=reason or (ready.reason if ready is not None and state == "not-ready" else ""),
         short_of=pod.status.message.rpartition(": ")[2] if state == "evicted" else "",
         container=UNSET if container is None else container,
         missing_gates=missing,
@@ -160,12 +164,17 @@ def fails_by_itself(pod: Pod, now: float) -> bool:
     `now`: seconds since 1970.
     """
     ready = _condition(pod, "Ready")
-    if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED or ready is None or ready[0] == "True":
+    if (
+        pod.metadata.deletion_timestamp is not None
+        or pod.status.phase in _ENDED
+        or ready is None
+        or ready.status == "True"
+    ):
         return False
     containers_ready = _condition(pod, "ContainersReady")
-    if containers_ready is not None and containers_ready[0] == "True":
+    if containers_ready is not None and containers_ready.status == "True":
         return False  # its node does not answer, or a readiness gate is not met
-    return _in_trouble(pod) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
+    return _first(pod, _is_in_trouble) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
 
 
 def _mounted(volume: Volume, kind: str) -> str:
@@ -179,7 +188,7 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
     """Return what a pod is, and since when."""
     status, metadata = pod.status, pod.metadata
     ready = _condition(pod, "Ready")
-    changed = None if ready is None else ready[2]
+    changed = None if ready is None else ready.last_transition_time
     if metadata.deletion_timestamp is not None:
         deleted_at = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
         return "being-deleted", from_micros(round(deleted_at * 1_000_000)) if deleted_at > 0 else None
@@ -187,12 +196,11 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
         return "evicted" if status.reason == "Evicted" else _ENDED[status.phase], changed
     if not pod.spec.node_name:
         return "gated" if pod.spec.scheduling_gates else "pending", metadata.creation_timestamp
-    if node is not None and node.is_silent and (ready is None or ready[0] != "True"):
+    if node is not None and node.is_silent and (ready is None or ready.status != "True"):
         return "not-ready", changed
-    if ready is not None and ready[0] == "True":
+    if ready is not None and ready.status == "True":
         return "ready", changed
-    trouble = _in_trouble(pod)
-    if trouble is not None:
+    if _first(pod, _is_in_trouble) is not None:
         return "not-ready", changed
     waits = [one for one in status.container_statuses if one.state.waiting is not None]
     if waits or status.phase == "Pending":
@@ -208,52 +216,38 @@ def _grace(pod: Pod) -> int:
     return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
 
 
-def _condition(pod: Pod, kind: str) -> tuple[str, str, str | None] | None:
-    """Return the status, the reason and the time of a condition."""
-    for one in pod.status.conditions:
-        if one.type == kind:
-            return one.status, one.reason, one.last_transition_time
-    return None
-
-
-def _disruption(pod: Pod) -> str:
-    target = _condition(pod, "DisruptionTarget")
-    return target[1] if target is not None and target[0] == "True" else ""
-
-
-def _missing_gates(pod: Pod) -> Iterator[str]:
-    true = {one.type for one in pod.status.conditions if one.status == "True"}
-    return (gate.condition_type for gate in pod.spec.readiness_gates if gate.condition_type not in true)
+def _condition(pod: Pod, kind: str) -> PodCondition | None:
+    return next((one for one in pod.status.conditions if one.type == kind), None)
 
 
 def _container(pod: Pod, state: PodState) -> ContainerHealth | None:
     """Return the container that keeps a pod from being ready, or that made it fail; None for none."""
     if state in ("succeeded", "pending", "gated", "ready"):
         return None
-    trouble = _in_trouble(pod)
+    trouble = _first(pod, _is_in_trouble)
     if trouble is not None or state != "not-ready":
-        return trouble or _next_to_start(pod)
+        return trouble or _first(pod, _has_yet_to_start)
     return next((_described(one) for one in pod.status.container_statuses if one.ready is False), None)
 
 
-def _in_trouble(pod: Pod) -> ContainerHealth | None:
-    """Return the first container that waits for more than the others, or that has failed."""
+def _first(pod: Pod, is_so: Callable[[ContainerStatus], bool]) -> ContainerHealth | None:
+    """Return the first container of which something is so, init containers first."""
     for is_init, statuses in ((True, pod.status.init_container_statuses), (False, pod.status.container_statuses)):
         for one in statuses:
-            waiting, ended = one.state.waiting, one.state.terminated
-            is_stuck = waiting is not None and waiting.reason not in _WAITS_FOR_OTHERS
-            if is_stuck or (ended is not None and (ended.exit_code or ended.signal)):
+            if is_so(one):
                 return _described(one, is_init=is_init)
     return None
 
 
-def _next_to_start(pod: Pod) -> ContainerHealth | None:
-    """Return the first init container that is not done, or else the first container that waits."""
-    for is_init, statuses in ((True, pod.status.init_container_statuses), (False, pod.status.container_statuses)):
-        for one in statuses:
-            if one.state.terminated is None and (one.state.waiting is not None or one.ready is False):
-                return _described(one, is_init=is_init)
-    return None
+def _is_in_trouble(status: ContainerStatus) -> bool:
+    """Tell whether a container waits for more than the others, or has failed."""
+    waiting, ended = status.state.waiting, status.state.terminated
+    is_stuck = waiting is not None and waiting.reason not in _WAITS_FOR_OTHERS
+    return is_stuck or (ended is not None and bool(ended.exit_code or ended.signal))
+
+
+def _has_yet_to_start(status: ContainerStatus) -> bool:
+    return status.state.terminated is None and (status.state.waiting is not None or status.ready is False)
 
 
 def _restarted(pod: Pod) -> ContainerHealth | None:
@@ -266,6 +260,7 @@ def _restarted(pod: Pod) -> ContainerHealth | None:
 def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHealth:
     waiting, ended = status.state.waiting, status.state.terminated
     last = ended or status.last_state.terminated
+    missing = None if waiting is None else named_as_missing(waiting.message)
     return ContainerHealth(
         name=status.name,
         is_init=is_init,
@@ -275,10 +270,5 @@ def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHe
         last_end=UNSET
         if last is None
         else ContainerEnd(exit_code=last.exit_code, reason=last.reason, signal=last.signal),
-        lacks=UNSET if waiting is None else _lacks(waiting.message),
+        lacks=UNSET if missing is None else MissingName(*missing),  # type: ignore[arg-type] # both are kinds of it
     )
-
-
-def _lacks(message: str) -> MissingName | UnsetType:
-    missing = named_as_missing(message)
-    return UNSET if missing is None else MissingName(*missing)  # type: ignore[arg-type] # both are kinds of it

@@ -56,7 +56,7 @@ def _since(health: PodHealth) -> str:
 
 def node_text(health: NodeHealth) -> str:
     """Return what a node is, without a full stop: ``fresh-1 is being set up``; empty for one that is well."""
-    on_it = f" ({_pods(health.pods)} on it)" if health.pods else ""
+    on_it = f" ({count(health.pods, 'pod')} on it)" if health.pods else ""
     parts = [_OF_NODES[state] + (on_it if state == "unreachable" else "") for state in health.states]
     if health.startup_taints and parts:
         keys, is_one = listing(health.startup_taints), len(health.startup_taints) == 1
@@ -245,9 +245,9 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     if texts:
         return f"{name}: {'; '.join(texts)}"
     if kind == "CronJob":
-        return f"{name}: no run is active" if not health.pods else f"{name}: {_pods(health.pods)} of its runs"
+        return f"{name}: no run is active" if not health.pods else f"{name}: {count(health.pods, 'pod')} of its runs"
     of_all = health.wanted or health.pods
-    return f"{name}: {health.ready} of {_pods(of_all)} {_are(of_all)} ready{_lately(health)}"
+    return f"{name}: {health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready{_lately(health)}"
 
 
 def _lately(health: WorkloadHealth) -> str:
@@ -313,7 +313,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "pods-pending":
             if _waits_for_node(health) and health.pending == 1:
                 return ""
-            return f"{health.pending} of {_pods(health.pods)} {_are(health.pending, 'has', 'have')} no node"
+            return f"{health.pending} of {count(health.pods, 'pod')} {_are(health.pending, 'has', 'have')} no node"
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
@@ -402,7 +402,7 @@ def _not_ready(health: WorkloadHealth) -> str:
     of_all = max(health.pods + health.leaving, number)
     texts = [f"{listing(names, most=1)}: {reason}" for reason, names in reasons.items()]
     more = f"; and {count(len(texts) - 2, 'other reason')}" if len(texts) > 2 else ""
-    return f"{number} of {_pods(of_all)} {_are(number)} not ready, {'; '.join(texts[:2])}{more}"
+    return f"{number} of {count(of_all, 'pod')} {_are(number)} not ready, {'; '.join(texts[:2])}{more}"
 
 
 def _scaler(health: WorkloadHealth) -> str:
@@ -412,10 +412,6 @@ def _scaler(health: WorkloadHealth) -> str:
 
 def _own_name(key: str) -> str:
     return key.rpartition("/")[2]
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
 
 
 def _are(number: int, one: str = "is", several: str = "are") -> str:

@@ -107,7 +107,7 @@ class Kubelets:
         if self._is_lost(row) and _is_marked(info):
             self._motion.marked[row] = _turned_unready(info) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
-            self._by_kubelet(row, partial(self._start, seconds=times.start.seconds))
+            self._by_kubelet(row, self._later(times.start.seconds, self.become_ready))
         elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
             self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
@@ -162,7 +162,7 @@ class Kubelets:
     def _stop_at(self, at: float, row: int, stop: float, end: OfPod) -> None:
         """Have a pod end that was told to go; one of a lost node stops anew, for so long, when that is back."""
         if self._is_lost(row):
-            self._by_kubelet(row, lambda row: self._at(self._motion.now + stop + LAG, row, end))
+            self._by_kubelet(row, self._later(stop + LAG, end))
         else:
             self._at(at, row, end)
 
@@ -192,21 +192,19 @@ class Kubelets:
             return pod
         times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
-            self._by_kubelet(pod.row, partial(self._run, seconds=times.run.seconds + LAG), pod.node)
+            self._by_kubelet(pod.row, self._later(times.run.seconds + LAG, self.succeed), pod.node)
         if times.start.seconds <= 0 and pod.node not in self._motion.lost_nodes:
             return self._as_ready(pod, owner)
-        self._by_kubelet(pod.row, partial(self._start, seconds=times.start.seconds + LAG), pod.node)
+        self._by_kubelet(pod.row, self._later(times.start.seconds + LAG, self.become_ready), pod.node)
         return pod
 
     def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
         return "" if owner is None else self._motion.failing.get(owner.template_key(pod), "")
 
-    def _start(self, row: int, seconds: float) -> None:
-        self._at(self._motion.now + seconds, row, self.become_ready)
-
-    def _run(self, row: int, seconds: float) -> None:
-        self._at(self._motion.now + seconds, row, self.succeed)
+    def _later(self, seconds: float, act: OfPod) -> OfPod:
+        """Return what has something happen to a pod some seconds later."""
+        return lambda row: self._at(self._motion.now + seconds, row, act)
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
