@@ -1,7 +1,8 @@
 """Checks of fields, and what combines them into tables; metadata, labels, annotations and label selectors.
 
 A check tells what is wrong with a value at a path. The table of a struct names its fields in upstream's order, which is
-that of the errors; what concerns several fields at once stands in it as a function. Upstream: k8s.io/apimachinery
+that of the errors; what concerns several fields at once stands in it as a function. Other modules read this one as
+`check`. Upstream: k8s.io/apimachinery
 pkg/api/validation objectmeta.go, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
 """
 
