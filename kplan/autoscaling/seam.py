@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
+from kplan.api.resource import ResourceSlice
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.framework.session import Session
@@ -70,6 +72,18 @@ class RemovalTimes(msgspec.Struct, frozen=True):
     timeout: float = math.inf  #: after which a node that cannot be emptied stays
     least: float = 0.0  #: a drain takes so long at least
     after: float = 0.0  #: from an empty node to one that is gone
+
+
+def slices_of(node: str, slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    """Return the slices of a new node of which all are like these; the names of its pools tell nodes apart."""
+    return [
+        replace(
+            one,
+            metadata=replace(one.metadata, name=f"{node}-{number}"),
+            spec=replace(one.spec, node_name=node, pool=replace(one.spec.pool, name=f"{one.spec.pool.name}-{node}")),
+        )
+        for number, one in enumerate(slices)
+    ]
 
 
 class Namer:

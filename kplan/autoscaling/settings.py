@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -159,12 +159,16 @@ def _changed(pool: NodePool, change: Pool) -> NodePool:
     pool = replace(pool, spec=replace(pool.spec, limits=limits))
     if change.admits is None:
         return pool
+    requirements = list(pool.spec.template.spec.requirements)
+    for index in range(len(requirements)):
+        if index == change.admits.index:
+            requirements[index] = _wider(requirements[index], change.admits)
+    return with_requirements(pool, requirements)
+
+
+def with_requirements(pool: NodePool, requirements: Iterable[NodeRequirement]) -> NodePool:
     template = pool.spec.template
-    requirements = tuple(
-        _wider(wanted, change.admits) if index == change.admits.index else wanted
-        for index, wanted in enumerate(template.spec.requirements)
-    )
-    changed = replace(template, spec=replace(template.spec, requirements=requirements))
+    changed = replace(template, spec=replace(template.spec, requirements=tuple(requirements)))
     return replace(pool, spec=replace(pool.spec, template=changed))
 
 

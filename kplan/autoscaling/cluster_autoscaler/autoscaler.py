@@ -130,7 +130,7 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
     return NewNode(
         node=replace(node, metadata=replace(node.metadata, labels=labels)),
         daemons=tuple(bound(pod, name) for pod in daemons),
-        objects=(*template.slices_of(name), *template.csi_nodes_of(name)),
+        objects=tuple(template.objects_of(name)),
         group=group.name,
         instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
         zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),

@@ -23,6 +23,8 @@ import numpy as np
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
+from kplan.api.resource import ResourceSlice
+from kplan.api.storage import CSINode
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound, identity
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import default_configuration
@@ -306,18 +308,13 @@ class Scratch:
         absent = np.ones(len(table), np.bool_)
         absent[[old_rows[row] for row in self.order]] = False
         bigger.nodes = table.with_absent(absent)
-        slices = [one for template, names in listed for name in names for one in template.slices_of(name)]
-        csi_nodes = [one for template, names in listed for name in names for one in template.csi_nodes_of(name)]
+        objects = [one for template, names in listed for name in names for one in template.objects_of(name)]
         listers = self.session.listers
-        if slices or csi_nodes:
+        if objects:
             known = listers.snapshot
-            listers = Listers(
-                dataclasses.replace(
-                    known,
-                    resource_slices=(*known.resource_slices, *slices),
-                    csi_nodes=(*known.csi_nodes, *csi_nodes),
-                )
-            )
+            slices = [*known.resource_slices, *(one for one in objects if isinstance(one, ResourceSlice))]
+            csi_nodes = [*known.csi_nodes, *(one for one in objects if isinstance(one, CSINode))]
+            listers = Listers(dataclasses.replace(known, resource_slices=tuple(slices), csi_nodes=tuple(csi_nodes)))
         session = Session(bigger, listers, self.session.config, plugin_factory(()))
         scratch = Scratch(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
         scratch._pods = self._pods

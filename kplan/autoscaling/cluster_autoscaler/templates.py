@@ -38,6 +38,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     pods_by_node,
     pods_by_state,
 )
+from kplan.autoscaling.seam import slices_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot
@@ -59,22 +60,13 @@ class Template(msgspec.Struct, frozen=True):
     slices: tuple[ResourceSlice, ...] = ()
     csi_node: CSINode | None = None
 
-    def slices_of(self, name: str) -> list[ResourceSlice]:
-        """Return the devices of a node; the name of each pool of its own tells nodes apart."""
+    def objects_of(self, name: str) -> list[ResourceSlice | CSINode]:
+        """Return what else is in the cluster once it has a node."""
+        csi_nodes = () if self.csi_node is None else (self.csi_node,)
         return [
-            replace(
-                one,
-                metadata=replace(one.metadata, name=f"{name}-{number}"),
-                spec=replace(
-                    one.spec, node_name=name, pool=replace(one.spec.pool, name=f"{one.spec.pool.name}-{name}")
-                ),
-            )
-            for number, one in enumerate(self.slices)
+            *slices_of(name, self.slices),
+            *(replace(one, metadata=replace(one.metadata, name=name)) for one in csi_nodes),
         ]
-
-    def csi_nodes_of(self, name: str) -> list[CSINode]:
-        own = self.csi_node
-        return [] if own is None else [replace(own, metadata=replace(own.metadata, name=name))]
 
     def node_named(self, name: str) -> tuple[Node, list[Pod]]:
         metadata = self.node.metadata
@@ -247,35 +239,25 @@ class Growth(msgspec.Struct):
 
 def are_similar(one: Template, other: Template, options: Options) -> bool:
     """Return whether two groups make nodes that are nearly alike."""
+    labels, others = one.node.metadata.labels, other.node.metadata.labels
     if options.balancing_label:
-        labels, others = one.node.metadata.labels, other.node.metadata.labels
-        return all(key in labels and key in others and labels[key] == others[key] for key in options.balancing_label)
-    if options.cloud_provider == "azure" and any(_share_label(one.node, other.node, key) for key in _AZURE_POOLS):
+        return all(key in labels and labels[key] == others.get(key) for key in options.balancing_label)
+    if options.cloud_provider == "azure" and any(
+        labels.get(key) and labels[key] == others.get(key) for key in _AZURE_POOLS
+    ):
         return True
-    return (
-        _have_equal_capacity(one.node, other.node, options)
-        and _are_close(
-            _nanos(one.node.status.allocatable),
-            _nanos(other.node.status.allocatable),
-            options.max_allocatable_difference_ratio,
-        )
-        and _are_close(_free(one), _free(other), options.max_free_difference_ratio)
-        and _have_equal_labels(one.node, other.node, options)
-    )
-
-
-def _share_label(node: Node, other: Node, key: str) -> bool:
-    text = node.metadata.labels.get(key)
-    return bool(text) and text == other.metadata.labels.get(key)
-
-
-def _have_equal_capacity(node: Node, other: Node, options: Options) -> bool:
-    one, two = _nanos(node.status.capacity), _nanos(other.status.capacity)
-    if one.keys() != two.keys():
+    ignored = _BASIC | _BY_CLOUD.get(options.cloud_provider, frozenset()) | set(options.balancing_ignore_label)
+    counted = ({key: text for key, text in own.items() if key not in ignored} for own in (labels, others))
+    if next(counted) != next(counted):
         return False
-    return all(
-        _is_close(amount, two[name], options.memory_difference_ratio) if name == MEMORY else amount == two[name]
-        for name, amount in one.items()
+    capacity, other_capacity = _nanos(one.node.status.capacity), _nanos(other.node.status.capacity)
+    allocatable, other_allocatable = _nanos(one.node.status.allocatable), _nanos(other.node.status.allocatable)
+    return (
+        (MEMORY in capacity) == (MEMORY in other_capacity)
+        and _is_close(capacity.pop(MEMORY, 0), other_capacity.pop(MEMORY, 0), options.memory_difference_ratio)
+        and capacity == other_capacity
+        and _are_close(allocatable, other_allocatable, options.max_allocatable_difference_ratio)
+        and _are_close(_free(one), _free(other), options.max_free_difference_ratio)
     )
 
 
@@ -302,15 +284,6 @@ def _is_close(one: int, two: int, ratio: float) -> bool:
     first, second = float(-(-one // 10**6)), float(-(-two // 10**6))
     larger, smaller = max(first, second), min(first, second)
     return larger - smaller <= larger * ratio
-
-
-def _have_equal_labels(node: Node, other: Node, options: Options) -> bool:
-    ignored = _BASIC | _BY_CLOUD.get(options.cloud_provider, frozenset()) | set(options.balancing_ignore_label)
-    one, two = (
-        {key: text for key, text in labels.items() if key not in ignored}
-        for labels in (node.metadata.labels, other.metadata.labels)
-    )
-    return one == two
 
 
 def balanced(groups: Sequence[NodeGroup], n_nodes: int) -> list[Growth]:

@@ -34,7 +34,7 @@ from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
-from kplan.autoscaling.settings import Karpenter
+from kplan.autoscaling.settings import Karpenter, with_requirements
 from kplan.changes.values import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.errors import UsageError
@@ -416,10 +416,8 @@ class Widening:
 
 
 def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
-    template = pool.spec.template
-    left = tuple(wanted for index, wanted in enumerate(template.spec.requirements) if index not in indexes)
-    changed = replace(template, spec=replace(template.spec, requirements=left))
-    return replace(pool, spec=replace(pool.spec, template=changed))
+    requirements = pool.spec.template.spec.requirements
+    return with_requirements(pool, [one for index, one in enumerate(requirements) if index not in indexes])
 
 
 def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Pool]:

@@ -219,21 +219,17 @@ class NewClaim:
     ) -> NoInstanceType:
         columns = self.template.columns
         meets = fit = offered = 0
+        counts_offers = self._shared.release.fits_where_offered
         for group, total in self._totals(daemons, entrant):
             own = self.types & group.types
             meets |= own & columns.matching(node)
             offered |= own & columns.offered(node)
-            fit |= own & (
-                columns.fitting(total, node) if self._shared.release.fits_where_offered else columns.roomy(total)
-            )
+            fit |= own & (columns.fitting(total, node) if counts_offers else columns.roomy(total))
         overheads = [group.requests for group in daemons if group.requests] or [{}]
         return NoInstanceType(
-            meets=bool(meets),
-            fits=bool(fit),
-            is_offered=bool(offered),
-            meets_and_fits=bool(meets & fit & ~offered),
-            meets_and_is_offered=bool(meets & offered & ~fit),
-            fits_and_is_offered=bool(fit & offered & ~meets),
+            meets=meets,
+            fits=fit,
+            is_offered=offered,
             lacking=lacking,
             requirements=node,
             requests=total_of((least_of(overheads), entrant.requests)),

@@ -30,6 +30,7 @@ from kplan.autoscaling.karpenter.amounts import add
 from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
+from kplan.autoscaling.seam import slices_of
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.allocator import Picks
 from kplan.plugins.dynamic_resources.claims import AllocatedState, DeviceResult
@@ -58,16 +59,12 @@ ClaimKey = tuple[str, str]
 
 
 def published_slices(node: str, resources: DynamicResources) -> list[ResourceSlice]:
-    """Return the slices that a node publishes; the name of each pool of its own tells nodes apart."""
     specs = list(_slice_specs(resources, f"{node}-"))
     counts = Counter((spec.driver, spec.pool.name) for spec in specs)
-    slices = []
-    for number, spec in enumerate(specs):
-        count = counts[spec.driver, spec.pool.name]
-        pool = ResourcePool(name=f"{spec.pool.name}-{node}", resource_slice_count=count)
-        own = replace(spec, node_name=node, pool=pool)
-        slices.append(ResourceSlice(metadata=ObjectMeta(name=f"{node}-{number}"), spec=own))
-    return slices
+    pools = (replace(spec.pool, resource_slice_count=counts[spec.driver, spec.pool.name]) for spec in specs)
+    return slices_of(
+        node, [ResourceSlice(spec=replace(spec, pool=pool)) for spec, pool in zip(specs, pools, strict=True)]
+    )
 
 
 def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[ResourceSliceSpec]:

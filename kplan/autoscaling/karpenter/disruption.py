@@ -186,7 +186,10 @@ def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Ca
             continue
         for score in scores.values():
             cluster.events.note(candidate.state, APPROVED, score.text)
-        return [command] if is_still_valid(cluster, command) else []
+        reason = _why_invalid(cluster, command)
+        if reason:
+            command.note(cluster.events, REJECTED, "Consolidation rejected", f", reason: {reason}")
+        return [] if reason else [command]
     return []
 
 
@@ -204,15 +207,8 @@ def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
     return [pools[name][turn] for turn in range(longest) for name in sorted(pools) if turn < len(pools[name])]
 
 
-def is_still_valid(cluster: Question, command: Command) -> bool:
-    """Tell whether a command would be given again after the delay; notes why it would not."""
-    reason = _why_invalid(cluster, command)
-    if reason:
-        command.note(cluster.events, REJECTED, "Consolidation rejected", f", reason: {reason}")
-    return not reason
-
-
 def _why_invalid(cluster: Question, command: Command) -> str:
+    """Return why a command would not be given again after the delay; empty if it would."""
     later, names = cluster.later(), {candidate.name for candidate in command.candidates}
     current = [one for one in later.candidates(concerns_consolidation) if one.name in names]
     if len(current) != len(names):
@@ -376,7 +372,12 @@ class Balance:
             self._costs[state.pool] += cost
         for candidate in every:
             self._prices[candidate.pool_name] += candidate.price or 0.0
-        self._prices |= {name: price for name, price in _claim_prices(question) if price > 0 and name in self._prices}
+        prepared, of_claims = question.prepared, defaultdict[str, float](float)
+        for claim in prepared.snapshot.node_claims:
+            labels = claim.metadata.labels
+            if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:
+                of_claims[labels[NODEPOOL]] += prepared.columns[labels[NODEPOOL]].listed_price(labels)
+        self._prices |= {name: price for name, price in of_claims.items() if price > 0 and name in self._prices}
 
     def _concerns(self, candidate: Candidate) -> bool:
         return self._is_followed and candidate.pool.spec.disruption.consolidation_policy == POLICY
@@ -405,15 +406,6 @@ class Balance:
                 savings *= sum(candidate.price or 0.0 for candidate in own) / total
             scores[name] = self._score(name, savings, sum(candidate.move_cost for candidate in own))
         return scores
-
-
-def _claim_prices(question: Question) -> Iterable[tuple[str, float]]:
-    prepared, prices = question.prepared, defaultdict[str, float](float)
-    for claim in prepared.snapshot.node_claims:
-        labels = claim.metadata.labels
-        if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:
-            prices[labels[NODEPOOL]] += prepared.columns[labels[NODEPOOL]].listed_price(labels)
-    return prices.items()
 
 
 def are_enough(scores: Mapping[str, Score]) -> bool:

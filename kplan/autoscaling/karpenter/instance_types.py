@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -172,14 +173,16 @@ def _allocatable(capacity: Amounts, overhead: Amounts) -> Amounts:
 def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
     """Return what Karpenter makes of an entry (upstream newInstanceType)."""
     cpu, memory = (canonical(entry.resources[name]) if name in entry.resources else "" for name in (CPU, MEMORY))
+    size = _AWS_NAME.fullmatch(entry.name)
+    family, *rest = re.split(r"[.-]", entry.name, maxsplit=1)
     labels = {
         INSTANCE_TYPE: (entry.name,),
         ARCH: (entry.architecture,),
         OS: entry.operating_systems,
         ZONE: _union(entry.offerings, ZONE),
         CAPACITY_TYPE: _union(entry.offerings, CAPACITY_TYPE),
-        f"{_KWOK}/instance-size": (_size(entry.name, cpu),),
-        f"{_KWOK}/instance-family": (_family(entry.name),),
+        f"{_KWOK}/instance-size": (size[1] if size else cpu,),
+        f"{_KWOK}/instance-family": (family if rest else entry.name[:1],),
         f"{_KWOK}/instance-cpu": (cpu,),
         f"{_KWOK}/instance-memory": (memory,),
         **{key: (value,) for key, value in entry.labels.items()},
@@ -205,22 +208,8 @@ def well_known_of(entries: Iterable[InstanceTypeEntry]) -> frozenset[str]:
 
 
 def _union(offerings: Iterable[Offering], key: str) -> tuple[str, ...]:
-    values = (
-        value
-        for offering in offerings
-        for value in next((wanted.values for wanted in offering.requirements if wanted.key == key), ())
-    )
-    return tuple(dict.fromkeys(values))
-
-
-def _size(name: str, cpu: str) -> str:
-    match = _AWS_NAME.fullmatch(name)
-    return match[1] if match else cpu
-
-
-def _family(name: str) -> str:
-    family, *rest = re.split(r"[.-]", name, maxsplit=1)
-    return family if rest else name[:1]
+    lists = (next((one.values for one in offering.requirements if one.key == key), ()) for offering in offerings)
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 _BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})

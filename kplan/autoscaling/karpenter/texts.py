@@ -34,14 +34,11 @@ class Incompatible(msgspec.Struct, frozen=True):
 
 
 class NoInstanceType(msgspec.Struct, frozen=True):
-    """No instance type passes all three tests; which of them some type passes, and which pairs."""
+    """No instance type passes all three tests: the types that pass each of them, as sets."""
 
-    meets: bool
-    fits: bool
-    is_offered: bool
-    meets_and_fits: bool
-    meets_and_is_offered: bool
-    fits_and_is_offered: bool
+    meets: int
+    fits: int
+    is_offered: int
     lacking: dict[str, int]  #: labels with too few values, where only these are the reason
     requirements: Requirements
     requests: Amounts  #: of the least of daemons, and the pod
@@ -227,19 +224,19 @@ _TESTS = (
 )
 """Each test with how it is told that no type passes it: beside others, and alone."""
 
-_PAIRS = {
-    "meets_and_fits": "met the scheduling requirements and had enough resources, had a required offering",
-    "fits_and_is_offered": "had enough resources and the required offering met the scheduling requirements",
-    "meets_and_is_offered": "met the scheduling requirements and the required offering had the required resources",
-}
-
 
 def _no_type_begin(refusal: NoInstanceType) -> str:
     failed = [words for test, *words in _TESTS if not getattr(refusal, test)]
     if failed:
         return f"no instance type {' or '.join(beside for beside, _ in failed) if len(failed) > 1 else failed[0][1]}"
-    pair = next((words for pair, words in _PAIRS.items() if getattr(refusal, pair)), None)
-    return "no instance type " + (f"which {pair}" if pair else "met the requirements/resources/offering tuple")
+    begin = "no instance type which"
+    if refusal.meets & refusal.fits:
+        return f"{begin} met the scheduling requirements and had enough resources, had a required offering"
+    if refusal.fits & refusal.is_offered:
+        return f"{begin} had enough resources and the required offering met the scheduling requirements"
+    if refusal.meets & refusal.is_offered:
+        return f"{begin} met the scheduling requirements and the required offering had the required resources"
+    return "no instance type met the requirements/resources/offering tuple"
 
 
 def _port_conflict(clash: PortConflict) -> str:
