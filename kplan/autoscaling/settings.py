@@ -18,7 +18,7 @@ from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import Autoscaler
-    from kplan.changes.objects import Admitted, Pool
+    from kplan.changes.objects import Pool
 
 
 class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,12 +157,14 @@ def with_change(settings: Settings | None, snapshot: Snapshot, change: Pool) -> 
 def _changed(pool: NodePool, change: Pool) -> NodePool:
     limits = {**pool.spec.limits, **{limit.resource: limit.to for limit in change.limits}}
     pool = replace(pool, spec=replace(pool.spec, limits=limits))
-    if change.admits is None:
+    requirements, admits = list(pool.spec.template.spec.requirements), change.admits
+    if admits is None or admits.index >= len(requirements):
         return pool
-    requirements = list(pool.spec.template.spec.requirements)
-    for index in range(len(requirements)):
-        if index == change.admits.index:
-            requirements[index] = _wider(requirements[index], change.admits)
+    wanted = requirements[admits.index]
+    values = (*wanted.values, *admits.values)
+    if admits.operator != "In":
+        values = tuple(value for value in wanted.values if value not in admits.values)
+    requirements[admits.index] = replace(wanted, values=values)
     return with_requirements(pool, requirements)
 
 
@@ -170,9 +172,3 @@ def with_requirements(pool: NodePool, requirements: Iterable[NodeRequirement]) -
     template = pool.spec.template
     changed = replace(template, spec=replace(template.spec, requirements=tuple(requirements)))
     return replace(pool, spec=replace(pool.spec, template=changed))
-
-
-def _wider(wanted: NodeRequirement, change: Admitted) -> NodeRequirement:
-    if change.operator == "In":
-        return replace(wanted, values=(*wanted.values, *change.values))
-    return replace(wanted, values=tuple(value for value in wanted.values if value not in change.values))

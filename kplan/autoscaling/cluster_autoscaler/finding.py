@@ -490,14 +490,9 @@ class _Finder:
         self.warnings: list[InputWarning] = []
 
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
-        by_name = {status.name: status for status in self._left}
-        result = []
-        for group in groups:
-            status = by_name.get(group.name)
-            if status is not None:
-                self._left.remove(status)
-            result.append(group if status is None else _with_status(group, status))
-        return result
+        by_name, names = {status.name: status for status in self._left}, {group.name for group in groups}
+        self._left = [status for status in self._left if status.name not in names]
+        return [_with_status(group, by_name[group.name]) if group.name in by_name else group for group in groups]
 
     def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
         status_of = matched(pools, self._left)

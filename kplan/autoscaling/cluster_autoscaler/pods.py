@@ -320,7 +320,7 @@ class Drainability:
             return DrainOutcome.DRAIN
         if evict == "on-completion":
             return DrainOutcome.WAIT
-        rules = (self._replicated, self._system, self._not_safe_to_evict, self._local_storage, self._budget)
+        rules = (self._replicated, self._system, self._storage_and_budget)
         return next((verdict for rule in rules if (verdict := rule(pod)) is not None), None)
 
     def _replica_count(self, pod: Pod) -> Verdict:
@@ -362,20 +362,15 @@ class Drainability:
         text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
         return Blocked("UnmovableKubeSystemPod", text)
 
-    def _not_safe_to_evict(self, pod: Pod) -> Verdict:
-        if pod.metadata.annotations.safe_to_evict != "false":
-            return None
-        return Blocked("NotSafeToEvictAnnotation", f"pod annotated as not safe to evict present: {pod.metadata.name}")
-
-    def _local_storage(self, pod: Pod) -> Verdict:
+    def _storage_and_budget(self, pod: Pod) -> Verdict:
+        if pod.metadata.annotations.safe_to_evict == "false":
+            text = f"pod annotated as not safe to evict present: {pod.metadata.name}"
+            return Blocked("NotSafeToEvictAnnotation", text)
         safe = pod.metadata.annotations.safe_local_volumes.split(",")
         for volume in pod.spec.volumes if self._options.skip_nodes_with_local_storage else ():
             is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != _MEMORY
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
                 return Blocked("LocalStorageRequested", f"pod with local storage present: {pod.metadata.name}")
-        return None
-
-    def _budget(self, pod: Pod) -> Verdict:
         if any(allowed < 1 for allowed in self._budgets.allowances(pod)):
             return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
         return None

@@ -409,19 +409,23 @@ class Orchestrator:
             return
         outcome.choice, best = choice, choice.best
         outcome.triggered = best.pods
-        n_nodes = best.n_nodes
-        most = self._options.max_nodes_total
-        if most and n_nodes + len(self._scratch.order) > most:
-            n_nodes = most - len(self._scratch.order)
-            outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
-            if n_nodes < 1:
-                outcome.result, outcome.error = FAILED, NO_ROOM
-                _reject_all(pod_groups, NOT_EXECUTED)
-                return
+        n_nodes = self._capped(outcome, best.n_nodes, len(self._scratch.order))
+        if n_nodes < 1:
+            outcome.result, outcome.error = FAILED, NO_ROOM
+            _reject_all(pod_groups, NOT_EXECUTED)
+            return
         n_nodes = self._quotas.check(self._templates[best.group.name].node, best.group, n_nodes).n_nodes
         outcome.growths = self._shared(best.group, n_nodes)
         outcome.result = SUCCESSFUL
         self.execute(outcome.growths)
+
+    def _capped(self, outcome: ScaleUp, n_nodes: int, n_present: int) -> int:
+        """Return how many nodes may come beside those present, and note it where that is fewer than are wanted."""
+        most = self._options.max_nodes_total
+        if not most or n_nodes + n_present <= most:
+            return n_nodes
+        outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
+        return most - n_present
 
     def _shared(self, group: NodeGroup, n_nodes: int) -> list[Growth]:
         """Share new nodes among a group and those similar to it; balanceScaleUps, capScaleUpsByQuota."""
@@ -454,14 +458,10 @@ class Orchestrator:
                 continue
             if self._quotas.check(template.node, group, 1).exceeded:
                 continue
-            n_nodes = self._quotas.check(template.node, group, group.least - group.target).n_nodes
-            most = self._options.max_nodes_total
-            if most and n_nodes + group.target > most:
-                n_nodes = most - group.target
-                outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
-                if n_nodes < 1:
-                    continue
-            outcome.growths.append(Growth(group, group.target, group.target + n_nodes))
+            allowed = self._quotas.check(template.node, group, group.least - group.target).n_nodes
+            n_nodes = self._capped(outcome, allowed, group.target)
+            if n_nodes > 0:
+                outcome.growths.append(Growth(group, group.target, group.target + n_nodes))
         if outcome.growths:
             outcome.result = SUCCESSFUL
             self.execute(outcome.growths)

@@ -158,7 +158,10 @@ class TemplateMaker:
             if daemon_set.metadata.uid not in running and runs_on(daemon_set.spec.template, clean):
                 own = daemon_set.metadata
                 pod = new_daemon_pod(daemon_set, f"{own.name}-pod", f"{own.uid}-pod")
-                if pods is None or options.force_ds or _preempts(pod):
+                # A critical one makes itself room on any node; isPreemptingSystemNodeCritical.
+                is_critical = pod.spec.priority_class_name == _NODE_CRITICAL
+                preempts = is_critical and pod.spec.preemption_policy in (None, "", "PreemptLowerPriority")
+                if pods is None or options.force_ds or preempts:
                     staying.append(pod)
         return Template(clean, tuple(staying), group.slices, group.csi_node)
 
@@ -180,12 +183,6 @@ def _is_good_example(node: Node, now: int) -> bool:
     """Return whether new nodes of a group will probably be like this one; isNodeGoodTemplateCandidate."""
     ready, changed = readiness(node)
     return ready and changed + _STABLE < now and not node.spec.unschedulable and not has_taint(node, TO_BE_DELETED)
-
-
-def _preempts(pod: Pod) -> bool:
-    """Return whether a pod makes itself room on any node; isPreemptingSystemNodeCritical."""
-    policy = pod.spec.preemption_policy
-    return pod.spec.priority_class_name == _NODE_CRITICAL and policy in (None, "", "PreemptLowerPriority")
 
 
 _BASIC = frozenset(

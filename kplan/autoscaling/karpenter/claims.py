@@ -32,13 +32,10 @@ class Reservations:
         self._left: dict[str, int] = {}
         self._held: dict[str, set[str]] = {}
         for own in columns:
-            for number in range(len(own.offerings)):
-                offering = own.offerings[number]
-                if not offering.reservation:
-                    continue
-                known = self._left.get(offering.reservation)
-                if known is None or known > offering.reservation_capacity:
-                    self._left[offering.reservation] = offering.reservation_capacity
+            for offering in own.offerings:
+                if offering.reservation:
+                    known = self._left.get(offering.reservation, offering.reservation_capacity)
+                    self._left[offering.reservation] = min(known, offering.reservation_capacity)
 
     def reservable(self, hostname: str, reservations: Iterable[str]) -> tuple[str, ...]:
         """Return those reservations of which a node holds a machine, or could."""
@@ -96,8 +93,7 @@ class NewClaim:
         daemons: Sequence[DaemonGroup],
         shared: Pass,
     ) -> None:
-        self.template = template
-        self.hostname = hostname
+        self.template, self.hostname = template, hostname
         self.types = types  #: the instance types that can hold its pods, as a set
         self.requirements = template.requirements
         self.pods: list[Entrant] = []
@@ -314,15 +310,11 @@ class ExistingNode:
     """A node of the cluster during a pass."""
 
     def __init__(self, basis: Basis) -> None:
-        self.state = basis.state
-        self.hostname = basis.hostname
+        self.state, self.hostname, self.taints = basis.state, basis.hostname, basis.taints
         self.requirements = basis.requirements
-        self.taints = basis.taints
         self.pods: list[Entrant] = []
         # Copied by the first pod that the node takes.
-        self.room = basis.room
-        self.ports = basis.state.usage.ports
-        self.volumes = basis.state.usage.volumes
+        self.room, self.ports, self.volumes = basis.room, basis.state.usage.ports, basis.state.usage.volumes
 
     def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup], shared: Pass) -> Fit | None:
         """Tell what the node becomes with the pod; None where it does not take it."""

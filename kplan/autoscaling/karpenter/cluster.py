@@ -164,7 +164,11 @@ def domain_groups(
         for key, values in domains.items():
             group = groups.setdefault(key, {})
             for domain in vocabulary.texts(key, values):
-                _insert(group, domain, taints)
+                known = group.get(domain)
+                if known is None or not taints:
+                    group[domain] = [taints]
+                elif known[0]:
+                    known.append(taints)
     return groups
 
 
@@ -172,13 +176,6 @@ def _collect(domains: dict[str, int], requirements: Iterable[Requirement]) -> No
     """Add the values that requirements name; of NotIn those that are excluded, as upstream does."""
     for wanted in requirements:
         domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
-
-
-def _insert(group: DomainGroup, domain: str, taints: tuple[Taint, ...]) -> None:
-    if domain not in group or not taints:
-        group[domain] = [taints]
-    elif group[domain][0]:
-        group[domain].append(taints)
 
 
 _EPHEMERAL = frozenset(

@@ -61,6 +61,7 @@ class Columns:
         self._matching: dict[int, int] = {}
         self._offered: dict[int, int] = {}
         self._with_offerings: dict[int, int] = {}
+        #: resource -> its different amounts, and the types with at least as much as each; last, none
         self._steps: dict[str, tuple[list[int], list[int]]] = {}
         self._highest: dict[int, Amounts] = {}
         self._prices: dict[int, list[float]] = {}
@@ -134,17 +135,14 @@ class Columns:
         """Return the types that have so much of every resource for pods."""
         mask = self._sound
         for name, amount in wanted.items():
-            values, at_least = self._steps.get(name) or self._make_steps(name)
-            mask &= at_least[bisect_left(values, amount)]
+            if name not in self._steps:
+                amounts = [allocatable.get(name, 0) for allocatable in self.allocatable]
+                steps = sorted(set(amounts))
+                at_least = [self._types(index for index, own in enumerate(amounts) if own >= step) for step in steps]
+                self._steps[name] = (steps, [*at_least, 0])
+            values, types = self._steps[name]
+            mask &= types[bisect_left(values, amount)]
         return mask
-
-    def _make_steps(self, name: str) -> tuple[list[int], list[int]]:
-        """Return the different amounts of a resource, and the types with at least as much as each; last, none."""
-        amounts = [allocatable.get(name, 0) for allocatable in self.allocatable]
-        values = sorted(set(amounts))
-        at_least = [self._types(index for index, own in enumerate(amounts) if own >= value) for value in values]
-        self._steps[name] = (values, [*at_least, 0])
-        return self._steps[name]
 
     def most(self, types: int) -> Amounts:
         """Return the highest allocatable amount of each resource among some types."""

@@ -116,8 +116,11 @@ class DeviceCatalogue:
             for name, resources in types.items()
             for number, spec in enumerate(_slice_specs(resources, _POTENTIAL))
         ]
-        # Karpenter does not look at taints of devices.
-        slices = [_untainted(one) for one in (*snapshot.resource_slices, *potential)]
+        slices = []
+        for one in (*snapshot.resource_slices, *potential):
+            # Karpenter does not look at taints of devices.
+            devices = tuple(replace(device, taints=()) for device in one.spec.devices)
+            slices.append(replace(one, spec=replace(one.spec, devices=devices)))
         self.selection = Selection(lists=False)
         self.classes = {one.metadata.name: one for one in snapshot.device_classes}
         self.claims = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.resource_claims}
@@ -142,11 +145,6 @@ class DeviceCatalogue:
                 amounts = {name: nano(amount) for name, amount in one.consumed_capacity.items()}
                 holders[DeviceId(one.driver, one.pool, one.device)].append((claim, amounts))
         return holders
-
-
-def _untainted(published: ResourceSlice) -> ResourceSlice:
-    devices = tuple(replace(device, taints=()) for device in published.spec.devices)
-    return replace(published, spec=replace(published.spec, devices=devices))
 
 
 class Place(msgspec.Struct, frozen=True):

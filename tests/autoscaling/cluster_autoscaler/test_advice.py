@@ -6,50 +6,40 @@ import pytest
 
 import kplan
 from kplan.documents.nodes_report import NodesReport
+from tests import objects
 from tests.objects import head
 
 NOW = "2026-06-01T12:00:00Z"
+WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 Object = dict[str, Any]
 
 
 def node(name: str, cpu: str = "4", **labels: str) -> Object:
-    amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-31T12:00:00Z"}
-    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name, **labels}) | {
-        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
-    }
+    own = objects.node(name, cpu, "16Gi", **labels)
+    own["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-31T12:00:00Z"}]
+    return own
 
 
 def pod(name: str, cpu: str, on: str = "", owner: str = "web", **metadata: Any) -> Object:
-    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
-    waits = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
-    return head(
-        "Pod",
-        name=name,
-        namespace="default",
-        uid=name,
-        creationTimestamp="2026-06-01T11:00:00Z",
-        labels={"app": owner},
-        ownerReferences=owners if owner else [],
-        **metadata,
-    ) | {
-        "spec": {"nodeName": on, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
-        "status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": waits},
-    }
+    by, made, labels = f"ReplicaSet/{owner}" if owner else None, "2026-06-01T11:00:00Z", {"app": owner}
+    own = objects.pod(name, on or None, cpu=cpu, labels=labels, owner=by, created=made)
+    own["metadata"] |= metadata
+    if not on:
+        own["status"] = {"phase": "Pending", "conditions": [WAITS]}
+    return own
 
 
 def replica_set(name: str) -> Object:
-    metadata = {"name": name, "namespace": "default", "uid": name}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 3}}
+    return head("ReplicaSet", name=name, namespace="default", uid=name) | {"spec": {"replicas": 3}}
 
 
 def group(name: str, *nodes: str, **more: Any) -> Object:
     return {"name": name, "minSize": 0, "maxSize": 5, "nodes": list(nodes), "template": node("t"), **more}
 
 
-def ask(groups: list[Object], *objects: Object, usual: bool = False, **settings: Any) -> NodesReport:
+def ask(groups: list[Object], *cluster: Object, usual: bool = False, **settings: Any) -> NodesReport:
     autoscaler = kplan.ClusterAutoscaler(node_groups=groups, **settings)
-    planner = kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=autoscaler, now=NOW)
+    planner = kplan.Planner(kplan.load_snapshot(list(cluster)), autoscaler=autoscaler, now=NOW)
     return planner.nodes(loops=None if usual else (0,))
 
 
@@ -74,8 +64,8 @@ def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None
 
 
 def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
-    objects = [node("n1"), node("n2"), replica_set("web"), pod("web", "1", on="n1")]
-    report = ask([group("g", "n1", "n2", price=0.5)], *objects, usual=True)
+    cluster = [node("n1"), node("n2"), replica_set("web"), pod("web", "1", on="n1")]
+    report = ask([group("g", "n1", "n2", price=0.5)], *cluster, usual=True)
 
     assert [(removal.nodes, removal.reason, removal.after, removal.saves) for removal in report.removes] == [
         (("n2",), "Empty", 601, 0.5)
@@ -86,17 +76,13 @@ def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
 
 def test_every_node_that_stays_has_a_reason() -> None:
     bare = pod("bare", "100m", on="n1", owner="")
-    objects = [node("n1"), node("n2"), node("n3"), replica_set("web"), bare, pod("big", "3", on="n2")]
-    report = ask([group("g", "n1", "n2"), group("least", minSize=2)], *objects)
+    cluster = [node("n1"), node("n2"), node("n3"), replica_set("web"), bare, pod("big", "3", on="n2")]
+    report = ask([group("g", "n1", "n2"), group("least", minSize=2)], *cluster)
 
-    stays = {name: (stay.reason, stay.message, stay.pod) for name, stay in report.stays.items()}
-    assert stays == {
+    used = "cpu requested (75% of allocatable) is above the scale-down utilization threshold"
+    assert {name: (stay.reason, stay.message, stay.pod) for name, stay in report.stays.items()} == {
         "n1": ("NotReplicated", "default/bare is not replicated", "default/bare"),
-        "n2": (
-            "NotUnderutilized",
-            "cpu requested (75% of allocatable) is above the scale-down utilization threshold",
-            "",
-        ),
+        "n2": ("NotUnderutilized", used, ""),
         "n3": ("NotAutoscaled", "", ""),
     }
 
@@ -120,35 +106,29 @@ def users_of_devices() -> list[Object]:
     device_class = head("DeviceClass", name="gpu") | {
         "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
     }
-    objects = [node("n"), device_class]
+    cluster = [node("n"), device_class]
     for number in range(3):
         request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
         claim = head("ResourceClaim", name=f"c{number}", namespace="default")
         user = pod(f"p{number}", "100m", owner=f"w{number}")
         user["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": f"c{number}"}]
         user["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
-        objects += [claim | {"spec": {"devices": {"requests": [request]}}}, replica_set(f"w{number}"), user]
-    return objects
+        cluster += [claim | {"spec": {"devices": {"requests": [request]}}}, replica_set(f"w{number}"), user]
+    return cluster
 
 
 def users_of_volumes() -> list[Object]:
     """Return three pods with a volume each, and a node that is cordoned."""
-    storage = head("StorageClass", name="fast") | {
-        "provisioner": DRIVER,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    wanted = {
-        "storageClassName": "fast",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
-    objects = [node("n") | {"spec": {"unschedulable": True}}, storage]
+    storage = head("StorageClass", name="fast") | {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
+    room = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    wanted = {"storageClassName": "fast", **room}
+    cluster = [node("n") | {"spec": {"unschedulable": True}}, storage]
     for number in range(3):
         user = pod(f"p{number}", "100m", owner=f"w{number}")
         user["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"v{number}"}}]
         claim = head("PersistentVolumeClaim", name=f"v{number}", namespace="default") | {"spec": wanted}
-        objects += [claim, replica_set(f"w{number}"), user]
-    return objects
+        cluster += [claim, replica_set(f"w{number}"), user]
+    return cluster
 
 
 def csi_node(count: int) -> Object:
@@ -156,20 +136,15 @@ def csi_node(count: int) -> Object:
 
 
 def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
-    objects = users_of_devices()
-
-    with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=SLICES)], *objects)
-    without = ask([group("gpus")], *objects)
+    with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=SLICES)], *users_of_devices())
 
     assert [added.group for added in with_devices.adds] == ["gpus", "gpus"]
-    assert sorted(with_devices.unhelped) == []
-    assert not without.adds
+    assert not with_devices.unhelped
+    assert not ask([group("gpus")], *users_of_devices()).adds
 
 
 def test_a_group_has_the_limits_of_volumes_that_its_csi_node_says() -> None:
-    report = ask([group("g", csiNode=csi_node(2))], *users_of_volumes())
-
-    assert len(report.adds) == 2
+    assert len(ask([group("g", csiNode=csi_node(2))], *users_of_volumes()).adds) == 2
 
 
 def quota(name: str, resources: Object, selector: Object | None = None, valid: str = "True") -> Object:
@@ -200,8 +175,7 @@ def test_valid_capacity_quotas_limit_the_nodes_that_their_selectors_match(quotas
 
 
 def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
-    objects = [node("n1", "1"), pod("web", "3"), quota("q", {"cpu": 4, "nodes": 1})]
-    report = ask([group("g")], *objects)
+    report = ask([group("g")], node("n1", "1"), pod("web", "3"), quota("q", {"cpu": 4, "nodes": 1}))
 
     assert report.unhelped == {"default/web": {"g": ("CapacityQuota/q leaves too little cpu, nodes",)}}
     assert report.events == {

@@ -7,6 +7,7 @@ import yaml
 
 import kplan
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from tests import objects
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, Object, node, pod, replica_set
 from tests.objects import head
 
@@ -33,20 +34,14 @@ def group(name: str, least: int, most: int, target: int, *, ready: int = -1, sca
 
 
 def deployment(*flags: str) -> Object:
-    container = {
-        "name": "cluster-autoscaler",
-        "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0",
-        "command": ["./cluster-autoscaler", *flags],
-    }
-    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "ca"}}}
-    template = {"metadata": {"labels": {"app": "ca"}}, "spec": {"containers": [container]}}
-    return head("Deployment", name="cluster-autoscaler", namespace="kube-system") | {
-        "spec": {**spec, "template": template}
-    }
+    own = objects.deployment("cluster-autoscaler", 1, "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0")
+    own["metadata"]["namespace"] = "kube-system"
+    own["spec"]["template"]["spec"]["containers"][0]["command"] = ["./cluster-autoscaler", *flags]
+    return own
 
 
-def found(*objects: Object, **options: Any) -> Setup:
-    return setup_of(kplan.ClusterAutoscaler(options=options), kplan.load_snapshot(list(objects)))
+def found(*cluster: Object, **options: Any) -> Setup:
+    return setup_of(kplan.ClusterAutoscaler(options=options), kplan.load_snapshot(list(cluster)))
 
 
 def sizes(setup: Setup) -> list[tuple[str, int, int, int, tuple[str, ...]]]:
@@ -177,14 +172,9 @@ def test_odd_values_in_a_status_count_as_nothing() -> None:
 def test_a_cluster_like_eks_answers_without_any_list() -> None:
     nodes = [node(f"ip-{n}", **{"eks.amazonaws.com/nodegroup": "general"}) for n in range(2)]
     pods = [pod(f"web-{n}", "3", on=f"ip-{n}") for n in range(2)] + [pod("waiting", "3")]
-    objects = [
-        *nodes,
-        *pods,
-        replica_set("web"),
-        status(group("eks-general-ab12", 1, 5, 2)),
-        deployment("--expander=random"),
-    ]
-    planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler(), now=NOW)
+    autoscaler = [status(group("eks-general-ab12", 1, 5, 2)), deployment("--expander=random")]
+    snapshot = kplan.load_snapshot([*nodes, *pods, replica_set("web"), *autoscaler])
+    planner = kplan.Planner(snapshot, autoscaler=kplan.ClusterAutoscaler(), now=NOW)
 
     assert [(new.group, new.pods) for new in planner.nodes().adds] == [("eks-general-ab12", ("default/waiting",))]
 
@@ -211,25 +201,18 @@ def cluster_api() -> list[Object]:
 
 def agent() -> list[Object]:
     """Return a daemon set whose pods run on both nodes."""
-    spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "100m"}}}]}
-    labels = {"app": "agent"}
-    daemon_set = head("DaemonSet", "apps/v1", name="agent", namespace="default", uid="agent")
-    template = {"metadata": {"labels": labels}, "spec": spec}
-    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
-    metadata = {"namespace": "default", "labels": labels, "ownerReferences": [own]}
-    pods: list[Object] = [
-        head("Pod", name=f"agent-{name}", uid=f"agent-{name}", **metadata)
-        | {"spec": {**spec, "nodeName": name}, "status": {"phase": "Running"}}
-        for name in ("n1", "n2")
-    ]
-    return [daemon_set | {"spec": {"selector": {"matchLabels": labels}, "template": template}}, *pods]
+    own = objects.daemon_set("agent")
+    own["spec"]["template"] = objects.template("agent", cpu="100m")
+    owners = objects.owned_by("DaemonSet/agent", own["metadata"]["uid"])
+    pods = [pod(f"agent-{name}", "100m", on=name) for name in ("n1", "n2")]
+    for one in pods:
+        one["metadata"] |= {"ownerReferences": owners, "labels": {"app": "agent"}}
+    return [own, *pods]
 
 
 def workload() -> list[Object]:
     """Return pods that fill both nodes."""
-    containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "3"}}}]
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    spec = objects.deployment("web", 2, cpu="3")["spec"]
     return [replica_set("web") | {"spec": spec}, pod("web-1", "3", on="n1"), pod("web-2", "3", on="n2")]
 
 
