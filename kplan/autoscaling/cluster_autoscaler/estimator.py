@@ -42,20 +42,6 @@ class Estimate(msgspec.Struct):
     placement: list[tuple[str, list[Pod]]]  #: node by node; an existing node counts as a new one
 
 
-class Limiter:
-    """Counts the nodes that may still be added; None for no limit."""
-
-    def __init__(self, most: int | None) -> None:
-        self._left = most
-
-    def permits(self) -> bool:
-        """Take one node, and return whether there was one left."""
-        if self._left is None:
-            return True
-        self._left -= 1
-        return self._left >= 0
-
-
 def node_limit(*limits: int) -> int | None:
     """Return the smallest of some limits, of which 0 is none, and a negative one forbids all; getMinLimit."""
     if any(limit < 0 for limit in limits):
@@ -74,11 +60,10 @@ def estimate(
     last_by_ratio = _best_to_multiply(ordered, template) if fast else None
     if last_by_ratio is not None:
         ordered.append(ordered.pop(last_by_ratio))
-    limiter = Limiter(most)
     if all(pods.fits_alone for pods in ordered):
-        packer: _Packer = _ArithmeticPacker(scratch, template, ordered, limiter)
+        packer: _Packer = _ArithmeticPacker(scratch, template, ordered, most)
     else:
-        packer = _TryingPacker(scratch, group, template, limiter)
+        packer = _TryingPacker(scratch, group, template, most)
     may_add = True
     for number, pods in enumerate(ordered):
         remaining = packer.fill(pods)
@@ -104,8 +89,8 @@ def _by_score(groups: Sequence[PodGroup], template: Template) -> list[PodGroup]:
 class _Packer(ABC):
     """Places pods on the nodes added so far, and adds nodes."""
 
-    def __init__(self, limiter: Limiter) -> None:
-        self.limiter = limiter
+    def __init__(self, most: int | None) -> None:
+        self._left: float = math.inf if most is None else most  #: nodes that may still be added
         self.scheduled: list[Pod] = []
         self.on_node: dict[str, list[Pod]] = {}
 
@@ -125,17 +110,22 @@ class _Packer(ABC):
         """Fill one node, and count nodes for the other pods by the same ratio; tryFastPath."""
         if not pods:
             return True
-        if not self.limiter.permits():
+        if not self.permits():
             return False
         n_per_node = self.pack_one(group, pods)
         if not n_per_node:
             return True
         for number, first in enumerate(range(n_per_node, len(pods), n_per_node), start=1):
-            if not self.limiter.permits():
+            if not self.permits():
                 return False
             for pod in pods[first : first + n_per_node]:
                 self.track(pod, f"fake-{number}")
         return True
+
+    def permits(self) -> bool:
+        """Take one of the nodes that may be added, and return whether there was one left."""
+        self._left -= 1
+        return self._left >= 0
 
     def track(self, pod: Pod, node: str) -> None:
         self.scheduled.append(pod)
@@ -149,8 +139,8 @@ class _Packer(ABC):
 class _ArithmeticPacker(_Packer):
     """Packs pods whose verdicts depend on one node alone."""
 
-    def __init__(self, scratch: Scratch, template: Template, pod_groups: Sequence[PodGroup], limiter: Limiter) -> None:
-        super().__init__(limiter)
+    def __init__(self, scratch: Scratch, template: Template, pod_groups: Sequence[PodGroup], most: int | None) -> None:
+        super().__init__(most)
         self._cursor = scratch.cursor
         resources = {name for pods in pod_groups for name, _ in pods.wanted}
         self._nodes = NewNodes(_free_of(template, resources), len(scratch.order))
@@ -173,7 +163,7 @@ class _ArithmeticPacker(_Packer):
             if n_fitting == 0:
                 if last >= 0 and not nodes.n_pods[last]:
                     return True
-                if not self.limiter.permits():
+                if not self.permits():
                     return False
                 nodes.add_node()
                 last += 1
@@ -210,10 +200,10 @@ def _free_of(template: Template, resources: Iterable[str]) -> dict[str, int]:
 
 
 class _TryingPacker(_Packer):
-    """Packs pods by trying the scheduler's filters on a scratch cluster cluster with the new nodes."""
+    """Packs pods by trying the scheduler's filters on a scratch cluster with the new nodes."""
 
-    def __init__(self, scratch: Scratch, group: str, template: Template, limiter: Limiter) -> None:
-        super().__init__(limiter)
+    def __init__(self, scratch: Scratch, group: str, template: Template, most: int | None) -> None:
+        super().__init__(most)
         self._group, self._template = group, template
         self._names: list[str] = []
         self._new: list[NewRow] = []
@@ -265,7 +255,7 @@ class _TryingPacker(_Packer):
                 continue
             if self._n_added and self._scratch.name(self._last) not in self.on_node:
                 return True
-            if not self.limiter.permits():
+            if not self.permits():
                 return False
             self._add_node()
             if self._rejection(pod) is not None:

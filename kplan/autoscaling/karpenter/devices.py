@@ -162,7 +162,6 @@ class Held(msgspec.Struct, frozen=True):
 
     node: str
     devices: dict[str, list[DeviceResult]]  #: instance type -> devices
-    wanted: dict[str, Requirements]  #: instance type -> what they require of a node
 
     @property
     def is_potential(self) -> bool:
@@ -210,9 +209,6 @@ class Devices:
             elif slice_.generation == newest[0].generation:
                 newest.append(slice_)
         self._taken, self._shares = self._allocated()
-        #: device -> the node that has it for some of its instance types
-        self._published: dict[DeviceId, tuple[str, set[str]]] = {}
-        self._potential: defaultdict[tuple[str, str], set[DeviceId]] = defaultdict(set)
         self._topologies: dict[str, Requirements | None] = {}
 
     def _allocated(self) -> tuple[set[DeviceId], dict[DeviceId, dict[str, int]]]:
@@ -280,7 +276,11 @@ class Devices:
             return None
         if held.is_potential:
             return self._known.nothing if held.node == place.name else Plain.DEVICES_ELSEWHERE
-        return self._known.join_all(held.wanted.values())
+        return self._required_by([held])
+
+    def _required_by(self, held: Iterable[Held]) -> Requirements:
+        slices = (one.device.slice for own in held for results in own.devices.values() for one in results)
+        return self._known.join_all(filter(None, map(self._topology, slices)))
 
     def _of_selector(self, selector: NodeSelector | None) -> Requirements:
         terms = () if selector is None else selector.node_selector_terms
@@ -298,7 +298,7 @@ class Devices:
             problem = self._prepare(number, claim, pools, potential, requests)
             if problem:
                 return ClaimUnusable(claim.metadata.name, problem)
-        held = [Held(place.name, {}, {}) for _ in claims]
+        held = [Held(place.name, {}) for _ in claims]
         for name in place.types:
             devices = _devices([*pools, *potential[name]])
             narrowed_to = self._search_for(name, place, claims, requests, devices=devices, requirements=requirements)
@@ -307,13 +307,11 @@ class Devices:
             results, requirements = narrowed_to
             for own, allocated in zip(held, results, strict=True):
                 own.devices[name] = allocated
-                topologies = (self._topology(one.device.slice) for one in allocated)
-                own.wanted[name] = self._known.join_all(filter(None, topologies))
         types = frozenset(held[0].devices)
         if not types:
             return Plain.NO_DEVICES
-        wanted = self._known.join_all(needed for own in held for needed in own.wanted.values())
-        return Allocation(types, wanted, {_key(claim): own for claim, own in zip(claims, held, strict=True)})
+        keys = map(_key, claims)
+        return Allocation(types, self._required_by(held), dict(zip(keys, held, strict=True)))
 
     def _pools_of(self, place: Place, requirements: Requirements) -> Iterator[Pool]:
         for pool_id in sorted(self._pools):
@@ -469,44 +467,29 @@ class Devices:
     def _state(self, place: Place, name: str) -> AllocatedState:
         """Return what is allocated if a node becomes of a type."""
         state = AllocatedState()
-        held = self._published.items()
-        state.devices = self._taken | {one for one, (node, types) in held if node != place.name or name in types}
-        state.devices |= self._potential[place.name, name]
+        state.devices = set(self._taken)
         state.capacity = {device: dict(amounts) for device, amounts in self._shares.items()}
         for own in self.held.values():
+            is_here = own.node == place.name
             for type_name, results in own.devices.items():
-                is_counted = type_name == name if own.node == place.name else type_name == next(iter(own.devices))
-                for one in results if is_counted else ():
-                    if one.consumed is not None and (own.node == place.name or not _is_potential(one.device)):
+                # Of another node, each type may take devices away; what it consumes of one is counted once.
+                is_first = is_here or type_name == next(iter(own.devices))
+                for one in results if type_name == name or not is_here else ():
+                    if not is_here and _is_potential(one.device):
+                        continue
+                    if one.consumed is None:
+                        state.devices.add(one.device.id)
+                    elif is_first:
                         add(state.capacity.setdefault(one.device.id, {}), one.consumed)
         return state
 
     def commit(self, allocation: Allocation, types: Collection[str]) -> None:
-        """Give devices to claims, for those instance types that remain."""
-        for key, held in allocation.claims.items():
-            self.held[key] = held
-            for name, results in held.devices.items():
-                for one in results if name in types else ():
-                    if one.consumed is not None:
-                        continue
-                    if _is_potential(one.device):
-                        self._potential[held.node, name].add(one.device.id)
-                    else:
-                        self._published.setdefault(one.device.id, (held.node, set()))[1].add(name)
-        for node in {held.node for held in allocation.claims.values()}:
-            self._rule_out(node, allocation.types.difference(types))
-
-    def _rule_out(self, node: str, types: Collection[str]) -> None:
-        """Free the devices that a node has for instance types that it will not become."""
+        """Give devices to claims, for those instance types that remain; others of the node are free again."""
+        self.held.update(allocation.claims)
+        nodes = {held.node for held in allocation.claims.values()}
         for held in self.held.values():
-            for name in types if held.node == node else ():
-                for one in held.devices.pop(name, ()):
-                    holder = self._published.get(one.device.id)
-                    if holder is not None:
-                        holder[1].discard(name)
-                        if not holder[1]:
-                            del self._published[one.device.id]
-                held.wanted.pop(name, None)
+            for name in allocation.types.difference(types) if held.node in nodes else ():
+                held.devices.pop(name, None)
 
     def drivers_of(self, node: str) -> tuple[str, ...]:
         """Return the drivers whose devices pods of a new node get."""
