@@ -33,6 +33,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
 )
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Budgets,
+    Drainability,
     Infos,
     created,
     is_daemon,
@@ -44,7 +45,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     pods_by_state,
     without_tpus,
 )
-from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, cropped
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
 from kplan.autoscaling.cluster_autoscaler.scale_up import (
     FAILED,
     LIMITED,
@@ -437,7 +438,7 @@ class Loops:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
         outcome, planner, options = result.scale_down, self.planner, self._options
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
-        candidates = planner.update(scratch, nodes, self._owners, budgets, now=self._now)
+        candidates = planner.update(scratch, nodes, Drainability(options, self._owners, budgets, self._now))
         outcome.utilization = planner.utilization
         in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > self._now)
         if in_cooldown or not candidates:
@@ -461,8 +462,6 @@ class Loops:
 
     def _delete(self, scratch: Scratch, outcome: ScaleDown) -> None:
         empty, full = self.planner.nodes_to_delete(scratch)
-        present = {scratch.name(row) for row in scratch.order}
-        empty, full = cropped(empty, full, self._group_of, present, self._options)
         outcome.result = "ScaleDownNodeDeleteStarted" if empty or full else "ScaleDownNoNodeDeleted"
         for removable in empty:
             outcome.deleted[removable.node.metadata.name] = []

@@ -292,7 +292,7 @@ class Drainability:
     """The rules, in order; the first that decides about a pod counts. Without `owners` all controllers exist."""
 
     def __init__(self, options: Options, owners: Owners | None, budgets: Budgets, now: int) -> None:
-        self._options, self._owners, self._budgets, self._now = options, owners, budgets, now
+        self._options, self._owners, self.budgets, self.now = options, owners, budgets, now
 
     def pods_to_move(self, pods: Iterable[Pod]) -> PodsToMove:
         """Sort the pods of a node; GetPodsToMove."""
@@ -310,7 +310,7 @@ class Drainability:
 
     def _verdict(self, pod: Pod) -> Verdict:
         evict = pod.metadata.annotations.safe_to_evict
-        if is_mirror(pod) or is_long_terminating(pod, self._now):
+        if is_mirror(pod) or is_long_terminating(pod, self.now):
             return DrainOutcome.SKIP
         if (blocked := self._replica_count(pod)) is not None:
             return blocked
@@ -353,10 +353,10 @@ class Drainability:
 
     def _system(self, pod: Pod) -> Verdict:
         is_of_system = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM
-        if not is_of_system or self._budgets.allowances(pod):
+        if not is_of_system or self.budgets.allowances(pod):
             return None
         timeout = self._options.blocking_system_pod_distruption_timeout
-        if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self._now:
+        if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self.now:
             return DrainOutcome.DRAIN
         name = pod.metadata.name
         text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
@@ -371,7 +371,7 @@ class Drainability:
             is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != _MEMORY
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
                 return Blocked("LocalStorageRequested", f"pod with local storage present: {pod.metadata.name}")
-        if any(allowed < 1 for allowed in self._budgets.allowances(pod)):
+        if any(allowed < 1 for allowed in self.budgets.allowances(pod)):
             return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
         return None
 

@@ -24,7 +24,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, Owners, PodsToMove, without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, PodsToMove, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.autoscaling.seam import Stay
 from kplan.engine.arrays import BoolArray
@@ -87,30 +87,22 @@ class Planner:
 
         return sorted(candidates, key=rank)
 
-    def update(
-        self,
-        scratch: Scratch,
-        nodes: Sequence[Node],
-        owners: Owners,
-        budgets: Budgets,
-        *,
-        now: int,
-    ) -> list[Node]:
+    def update(self, scratch: Scratch, nodes: Sequence[Node], rules: Drainability) -> list[Node]:
         """Look which nodes are not needed; return the candidates. UpdateClusterState."""
-        self._now = now
+        self._now = rules.now
         if self._latest is not None:
-            self._shortest = min(self._shortest, now - self._latest)
-        self._latest = now
+            self._shortest = min(self._shortest, self._now - self._latest)
+        self._latest = self._now
         candidates = self.candidates(scratch, nodes)
         mark = scratch.mark()
-        self._categorize(scratch, nodes, candidates, owners, budgets)
+        self._categorize(scratch, nodes, candidates, rules)
         scratch.undo(mark)
         self._placer.drop_old()
         self._previous = frozenset(self.unneeded)
         return candidates
 
     def _categorize(
-        self, scratch: Scratch, nodes: Sequence[Node], candidates: Sequence[Node], owners: Owners, budgets: Budgets
+        self, scratch: Scratch, nodes: Sequence[Node], candidates: Sequence[Node], rules: Drainability
     ) -> None:
         self.stays = {}
         self._recheck_at = {
@@ -119,7 +111,6 @@ class Planner:
         eligible = self._eligible(scratch, candidates)
         row_of = scratch.cluster.nodes.row_of
         destinations = scratch.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
-        rules = Drainability(self._options, owners, budgets, self._now)
         removable: list[Removable] = []
         n_atomic = 0
         for node in eligible:
@@ -130,8 +121,8 @@ class Planner:
                 self._recheck_at[node.metadata.name] = self._now + self._options.unremovable_node_recheck_timeout
                 self.stays[node.metadata.name] = outcome
                 continue
-            outcome.is_risky = not budgets.allow_together(outcome.move.pods)
-            budgets.take(outcome.move.pods)
+            outcome.is_risky = not rules.budgets.allow_together(outcome.move.pods)
+            rules.budgets.take(outcome.move.pods)
             destinations[row_of[node.metadata.name]] = False
             removable.append(outcome)
             n_atomic += self._group_of[node.metadata.name].is_atomic
@@ -218,7 +209,7 @@ class Planner:
         return Removable(scratch.node(row), move, placements)
 
     def nodes_to_delete(self, scratch: Scratch) -> tuple[list[Removable], list[Removable]]:
-        """Return the nodes that may go now: those without pods to move, and the others; NodesToDelete."""
+        """Return the nodes that go now: those without pods to move, and those that are drained first; NodesToDelete."""
         nodes = [scratch.node(row) for row in scratch.order]
         quotas = Quotas(self._options, nodes, self._group_of, is_min=True)
         sizes = {group.name: group.target for group in self._groups}
@@ -237,7 +228,9 @@ class Planner:
             if removable.move.waiting:
                 self._note(removable.node, "BlockedByOnCompletionPod")
         leaving = [removable for removable in chosen if not removable.move.waiting]
-        return [one for one in leaving if not one.move.pods], [one for one in leaving if one.move.pods]
+        empty = [removable for removable in leaving if not removable.move.pods]
+        full = [removable for removable in leaving if removable.move.pods]
+        return self._cropped(empty, full, frozenset(node.metadata.name for node in nodes))
 
     def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
         """Return why an unneeded node does not go yet."""
@@ -276,49 +269,48 @@ class Planner:
                     self._note(known.node, "AtomicScaleDownFailed")
         return chosen
 
+    def _cropped(
+        self, empty: Sequence[Removable], full: Sequence[Removable], names: frozenset[str]
+    ) -> tuple[list[Removable], list[Removable]]:
+        """Return as many of some nodes as may go at once, of all that have names; CropNodes."""
+        options, group_of = self._options, self._group_of
+        empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
+        n_left, n_drains = options.max_scale_down_parallelism, options.max_drain_parallelism
+        may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once
+        chosen_empty: list[Removable] = []
+        chosen_full: list[Removable] = []
+        for kind in (
+            empty_by_group,
+            {name: nodes for name, nodes in full_by_group.items() if name not in empty_by_group},
+        ):
+            for name, members in kind.items():
+                group = group_of[members[0].node.metadata.name]
+                if not group.is_atomic:
+                    continue
+                nodes, drained = empty_by_group.get(name, []), full_by_group.get(name, [])
+                n_nodes = len(nodes) + len(drained)
+                exceeds = n_left < n_nodes or n_drains < len(drained)
+                is_used_up = n_left == 0 or (drained and n_drains == 0)
+                if exceeds and (is_used_up or not may_overflow):
+                    break
+                if not _is_whole(group, n_nodes, names):
+                    continue
+                chosen_empty += nodes
+                chosen_full += drained
+                n_left -= n_nodes
+                n_drains -= len(drained)
+                may_overflow = False
+            n_drains = min(n_left, n_drains)
+        single = _single(empty_by_group, group_of, n_left)
+        drained = _single(full_by_group, group_of, min(n_left - len(single), n_drains))
+        return chosen_empty + single, chosen_full + drained
+
     def _note(self, node: Node, reason: str) -> None:
         self.stays[node.metadata.name] = Stay(node=node.metadata.name, reason=reason)
 
 
 def _is_disabled(node: Node) -> bool:
     return node.metadata.annotations.scale_down_disabled == "true"
-
-
-def cropped(
-    empty: Sequence[Removable],
-    full: Sequence[Removable],
-    group_of: Mapping[str, NodeGroup],
-    present: Iterable[str],
-    options: Options,
-) -> tuple[list[Removable], list[Removable]]:
-    """Return the empty nodes that go, and those that are drained first, of all that are present; CropNodes."""
-    empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
-    n_left, n_drains, names = options.max_scale_down_parallelism, options.max_drain_parallelism, frozenset(present)
-    may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once
-    chosen_empty: list[Removable] = []
-    chosen_full: list[Removable] = []
-    for kind in (empty_by_group, {name: nodes for name, nodes in full_by_group.items() if name not in empty_by_group}):
-        for name, members in kind.items():
-            group = group_of[members[0].node.metadata.name]
-            if not group.is_atomic:
-                continue
-            nodes, drained = empty_by_group.get(name, []), full_by_group.get(name, [])
-            n_nodes = len(nodes) + len(drained)
-            exceeds = n_left < n_nodes or n_drains < len(drained)
-            is_used_up = n_left == 0 or (drained and n_drains == 0)
-            if exceeds and (is_used_up or not may_overflow):
-                break
-            if not _is_whole(group, n_nodes, names):
-                continue
-            chosen_empty += nodes
-            chosen_full += drained
-            n_left -= n_nodes
-            n_drains -= len(drained)
-            may_overflow = False
-        n_drains = min(n_left, n_drains)
-    single = _single(empty_by_group, group_of, n_left)
-    drained = _single(full_by_group, group_of, min(n_left - len(single), n_drains))
-    return chosen_empty + single, chosen_full + drained
 
 
 def _by_group(nodes: Iterable[Removable], group_of: Mapping[str, NodeGroup]) -> dict[str, list[Removable]]:

@@ -106,7 +106,6 @@ class Candidate(msgspec.Struct, frozen=True):
     rank: float  #: those of the lowest rank go first
     is_empty: bool
     pods: tuple[Pod, ...]  #: those that need a place elsewhere
-    is_buffer: bool  #: it keeps room free for a CapacityBuffer
     condition: ClaimState
 
     @property
@@ -208,7 +207,6 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             rank=-(price or 0.0) / moving if release.ranks_by_savings else cost,
             is_empty=moving <= NODE_COST if release.empties_costless else not pods,
             pods=pods,
-            is_buffer=state.name in prepared.buffer_nodes,
             condition=self.conditions.get(claim.metadata.name, ClaimState()),
         )
 
@@ -268,7 +266,7 @@ def concerns_emptiness(candidate: Candidate, question: Question) -> bool:
     if candidate.is_static:
         return False
     why = _why_disabled(candidate)
-    if not why and candidate.is_buffer:
+    if not why and candidate.name in question.prepared.buffer_nodes:
         why = f'Node "{candidate.name}" has buffer pods'
     if why:
         question.events.note(candidate.state, UNCONSOLIDATABLE, why)

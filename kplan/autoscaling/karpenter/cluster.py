@@ -90,7 +90,6 @@ class Template(msgspec.Struct, frozen=True):
     columns: Columns  #: all instance types that the pool may have
     machines: Columns  #: the same as their provider knows them, without overlays
     types: int  #: those that it can use, as a set
-    limits: Amounts
     lacks_min_values: bool = False  #: why it can use none: too few values of a label
 
 

@@ -9,7 +9,7 @@ queue.go; controllers/capacitybuffer, state/virtualpods, utils/apps/resolve.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -165,18 +165,6 @@ class Entrant:
         has_preference = bool(constraints.preferred) and not self._ignores_preferences
         #: the same with the heaviest preference
         self.requirements = constraints.requirements(self._vocabulary, strict=False) if has_preference else self.strict
-
-
-def entrants_of(
-    pods: Iterable[Pod], facts: PodFacts, vocabulary: Vocabulary, *, ignores_preferences: bool
-) -> list[Entrant]:
-    """Return the pods of a pass; those whose volumes cannot be looked up are left out."""
-    entrants = []
-    for pod in pods:
-        alternatives = facts.alternatives(pod)
-        if alternatives is not None:
-            entrants.append(Entrant(pod, facts, alternatives, vocabulary, ignores_preferences=ignores_preferences))
-    return entrants
 
 
 def queue_order(entrant: Entrant) -> tuple[int, int, int, str]:

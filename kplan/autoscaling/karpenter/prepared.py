@@ -38,7 +38,7 @@ from kplan.autoscaling.karpenter.instance_types import (
 )
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
-from kplan.autoscaling.karpenter.pod_requirements import Buffer, buffers_of, entrants_of, pod_requirements_of
+from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
@@ -165,7 +165,6 @@ class Prepared:
             columns=columns,
             machines=self.machines(name),
             types=0 if lacks_min_values else types,
-            limits=amounts_of(pool.spec.limits),
             lacks_min_values=lacks_min_values,
         )
 
@@ -281,7 +280,12 @@ class Prepared:
         if not self.usable_pools:
             return None
         options, around, pods = self.options, self.surroundings, list(pods)
-        entrants = entrants_of(pods, self.facts, self.known, ignores_preferences=around.ignores_preferences)
+        # Those whose volumes cannot be looked up are left out.
+        entrants = [
+            Entrant(pod, self.facts, alternatives, self.known, ignores_preferences=around.ignores_preferences)
+            for pod in pods
+            if (alternatives := self.facts.alternatives(pod)) is not None
+        ]
         devices = None
         if self.release.allocates_devices and not options.ignore_dra_requests:
             published = {state.name for state in states if state.node is not None and state.is_initialized}
@@ -328,8 +332,7 @@ def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:
 
 def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
     """Return why Karpenter would not make a node of a pool: its nodes are above its limits already."""
-    used = prepared.state.used_by(pool)
-    limits = {template.name: template.limits for template in prepared.templates}.get(pool, {})
+    used, limits = prepared.state.used_by(pool), amounts_of(prepared.pools[pool].spec.limits)
     for name in sorted(limits):
         if used.get(name, 0) > limits[name]:
             usage, limit = text_of(name, used[name]), text_of(name, limits[name])
