@@ -62,7 +62,8 @@ def advice_of(
 ) -> Advice:
     """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
     adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
-    events_of_groups = [event for result in results for event in (*result.events, *result.group_events)]
+    all_events = (event for result in results for event in (*result.events, *result.group_events))
+    warnings = (InputWarning(reason, "cluster-autoscaler", text) for reason, text in all_events)
     existing: dict[str, tuple[str, ...]] = {}
     for name, node in results[0].filtered.placements.items():
         existing[node] = (*existing.get(node, ()), name)
@@ -70,14 +71,12 @@ def advice_of(
     gone = {name for removal in removes for name in removal.nodes}
     prices = setup.prices_of(snapshot.nodes)
     after = [price for name, price in prices.items() if name not in gone]
-    last = results[-1].scale_ups
-    unhelped = {pod.pod.metadata.key: _words_of(pod, outcome, setup) for outcome in last for pod in outcome.unhelped}
-    events = {
-        pod.pod.metadata.key: event_text(pod)
-        for outcome in last
-        if outcome.result not in (SUCCESSFUL, FAILED)
-        for pod in outcome.unhelped
-    }
+    unhelped, events = {}, {}
+    for outcome in results[-1].scale_ups:
+        for pod in outcome.unhelped:
+            unhelped[pod.pod.metadata.key] = _words_of(pod, outcome, setup)
+            if outcome.result not in (SUCCESSFUL, FAILED):
+                events[pod.pod.metadata.key] = event_text(pod)
     return Advice(
         adds=adds,
         existing=existing,
@@ -87,10 +86,7 @@ def advice_of(
         stays=tuple(_stays(snapshot, setup, results, gone)),
         price_before=sum(prices.values()) if prices else None,
         price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
-        warnings=(
-            *setup.warnings,
-            *(InputWarning(reason, "cluster-autoscaler", text) for reason, text in events_of_groups),
-        ),
+        warnings=(*setup.warnings, *warnings),
         detail=partial(_detail, snapshot, results),
     )
 

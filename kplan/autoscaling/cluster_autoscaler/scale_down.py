@@ -72,11 +72,8 @@ class Planner:
     def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
-        candidates = [
-            node
-            for node in nodes
-            if (group := self._group_of.get(node.metadata.name)) is not None and group.target > group.least
-        ]
+        grouped = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
+        candidates = [node for node, group in grouped if group is not None and group.target > group.least]
 
         def rank(node: Node) -> tuple[bool, bool, bool]:
             row = scratch.cluster.nodes.row_of.get(node.metadata.name)
@@ -161,13 +158,8 @@ class Planner:
         """Return why a node is used too much, or how much cannot be told; empty if it is used little enough."""
         name, options = node.metadata.name, self._options
         row, own = scratch.row(name), self._group_of[name].options
-        used = utilization(
-            scratch.node(row),
-            scratch.infos_on(row),
-            options,
-            self._now,
-            ignores_daemons=own.ignore_daemonsets_utilization,
-        )
+        ignores, infos = own.ignore_daemonsets_utilization, scratch.infos_on(row)
+        used = utilization(scratch.node(row), infos, options, self._now, ignores_daemons=ignores)
         if used is None:
             return "UnexpectedError"
         if not options.scale_down_unready_enabled and not is_ready(scratch.node(row)):
@@ -325,10 +317,5 @@ def _is_whole(group: NodeGroup, n_nodes: int, present: frozenset[str]) -> bool:
 
 
 def _single(groups: Mapping[str, list[Removable]], group_of: Mapping[str, NodeGroup], budget: int) -> list[Removable]:
-    nodes = [
-        removable
-        for members in groups.values()
-        for removable in members
-        if not group_of[removable.node.metadata.name].is_atomic
-    ]
-    return nodes[: max(budget, 0)]
+    nodes = [removable for members in groups.values() for removable in members]
+    return [one for one in nodes if not group_of[one.node.metadata.name].is_atomic][: max(budget, 0)]

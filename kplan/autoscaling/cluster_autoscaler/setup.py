@@ -133,15 +133,13 @@ class _Reader(EntryReader):
         if not entry.name:
             self.wrong("name", "a group needs a name", "name: general")
         names = self._members(entry)
-        for field, size in (
-            ("minSize", entry.min_size),
-            ("maxSize", entry.max_size),
-            ("targetSize", entry.target_size),
-        ):
+        sizes = {"minSize": entry.min_size, "maxSize": entry.max_size, "targetSize": entry.target_size}
+        for field, size in sizes.items():
             if size is not None and not 0 <= size <= MAX_SIZE:
                 self.wrong(field, f"{size} is no size of a group", f"a number from 0 to {MAX_SIZE:,}")
         if entry.min_size > entry.max_size:
             self.wrong("minSize", f"{entry.min_size} is above maxSize {entry.max_size}", "exchange them")
+        instances = (one for one in entry.instances if one.get("state") != "deleting")
         return NodeGroup(
             name=entry.name,
             least=entry.min_size,
@@ -152,11 +150,7 @@ class _Reader(EntryReader):
             slices=tuple(self._slices(entry)),
             csi_node=None if entry.csi_node is None else self.converted(entry.csi_node, CSINode, ".csiNode"),
             options=self._own_options(entry),
-            instances=tuple(
-                msgspec.convert(instance, Instance)
-                for instance in entry.instances
-                if instance.get("state") != "deleting"
-            ),
+            instances=tuple(msgspec.convert(one, Instance) for one in instances),
             requested=max(entry.requested, 0),
             requested_ago=float(entry.requested_seconds_ago),
             price=None if entry.price is None else float(entry.price),
@@ -171,11 +165,8 @@ class _Reader(EntryReader):
             self.wrong("nodes", "no names of nodes and no selector", "for example {selector: {pool: general}}")
             return ()
         if labels:
-            return tuple(
-                name
-                for name, node in self._nodes.items()
-                if all(node.metadata.labels.get(key) == text for key, text in labels.items())
-            )
+            wanted = labels.items()
+            return tuple(name for name, node in self._nodes.items() if wanted <= node.metadata.labels.items())
         return tuple(entry.nodes) if isinstance(entry.nodes, tuple) else ()
 
     def _template(self, entry: _Entry) -> Node | None:

@@ -69,19 +69,12 @@ class Template(msgspec.Struct, frozen=True):
         ]
 
     def node_named(self, name: str) -> tuple[Node, list[Pod]]:
-        metadata = self.node.metadata
-        node = replace(
-            self.node,
-            metadata=replace(metadata, name=name, uid=name, labels={**metadata.labels, HOSTNAME: name}),
-        )
-        pods = [
-            replace(
-                pod,
-                metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{name}", uid=f"{pod.metadata.uid}-{name}"),
-            )
-            for pod in self.pods
-        ]
-        return node, pods
+        own, pods = self.node.metadata, []
+        for pod in self.pods:
+            metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{name}", uid=f"{pod.metadata.uid}-{name}")
+            pods.append(replace(pod, metadata=metadata))
+        own = replace(own, name=name, uid=name, labels={**own.labels, HOSTNAME: name})
+        return replace(self.node, metadata=own), pods
 
 
 Remembered = Mapping[str, tuple[Template, int]]

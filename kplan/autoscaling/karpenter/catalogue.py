@@ -21,6 +21,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -255,11 +256,7 @@ def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceT
         architecture=model.labels.get(ARCH, "amd64"),
         operating_systems=tuple(sorted({one.labels.get(OS, "linux") for one in machines})),
         resources={name: text_of(name, amount) for name, amount in capacity.items()},
-        offerings=tuple(
-            offering_entry(zone, capacity_type, round(size, 3))
-            for zone in zones or [""]
-            for capacity_type in capacity_types
-        ),
+        offerings=tuple(offering_entry(*place, round(size, 3)) for place in product(zones or [""], capacity_types)),
         overhead=Overhead(kube_reserved={name: text_of(name, amount) for name, amount in overhead.items() if amount}),
         labels={
             key: value

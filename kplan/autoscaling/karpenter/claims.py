@@ -85,13 +85,7 @@ class NewClaim:
     """A node that is to be made."""
 
     def __init__(
-        self,
-        template: Template,
-        hostname: str,
-        types: int,
-        *,
-        daemons: Sequence[DaemonGroup],
-        shared: Pass,
+        self, template: Template, hostname: str, types: int, *, daemons: Sequence[DaemonGroup], shared: Pass
     ) -> None:
         self.template, self.hostname = template, hostname
         self.types = types  #: the instance types that can hold its pods, as a set
@@ -236,7 +230,7 @@ class NewClaim:
     def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
         """Return the reservations that the node may use (upstream offeringsToReserve)."""
         shared, columns = self._shared, self.template.columns
-        if not shared.options.is_on("ReservedCapacity") or not columns.reserved:
+        if not shared.options.is_on("ReservedCapacity") or not columns.has_reserved:
             return ()
         compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
         own = shared.reservations.reservable(self.hostname, compatible)
@@ -297,13 +291,8 @@ def basis_of(state: StateNode, daemon_requests: Amounts, vocabulary: Vocabulary)
     """Return what a node offers that should have daemons with such requests."""
     present = state.usage.daemon_requests
     missing = {name: max(0, amount - present.get(name, 0)) for name, amount in daemon_requests.items()}
-    return Basis(
-        state,
-        state.hostname,
-        vocabulary.hostless(vocabulary.of_labels(state.labels)),
-        state.taints,
-        less(state.available, missing),
-    )
+    labels = vocabulary.hostless(vocabulary.of_labels(state.labels))
+    return Basis(state, state.hostname, labels, state.taints, less(state.available, missing))
 
 
 class ExistingNode:

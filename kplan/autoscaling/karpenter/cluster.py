@@ -264,11 +264,8 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
         if self.is_initialized:
             return own
         starting = {(taint.key, taint.effect) for taint in self.claim.spec.startup_taints} | _EPHEMERAL
-        return tuple(
-            taint
-            for taint in own
-            if (taint.key, taint.effect) not in starting and not taint.key.startswith(_EPHEMERAL_PREFIX)
-        )
+        lasting = (taint for taint in own if (taint.key, taint.effect) not in starting)
+        return tuple(taint for taint in lasting if not taint.key.startswith(_EPHEMERAL_PREFIX))
 
     @cached_property
     def capacity(self) -> Amounts:

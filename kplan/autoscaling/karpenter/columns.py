@@ -46,11 +46,7 @@ class Columns:
                 self.offerings.append(offering)
                 self.offering_requirements.append(vocabulary.of_expressions(offering.requirements))
             self._of_type.append(mask)
-        self.reserved = [
-            index
-            for index, offering in enumerate(self.offerings)
-            if offering.capacity_type == RESERVED and offering.available
-        ]
+        self.has_reserved = any(one.capacity_type == RESERVED and one.available for one in self.offerings)
         # Types whose overhead is more than they have take no pod.
         self._sound = self._types(
             index for index, amounts in enumerate(self.allocatable) if all(amount >= 0 for amount in amounts.values())
@@ -156,11 +152,8 @@ class Columns:
         return known
 
     def within(self, types: int, limits: Mapping[str, int]) -> int:
-        return self._types(
-            index
-            for index in bits_of(types)
-            if all(self.capacity[index].get(name, 0) <= limit for name, limit in limits.items())
-        )
+        own = ((index, self.capacity[index]) for index in bits_of(types))
+        return self._types(i for i, has in own if all(has.get(name, 0) <= limit for name, limit in limits.items()))
 
     def most_capacity(self, types: Iterable[int]) -> Amounts:
         """Return the highest capacity of each resource among some types."""
@@ -192,8 +185,6 @@ class Columns:
 
     def reservable(self, types: int, requirements: Requirements) -> list[int]:
         """Return the available reserved offerings of some types that requirements allow."""
-        if not self.reserved:
-            return []
         allowed = self.compatible_offerings(requirements)
         return [
             offering

@@ -7,7 +7,7 @@ controllers/state/statenodepool.go.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -229,42 +229,29 @@ class Scaling(msgspec.Struct, frozen=True):
     delete: tuple[str, ...] = ()
 
 
-class Count(msgspec.Struct):
-    """The claims of a pool that stay, and that are being deleted."""
-
-    active: int = 0
-    deleting: int = 0
-
-
-def counts_of(prepared: Prepared) -> defaultdict[str, Count]:
+def counts_of(prepared: Prepared) -> tuple[Counter[str], Counter[str]]:
+    """Return how many claims each pool has, and how many of them stay."""
     leaving = {state.claim.metadata.name for state in prepared.state.deleting if state.claim is not None}
-    counts: defaultdict[str, Count] = defaultdict(Count)
-    for claim in prepared.snapshot.node_claims:
-        count = counts[claim.metadata.labels.get(NODEPOOL, "")]
-        if claim.metadata.name in leaving:
-            count.deleting += 1
-        else:
-            count.active += 1
-    return counts
+    claims = [(one.metadata.labels.get(NODEPOOL, ""), one.metadata.name) for one in prepared.snapshot.node_claims]
+    return Counter(pool for pool, _ in claims), Counter(pool for pool, name in claims if name not in leaving)
 
 
-def reservable_nodes(pool: NodePool, count: Count, wanted: int) -> int:
+def reservable_nodes(pool: NodePool, n_claims: int, wanted: int) -> int:
     """Return how many of the wanted nodes the pool's limit of nodes leaves (upstream ReserveNodeCount)."""
     limit = -(-parse(pool.spec.limits[NODES]).nanos // ONE) if NODES in pool.spec.limits else _NO_LIMIT
-    left = limit - count.active - count.deleting
-    return max(0, min(wanted, left))
+    return max(0, min(wanted, limit - n_claims))
 
 
 def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:
-    counts = counts_of(prepared)
+    present, staying = counts_of(prepared)
     scalings: dict[str, Scaling] = {}
     for name in sorted(prepared.pools):
         pool = prepared.pools[name]
         replicas = pool.spec.replicas
         if replicas is None or pool.metadata.deletion_timestamp is not None:
             continue
-        missing = replicas - counts[name].active
-        create = reservable_nodes(pool, counts[name], missing) if missing > 0 and not why_not_ready(pool) else 0
+        missing = replicas - staying[name]
+        create = reservable_nodes(pool, present[name], missing) if missing > 0 and not why_not_ready(pool) else 0
         delete = _to_delete(prepared, name, -missing) if missing < 0 else ()
         scalings[name] = Scaling(pool, create, delete)
     return scalings

@@ -116,14 +116,14 @@ def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Cand
 
 
 def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    counts = counts_of(cluster.prepared)
+    present, staying = counts_of(cluster.prepared)
     commands = []
     for name, own in sorted(_by_pool(candidates).items()):
-        pool, count = own[0].pool, counts[name]
-        if not allowed.get(name, 0) or count.active > (pool.spec.replicas or 0):
+        pool = own[0].pool
+        if not allowed.get(name, 0) or staying[name] > (pool.spec.replicas or 0):
             continue
         template = cluster.prepared.template_of(pool, relaxes_min_values=False)
-        most = reservable_nodes(pool, count, min(allowed[name], len(own)))
+        most = reservable_nodes(pool, present[name], min(allowed[name], len(own)))
         commands += [Command((candidate,), (static_node(template),), consolidates=False) for candidate in own[:most]]
     return commands
 
@@ -251,18 +251,20 @@ def stays(
     for state in prepared.state.nodes:
         if state.node is None or state.name in removed:
             continue
-        stay = _by_event(state, outcomes) or _by_budget(state, outcomes, behind.get(state.name))
-        if stay is None and state.name in behind and n_alone < _MOST_ALONE:
+        condition = conditions.get("" if state.claim is None else state.claim.metadata.name, ClaimState())
+        candidate, stay = behind.get(state.name), _by_event(state, outcomes)
+        if stay is None and candidate is not None and not single.budgets.get(candidate.pool_name, 0):
+            stay = Stay(node=state.name, reason=BLOCKED, message=no_budget(UNDERUTILIZED))
+        if stay is None and candidate is not None and n_alone < _MOST_ALONE:
             n_alone += 1
-            stay = _alone(prepared, behind[state.name])
-        stay = stay or _otherwise(state, conditions, is_behind=state.name in behind)
-        reasons.append(_with_drift(stay, state, conditions))
+            stay = _alone(prepared, candidate)
+        stay = stay or _otherwise(state, condition, is_behind=candidate is not None)
+        reasons.append(_with_drift(stay, condition))
     return reasons
 
 
-def _with_drift(stay: Stay, state: StateNode, conditions: Mapping[str, ClaimState]) -> Stay:
+def _with_drift(stay: Stay, condition: ClaimState) -> Stay:
     """Return why a node stays that differs from its pool: it does not for long, unless something blocks it."""
-    condition = conditions.get("" if state.claim is None else state.claim.metadata.name, ClaimState())
     if not condition.is_drifted:
         return stay
     drift = condition.drifted or DRIFTED
@@ -274,22 +276,13 @@ def _with_drift(stay: Stay, state: StateNode, conditions: Mapping[str, ClaimStat
 def _by_event(state: StateNode, outcomes: Mapping[str, MethodResult]) -> Stay | None:
     """Return what Karpenter writes about a node: what blocks it for good first."""
     events = [event for outcome in outcomes.values() for event in outcome.events.about(state.name)]
-    for reason in (BLOCKED, UNCONSOLIDATABLE):
-        for event in events:
-            if event.reason == reason:
-                return _stay(state, event)
-    return None
+    telling = [event for reason in (BLOCKED, UNCONSOLIDATABLE) for event in events if event.reason == reason]
+    return _stay(state, telling[0]) if telling else None
 
 
 def _stay(state: StateNode, event: Event) -> Stay:
     message = f"{event.message}, {event.pod} => {event.particulars}" if event.particulars else event.message
     return Stay(node=state.name, reason=event.reason, message=message, pod=event.pod)
-
-
-def _by_budget(state: StateNode, outcomes: Mapping[str, MethodResult], candidate: Candidate | None) -> Stay | None:
-    if candidate is None or outcomes["single"].budgets.get(candidate.pool_name, 0):
-        return None
-    return Stay(node=state.name, reason=BLOCKED, message=no_budget(UNDERUTILIZED))
 
 
 def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
@@ -303,26 +296,25 @@ def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
         return _stay(candidate.state, telling[0])
     if command is None:
         return None
-    scores = Balance(question).scores(command)
-    if not are_enough(scores):
-        (score,) = scores.values()
-        message = f"{command.text_for(candidate)} would save too little for what it disrupts: {score.text}"
-        return Stay(node=candidate.name, reason=UNCONSOLIDATABLE, message=message)
-    message = f"{command.text_for(candidate)} is possible, but Karpenter disrupts other nodes first"
-    return Stay(node=candidate.name, reason=CANDIDATE, message=message)
+    scores, text = Balance(question).scores(command), command.text_for(candidate)
+    if are_enough(scores):
+        message = f"{text} is possible, but Karpenter disrupts other nodes first"
+        return Stay(node=candidate.name, reason=CANDIDATE, message=message)
+    (score,) = scores.values()
+    message = f"{text} would save too little for what it disrupts: {score.text}"
+    return Stay(node=candidate.name, reason=UNCONSOLIDATABLE, message=message)
 
 
-def _otherwise(state: StateNode, conditions: Mapping[str, ClaimState], *, is_behind: bool) -> Stay:
+def _otherwise(state: StateNode, condition: ClaimState, *, is_behind: bool) -> Stay:
     """Return a reason for which Karpenter has no words."""
+    reason, message = UNCONSOLIDATABLE, "not consolidatable: consolidateAfter has not passed since a pod came or went"
     if state.claim is None:
-        return Stay(node=state.name, reason=BLOCKED, message="Node isn't managed by karpenter")
-    if is_behind:
-        return Stay(node=state.name, reason=CANDIDATE, message="Karpenter disrupts other nodes first")
-    condition = conditions.get(state.claim.metadata.name, ClaimState())
-    if condition.is_consolidatable or condition.is_drifted:
-        return Stay(node=state.name, reason=UNCONSOLIDATABLE, message="no method of disruption concerns the node")
-    message = "not consolidatable: consolidateAfter has not passed since a pod came or went"
-    return Stay(node=state.name, reason=UNCONSOLIDATABLE, message=message)
+        reason, message = BLOCKED, "Node isn't managed by karpenter"
+    elif is_behind:
+        reason, message = CANDIDATE, "Karpenter disrupts other nodes first"
+    elif condition.is_consolidatable or condition.is_drifted:
+        message = "no method of disruption concerns the node"
+    return Stay(node=state.name, reason=reason, message=message)
 
 
 POLICY = "Balanced"

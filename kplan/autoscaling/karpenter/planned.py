@@ -82,11 +82,8 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         known = columns.vocabulary
         names = known.requirement(INSTANCE_TYPE, "In", self.type_names, None if before is None else before.min_values)
         requirements = known.join(self.requirements, known.of([names]))
-        capacity_types = {
-            columns.offerings[number].capacity_type
-            for index in self.types
-            for number in columns.offerings_of(index, requirements)
-        }
+        numbers = (number for index in self.types for number in columns.offerings_of(index, requirements))
+        capacity_types = {columns.offerings[number].capacity_type for number in numbers}
         added = [known.requirement(CAPACITY_TYPE, "In", capacity_types)] if capacity_types else []
         return known.join(requirements, known.of(added))
 

@@ -36,7 +36,7 @@ from kplan.autoscaling.karpenter.instance_types import (
     overlay,
     well_known_of,
 )
-from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
+from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
@@ -61,19 +61,11 @@ class Prepared:
     """A cluster as Karpenter knows it, at one moment (microseconds since 1970)."""
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        entries: Sequence[InstanceTypeEntry],
-        options: Options,
-        now: int,
-        release: Release = NEWEST,
+        self, snapshot: Snapshot, entries: Sequence[InstanceTypeEntry], options: Options, now: int, release: Release
     ) -> None:
-        self._entries = entries
-        self.release = release
+        self._entries, self.release, self.options, self.now = entries, release, options, now
         snapshot, self.foreign = own_part(snapshot, options)  #: pool -> why it is passed over
         self.snapshot = snapshot
-        self.options = options
-        self.now = now
         groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
         self.known = Vocabulary(well_known_of(entries), filter(None, groups))
         self.facts = PodFacts(snapshot, self.known, options, release)
@@ -99,14 +91,12 @@ class Prepared:
         """Pool -> the instance types that its node class has."""
         if not any(entry.node_classes for entry in self._entries):
             return dict.fromkeys(self.pools, self._types)
-        own = {
-            name: [
-                not entry.node_classes or pool.spec.template.spec.node_class_ref.name in entry.node_classes
-                for entry in self._entries
-            ]
-            for name, pool in self.pools.items()
-        }
-        return {name: tuple(compress(self._types, is_there)) for name, is_there in own.items()}
+        provided = {}
+        for name, pool in self.pools.items():
+            own = pool.spec.template.spec.node_class_ref.name
+            has_it = (not entry.node_classes or own in entry.node_classes for entry in self._entries)
+            provided[name] = tuple(compress(self._types, has_it))
+        return provided
 
     def machines(self, pool: str | None) -> Columns:
         """Return the instance types of a pool as their provider knows them; of no known pool, all."""

@@ -80,13 +80,9 @@ class Daemon:
         return index is None or bool(template.columns.matching(wanted) >> index & 1)
 
     def runs_on(self, state: StateNode) -> bool:
-        if untolerated(self.tolerations, state.taints):
-            return False
-        return not self._vocabulary.misfits(
-            self._vocabulary.of_labels(state.labels),
-            self._strict(),
-            allows_well_known=False,
-        )
+        labels = self._vocabulary.of_labels(state.labels)
+        misfits = self._vocabulary.misfits(labels, self._strict(), allows_well_known=False)
+        return not misfits and not untolerated(self.tolerations, state.taints)
 
 
 def daemons_of(
@@ -134,11 +130,8 @@ def with_limits_as_requests(spec: PodSpec) -> PodSpec:
         requests: ResourceList = {**resources.limits, **resources.requests}
         return replace(container, resources=replace(resources, requests=requests))
 
-    return replace(
-        spec,
-        containers=tuple(map(filled, spec.containers)),
-        init_containers=tuple(map(filled, spec.init_containers)),
-    )
+    containers, init_containers = (tuple(map(filled, own)) for own in (spec.containers, spec.init_containers))
+    return replace(spec, containers=containers, init_containers=init_containers)
 
 
 class DaemonPlan:
@@ -327,13 +320,8 @@ class Scheduler:
                     refused.append(PoolRefusal(template.name, Plain.LIMITS))
                     continue
             self._made += 1
-            claim = NewClaim(
-                template,
-                f"hostname-placeholder-{self._made:04d}",
-                types,
-                daemons=self._daemons.groups[index],
-                shared=self.shared,
-            )
+            hostname, daemons = f"hostname-placeholder-{self._made:04d}", self._daemons.groups[index]
+            claim = NewClaim(template, hostname, types, daemons=daemons, shared=self.shared)
             fit = claim.can_take(entrant, groups, relaxes_min_values=self._options.relaxes_min_values)
             if isinstance(fit, Fit):
                 own = fit.requirements.items

@@ -43,12 +43,7 @@ SPEC = {
 
 
 def sizes(pod: PodRequirements) -> tuple[int, ...]:
-    terms = (
-        pod.required or (),
-        pod.preferred_affinity,
-        pod.preferred_anti_affinity,
-        pod.preferred,
-    )
+    terms = (pod.required or (), pod.preferred_affinity, pod.preferred_anti_affinity, pod.preferred)
     return (*map(len, terms), len(pod.spreads), len(pod.tolerations))
 
 
