@@ -16,7 +16,7 @@ from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.quantity import count
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
-from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint
+from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint, marked
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
@@ -363,11 +363,10 @@ def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snaps
     """Return a cluster in which the nodes that go are marked so."""
     if not leaving:
         return snapshot
-    taint = Taint(key=TO_BE_DELETED, value=str(now // 1_000_000), effect=NO_SCHEDULE)
-
-    def marked(node: Node) -> Node:
-        if node.metadata.name not in leaving or has_taint(node, TO_BE_DELETED):
-            return node
-        return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
-
-    return dataclasses.replace(snapshot, nodes=tuple(map(marked, snapshot.nodes)))
+    nodes = tuple(
+        marked(node, TO_BE_DELETED, NO_SCHEDULE, now)
+        if node.metadata.name in leaving and not has_taint(node, TO_BE_DELETED)
+        else node
+        for node in snapshot.nodes
+    )
+    return dataclasses.replace(snapshot, nodes=nodes)

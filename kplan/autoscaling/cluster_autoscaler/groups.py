@@ -18,7 +18,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import PREFER_NO_SCHEDULE, Taint
+from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.provisioning import CapacityQuota
@@ -151,8 +151,8 @@ def gpu_resource(node: Node) -> str | None:
     return GPU_RESOURCES[0] if GPU_LABEL in node.metadata.labels else None
 
 
-def marked(node: Node, now: int) -> Node:
-    taint = Taint(key=DELETION_CANDIDATE, value=str(now // 1_000_000), effect=PREFER_NO_SCHEDULE)
+def marked(node: Node, key: str, effect: str, now: int) -> Node:
+    taint = Taint(key=key, value=str(now // 1_000_000), effect=effect)
     return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
 
 

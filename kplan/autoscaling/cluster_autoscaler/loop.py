@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import PREFER_NO_SCHEDULE
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.time import parse_duration
@@ -486,7 +487,9 @@ class Loops:
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue
                 left -= 1
-                changed[name] = marked(node, self._now) if is_unneeded else unmarked(node)
+                changed[name] = (
+                    marked(node, DELETION_CANDIDATE, PREFER_NO_SCHEDULE, self._now) if is_unneeded else unmarked(node)
+                )
                 (outcome.soft_tainted if is_unneeded else outcome.soft_untainted).append(name)
         self._nodes = [
             replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node

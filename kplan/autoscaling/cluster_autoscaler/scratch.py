@@ -290,42 +290,35 @@ class Scratch:
 
     def grown(self, templates: Iterable[tuple[Template, Sequence[str]]]) -> tuple[Scratch, list[list[NewRow]]]:
         """Return a copy with further nodes, all of them absent: of each template, nodes with these names."""
-        cluster = self.cluster
-        listed = [(template, names) for template, names in templates]
-        kinds = [[template.node_named(name) for name in names] for template, names in listed]
-        infos = list(cluster.pods.infos)
-        n_known = len(infos)
-        new_pods: list[list[list[int]]] = []
-        for kind in kinds:
-            new_pods.append([])
-            for _, pods in kind:
-                new_pods[-1].append(list(range(len(infos), len(infos) + len(pods))))
-                infos += [PodInfo(pod) for pod in pods]
-        table = NodeTable([*cluster.nodes.nodes, *(node for kind in kinds for node, _ in kind)])
+        cluster, listers = self.cluster, self.session.listers
+        nodes, infos = list(cluster.nodes.nodes), list(cluster.pods.infos)
+        objects: list[ResourceSlice | CSINode] = []
+        new: list[list[tuple[str, tuple[int, ...]]]] = []
+        for template, names in templates:
+            new.append([])
+            for name in names:
+                node, pods = template.node_named(name)
+                new[-1].append((name, tuple(range(len(infos), len(infos) + len(pods)))))
+                nodes.append(node)
+                infos += map(PodInfo, pods)
+                objects += template.objects_of(name)
+        table, n_known = NodeTable(nodes), len(cluster.pods.infos)
         rows = np.concatenate((np.arange(n_known), np.full(len(infos) - n_known, NOWHERE))).astype(np.intp)
         bigger = cluster.changed(table, rows, infos)
         old_rows = [table.row_of[name] for name in cluster.nodes.names]
+        order = [old_rows[row] for row in self.order]
         absent = np.ones(len(table), np.bool_)
-        absent[[old_rows[row] for row in self.order]] = False
+        absent[order] = False
         bigger.nodes = table.with_absent(absent)
-        objects = [one for template, names in listed for name in names for one in template.objects_of(name)]
-        listers = self.session.listers
         if objects:
             known = listers.snapshot
             slices = [*known.resource_slices, *(one for one in objects if isinstance(one, ResourceSlice))]
             csi_nodes = [*known.csi_nodes, *(one for one in objects if isinstance(one, CSINode))]
             listers = Listers(dataclasses.replace(known, resource_slices=tuple(slices), csi_nodes=tuple(csi_nodes)))
         session = Session(bigger, listers, self.session.config, plugin_factory(()))
-        scratch = Scratch(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
+        scratch = Scratch(session, order, self.cursor, dict(self._row_of_pod))
         scratch._pods = self._pods
-        new_rows = [
-            [
-                NewRow(table.row_of[node.metadata.name], tuple(pods))
-                for (node, _), pods in zip(kind, pods_of_kind, strict=True)
-            ]
-            for kind, pods_of_kind in zip(kinds, new_pods, strict=True)
-        ]
-        return scratch, new_rows
+        return scratch, [[NewRow(table.row_of[name], pods) for name, pods in kind] for kind in new]
 
 
 class NewRow(msgspec.Struct, frozen=True):
