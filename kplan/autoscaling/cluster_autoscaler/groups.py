@@ -143,14 +143,6 @@ def gpus(node: Node) -> int:
     return next(filter(None, amounts), 0)
 
 
-def gpu_resource(node: Node) -> str | None:
-    """Return the resource by which a GPU node is judged; None for a node without GPUs."""
-    for resource in GPU_RESOURCES:
-        if value(node.status.allocatable.get(resource, 0)):
-            return resource
-    return GPU_RESOURCES[0] if GPU_LABEL in node.metadata.labels else None
-
-
 def marked(node: Node, key: str, effect: str, now: int) -> Node:
     taint = Taint(key=key, value=str(now // 1_000_000), effect=effect)
     return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
@@ -175,7 +167,8 @@ def utilization(
 ) -> Utilization | None:
     """Return how much of a node is requested; None if that cannot be told."""
     share = partial(_share, node, pods, options=options, now=now, ignores_daemons=ignores_daemons)
-    resource = gpu_resource(node)
+    present = (name for name in GPU_RESOURCES if value(node.status.allocatable.get(name, 0)))
+    resource = next(present, GPU_RESOURCES[0] if GPU_LABEL in node.metadata.labels else None)
     if resource is not None:
         used = share(resource) or 0.0
         return Utilization(used, resource, {"gpu": used}, is_gpu=True)

@@ -289,7 +289,10 @@ class Orchestrator:
             info = infos.of(alike[0])
             infos.share(alike, info)
             pod_groups.append(PodGroup(alike, info, wanted_by(info.requests)))
-        valid, skipped = self._sort_groups()
+        # Which groups may grow, and why the others may not; filterValidScaleUpNodeGroups.
+        reasons = {group.name: self._reason_to_skip(group) for group in self._groups}
+        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
+        valid = [group for group in self._groups if group.name not in skipped]
         self._try_groups(pod_groups, [group.name for group in valid])
         outcome = ScaleUp(NO_OPTIONS)
         self._compute_options(outcome, pod_groups, valid)
@@ -305,12 +308,6 @@ class Orchestrator:
                 for pod in pod_group.pods
             ]
         return outcome
-
-    def _sort_groups(self) -> tuple[list[NodeGroup], dict[str, Skipped]]:
-        """Return the groups that may grow, and why the others may not; filterValidScaleUpNodeGroups."""
-        reasons = {group.name: self._reason_to_skip(group) for group in self._groups}
-        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
-        return [group for group in self._groups if group.name not in skipped], skipped
 
     def _reason_to_skip(self, group: NodeGroup) -> Skipped | None:
         if (reason := self._unsafe(group)) is not None:

@@ -78,14 +78,15 @@ def read_group_file(source: str | Path) -> GroupList:
     """Read a file of groups; raises InputError with all its problems."""
     problems: list[Problem] = []
     for document, content in read_contents(source, problems, expected=_EXPECTED, is_single=True):
-        groups: Any = content.get("nodeGroups") if isinstance(content, dict) else content
-        options = content.get("options") or {} if isinstance(content, dict) else {}
+        whole: dict[str, Any] = content if isinstance(content, dict) else {"nodeGroups": content}
+        groups: Any = whole.get("nodeGroups")
+        options = whole.get("options") or {}
+        wrong = []
         if not isinstance(groups, list):
-            problem = Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}")
-            problems.append(document.locate(problem))
+            wrong.append(Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}"))
         if not isinstance(options, dict):
-            problem = Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}")
-            problems.append(document.locate(problem))
+            wrong.append(Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}"))
+        problems += map(document.locate, wrong)
         if not problems:
             return GroupList(groups, options, document)
     raise InputError(problems)

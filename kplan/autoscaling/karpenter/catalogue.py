@@ -21,7 +21,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -281,16 +281,12 @@ _GUESSED_FACTOR = 2
 _SPOT_SHARE = 0.4
 _MIB_PER_CORE = 8192
 
-_Prices = dict[tuple[str, str], float]
-"""(instance type, zone) -> price."""
-
 
 class _Facts(msgspec.Struct):
     """What the answers of the command line hold."""
 
     types: dict[str, Mapping[str, Any]] = {}
-    spot: _Prices = {}
-    spot_times: dict[tuple[str, str], str] = {}
+    spot: dict[tuple[str, str], tuple[str, float]] = {}  #: (instance type, zone) -> when, and the price
     on_demand: dict[str, float] = {}
     zones: dict[str, set[str]] = {}
 
@@ -354,23 +350,20 @@ def _take_spot_price(facts: _Facts, item: Any) -> None:
         return
     place = _text(item["InstanceType"]), _text(item["AvailabilityZone"])
     moment = _text(item.get("Timestamp", ""))
-    if moment >= facts.spot_times.get(place, ""):
-        facts.spot[place], facts.spot_times[place] = _price(item["SpotPrice"]), moment
+    if place not in facts.spot or moment >= facts.spot[place][0]:
+        facts.spot[place] = moment, _price(item["SpotPrice"])
 
 
 def _take_product(facts: _Facts, item: Any) -> None:
-    product = json.loads(item) if isinstance(item, str) else item
-    attributes = product["product"]["attributes"]
+    offer = json.loads(item) if isinstance(item, str) else item
+    attributes = offer["product"]["attributes"]
     wanted = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
     if any(attributes.get(key, value) != value for key, value in wanted.items()) or "instanceType" not in attributes:
         return
-    prices = [
-        _price(dimension["pricePerUnit"]["USD"])
-        for term in product["terms"]["OnDemand"].values()
-        for dimension in term["priceDimensions"].values()
-    ]
-    if prices and max(prices) > 0:
-        facts.on_demand[_text(attributes["instanceType"])] = max(prices)
+    dimensions = chain.from_iterable(term["priceDimensions"].values() for term in offer["terms"]["OnDemand"].values())
+    price = max((_price(dimension["pricePerUnit"]["USD"]) for dimension in dimensions), default=0.0)
+    if price > 0:
+        facts.on_demand[_text(attributes["instanceType"])] = price
 
 
 def _take_offering(facts: _Facts, item: Any) -> None:
@@ -407,7 +400,7 @@ def _converted(facts: _Facts) -> Converted:
             if ON_DEMAND in usages:
                 prices[zone, ON_DEMAND] = on_demand
             if SPOT in usages and (name, zone) in facts.spot:
-                prices[zone, SPOT] = facts.spot[name, zone]
+                prices[zone, SPOT] = facts.spot[name, zone][1]
             elif SPOT in usages and not facts.spot:
                 guesses["spot"] = f"spot prices are unknown: {_SPOT_SHARE:.0%} of the on-demand price is written"
                 prices[zone, SPOT] = round(on_demand * _SPOT_SHARE, 6)
@@ -418,7 +411,7 @@ def _converted(facts: _Facts) -> Converted:
 def _on_demand_price(facts: _Facts, name: str, item: Mapping[str, Any], guesses: dict[str, str]) -> float:
     if name in facts.on_demand:
         return facts.on_demand[name]
-    spot = [price for (kind, _), price in facts.spot.items() if kind == name]
+    spot = [price for (kind, _), (_, price) in facts.spot.items() if kind == name]
     if spot:
         guesses["on-demand"] = "some on-demand prices are unknown: twice the dearest spot price is written"
         return round(max(spot) * _GUESSED_FACTOR, 6)

@@ -203,15 +203,17 @@ class PlacedPods:
     def __init__(self, pods: Iterable[Pod], nodes: Mapping[str, Node], state: ClusterState) -> None:
         self._of_namespace: dict[str, list[Placed]] = {}
         self._of_label: dict[tuple[str, str, str], list[Placed]] = {}
-        #: pods that keep others away, and the labels of their nodes
-        self.keeping_away: list[tuple[Pod, Mapping[str, str]]] = []
+        #: pods that keep others away, by which terms, and the labels of their nodes
+        self.keeping_away: list[tuple[Pod, Sequence[PodAffinityTerm], Mapping[str, str]]] = []
         for pod in pods:
             name = pod.spec.node_name
             if not name or is_terminal(pod):
                 continue
             known = state.by_node.get(name)
-            if known is not None and known.node is not None and _keeps_away(pod):
-                self.keeping_away.append((pod, known.node.metadata.labels))
+            affinity = None if pod.spec.affinity is None else pod.spec.affinity.pod_anti_affinity
+            terms = () if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+            if known is not None and known.node is not None and terms:
+                self.keeping_away.append((pod, terms, known.node.metadata.labels))
             node = nodes.get(name)
             if node is None or is_terminating(pod):
                 continue
@@ -235,12 +237,6 @@ class PlacedPods:
             if wanted.operator == "In" and len(wanted.values) == 1
         ]
         return min(lists, key=len) if lists else self._of_namespace.get(namespace, [])
-
-
-def _keeps_away(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    anti_affinity = None if affinity is None else affinity.pod_anti_affinity
-    return anti_affinity is not None and bool(anti_affinity.required_during_scheduling_ignored_during_execution)
 
 
 _DO_NOT_SCHEDULE = "DoNotSchedule"
@@ -284,11 +280,9 @@ class Topology:
         self._selecting: dict[Hashable, list[TopologyGroup]] = {}
         self._inverse_selecting: dict[Hashable, list[TopologyGroup]] = {}
         self._next: dict[Hashable, list[str]] = {}
-        for pod, labels in around.placed.keeping_away:
+        for pod, terms, labels in around.placed.keeping_away:
             uid = pod.metadata.uid or pod.metadata.key
-            affinity = pod.spec.affinity
-            if uid not in self._excluded and affinity is not None and affinity.pod_anti_affinity is not None:
-                terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+            if uid not in self._excluded:
                 self._keep_away(uid, pod.metadata.namespace, terms, pod.spec.tolerations, labels)
         for entrant in entrants:
             self.update(entrant)
