@@ -158,8 +158,12 @@ def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
     return ties
 
 
-# Configurations hold mapping proxies, which Python cannot pickle by itself.
-copyreg.pickle(MappingProxyType, lambda view: (MappingProxyType, (dict(view),)))
+def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Configurations hold mapping proxies, which Python cannot pickle by itself, nor their class, which has no such name.
+copyreg.pickle(MappingProxyType, lambda view: (_mapping_proxy, (dict(view),)))
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
