@@ -15,6 +15,7 @@ from kplan.api.affinity import (
     NAME_FIELD,
     CompiledNodeSelector,
     CompiledTerm,
+    FieldRequirement,
     NodeSelectorTerm,
     WeightedTerm,
     compile_node_selector,
@@ -123,31 +124,29 @@ class NodeAffinity:
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Compile the preferred terms; skip when there are none."""
         try:
-            state = self._pre_score_state(cycle.pod.pod)
+            terms = self._preferred_terms(cycle.pod.pod)
         except InvalidSelector as error:
             return fwk.Status.error(str(error))
-        if state is None:
+        if terms is None:
             return fwk.PreScoreResult.SKIP_SHAPE
-        cycle.write(state)
+        cycle.write(_PreScoreState(terms))
         return None
 
-    def _pre_score_state(self, pod: Pod) -> _PreScoreState | None:
+    def _preferred_terms(self, pod: Pod) -> tuple[WeightedTerm, ...] | None:
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
         preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else ()
         if not preferred and not self._adds_preferences:
             return None
-        return _PreScoreState((*self._added_terms, *compile_preferred_terms(preferred)))
+        return (*self._added_terms, *compile_preferred_terms(preferred))
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         state = cycle.find(_PreScoreState)
-        if state is None:
-            # PreScore is disabled in the profile.
-            try:
-                state = self._pre_score_state(cycle.pod.pod)
-            except InvalidSelector as error:
-                raise PluginError.in_score(self.name, str(error)) from error
+        try:  # without a state PreScore is disabled in the profile
+            terms = self._preferred_terms(cycle.pod.pod) if state is None else state.terms
+        except InvalidSelector as error:
+            raise PluginError.in_score(self.name, str(error)) from error
         total = np.zeros(len(nodes), np.int64)
-        for preferred in state.terms if state is not None else ():
+        for preferred in terms or ():
             total += preferred.weight * nodes.take(match_term(cycle.cluster.nodes, preferred.term))
         return total
 
@@ -200,40 +199,33 @@ def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
     """Return for every term which of its requirements fail; a node matches as soon as a term has none."""
     if not selector.terms:
         return [UnmatchedNodeAffinity(term="", failed=("no term has any condition",))]
-    return [_unmatched(term, node) for term in selector.terms]
-
-
-def _unmatched(term: CompiledTerm, node: Node) -> UnmatchedNodeAffinity:
-    if term.errors:
-        return UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors))
-    failed_conditions = _failed_conditions(term, node)
-    failed = tuple(f"{condition.condition} ({_has(condition.actual)})" for condition in failed_conditions)
-    return UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=failed_conditions)
-
-
-def _has(actual: str | None) -> str:
-    return "no such label" if actual is None else f"is {actual}"
-
-
-def _failed_conditions(term: CompiledTerm, node: Node) -> tuple[FailedCondition, ...]:
-    labels = node.metadata.labels
-    requirements = term.labels.requirements if term.labels is not None else ()
-    name = node.metadata.name
-    return (
-        *(
+    labels, name = node.metadata.labels, node.metadata.name
+    details: list[Detail] = []
+    for term in selector.terms:
+        if term.errors:
+            details.append(UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors)))
+            continue
+        conditions = [
             FailedCondition(str(requirement), labels.get(requirement.key))
-            for requirement in requirements
+            for requirement in (() if term.labels is None else term.labels.requirements)
             if not requirement.matches(labels)
-        ),
-        *(
-            FailedCondition(f"{field.key}{'!=' if field.is_negated else '='}{field.value}", name, is_name=True)
+        ]
+        conditions += [
+            FailedCondition(_field_text(field), name, is_name=True)
             for field in term.fields or ()
             if not field.matches(name)
-        ),
-    )
+        ]
+        failed = tuple(
+            f"{one.condition} ({'no such label' if one.actual is None else f'is {one.actual}'})" for one in conditions
+        )
+        details.append(UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=tuple(conditions)))
+    return details
+
+
+def _field_text(field: FieldRequirement) -> str:
+    return f"{field.key}{'!=' if field.is_negated else '='}{field.value}"
 
 
 def _term_text(term: CompiledTerm) -> str:
-    parts = [str(requirement) for requirement in term.labels.requirements] if term.labels is not None else []
-    parts += [f"{field.key}{'!=' if field.is_negated else '='}{field.value}" for field in term.fields or ()]
-    return ",".join(parts)
+    labels = () if term.labels is None else term.labels.requirements
+    return ",".join([*map(str, labels), *map(_field_text, term.fields or ())])

@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import Pod
-from kplan.api.storage import Volume
-from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
@@ -119,42 +118,24 @@ class VolumeRestrictions:
         known = cycle.find(_PreFilterState)
         state = known or _PreFilterState(tuple(disk_uses(cycle.pod.pod)), frozenset(), 0, self.uses)
         self.uses.update()
-
-        def disk_details(position: int) -> list[Detail]:
-            return self._disk_details(state, nodes, position)
-
-        @cache
-        def users() -> list[Detail]:
-            return self._claim_details(state, cycle.pod.namespace)
-
-        def claim_details(_position: int) -> list[Detail]:
-            return users()
-
-        verdicts = Verdicts.first_of(
-            (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
-            (self._claim_conflicts(state, nodes), Reason(self._conflict, Code.UNSCHEDULABLE, claim_details)),
-        )
-        return verdicts if known is not None else verdicts.then(Verdicts.error(len(nodes), REASON_NO_STATE))
-
-    def _disk_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
-        rejected = np.zeros(len(nodes), np.bool_)
+        has_disk = np.zeros(len(nodes), np.bool_)
         for use in state.disks:
             count = nodes.take(self.uses.disk_column(use))
             if nodes.is_changed:
                 count = count + nodes.delta_count(state.mounts[use])
-            rejected |= count > 0
-        return rejected
-
-    def _claim_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
-        """Return for which nodes a ReadWriteOncePod claim of the pod is in use, bool of shape (n_view,).
-
-        As in upstream's AddPod and RemovePod, a changed pod counts with every volume whose claim has the name of one of
-        the incoming pod's claims, in any namespace, while the cluster counts each claim once.
-        """
+            has_disk |= count > 0
+        # As in upstream's AddPod and RemovePod, a changed pod counts with every volume whose claim has the name of one
+        # of the incoming pod's claims, in any namespace, while the cluster counts each claim once.
         conflicts_left = np.full(len(nodes), state.n_conflicts, np.int64)
         if nodes.is_changed and state.once_claims:
             conflicts_left += nodes.delta_count(state.references)
-        return conflicts_left > 0
+        users = cache(partial(self._claim_details, state, cycle.pod.namespace))
+        disk_details = partial(self._disk_details, state, nodes)
+        verdicts = Verdicts.first_of(
+            (has_disk, Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
+            (conflicts_left > 0, Reason(self._conflict, Code.UNSCHEDULABLE, lambda _position: users())),
+        )
+        return verdicts if known is not None else verdicts.then(Verdicts.error(len(nodes), REASON_NO_STATE))
 
     def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> list[Detail]:
         infos = nodes.cluster.pods.infos
@@ -269,20 +250,16 @@ def conflicts(use: DiskUse, other: DiskUse) -> bool:
 def disk_uses(pod: Pod) -> Iterator[DiskUse]:
     """Yield the disks that a pod mounts directly and that a node can mount only once; an RBD image once per monitor."""
     for volume in pod.spec.volumes:
-        yield from _disks_of(volume)
-
-
-def _disks_of(volume: Volume) -> Iterator[DiskUse]:
-    gce, ebs, iscsi, rbd = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd
-    if gce is not None:
-        yield DiskUse(("gcePersistentDisk", gce.pd_name), gce.read_only)
-    if ebs is not None:
-        yield DiskUse(("awsElasticBlockStore", ebs.volume_id), is_shareable=False)
-    if iscsi is not None:
-        yield DiskUse(("iscsi", iscsi.iqn), iscsi.read_only)
-    if rbd is not None:
-        for monitor in dict.fromkeys(rbd.monitors):
-            yield DiskUse(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
+        gce, ebs, iscsi, rbd = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd
+        if gce is not None:
+            yield DiskUse(("gcePersistentDisk", gce.pd_name), gce.read_only)
+        if ebs is not None:
+            yield DiskUse(("awsElasticBlockStore", ebs.volume_id), is_shareable=False)
+        if iscsi is not None:
+            yield DiskUse(("iscsi", iscsi.iqn), iscsi.read_only)
+        if rbd is not None:
+            for monitor in dict.fromkeys(rbd.monitors):
+                yield DiskUse(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
 
 
 def _has_disks(pod: Pod) -> bool:

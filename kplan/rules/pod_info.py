@@ -8,7 +8,7 @@ Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -63,12 +63,8 @@ class PodAffinityTerms(msgspec.Struct, frozen=True):
     preferred_anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(
-            self.required_affinity
-            or self.required_anti_affinity
-            or self.preferred_affinity
-            or self.preferred_anti_affinity
-        )
+        required = self.required_affinity or self.required_anti_affinity
+        return bool(required or self.preferred_affinity or self.preferred_anti_affinity)
 
 
 NO_TERMS = PodAffinityTerms()
@@ -87,7 +83,13 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
     errors: list[str] = []
 
     def required(term: PodAffinityTerm) -> AffinityTerm:
-        return _term(pod.metadata.namespace, term)
+        own_namespace_only = not term.namespaces and term.namespace_selector is None
+        return AffinityTerm(
+            selector_from(term.label_selector),
+            frozenset((pod.metadata.namespace,) if own_namespace_only else term.namespaces),
+            selector_from(term.namespace_selector),
+            term.topology_key,
+        )
 
     def preferred(term: WeightedPodAffinityTerm) -> WeightedAffinityTerm:
         return WeightedAffinityTerm(required(term.pod_affinity_term), term.weight)
@@ -103,16 +105,6 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
 
     lists = PodAffinityTerms(*compiled("required", required), *compiled("preferred", preferred))
     return lists, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
-
-
-def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
-    own_namespace_only = not term.namespaces and term.namespace_selector is None
-    return AffinityTerm(
-        selector_from(term.label_selector),
-        frozenset((namespace,)) if own_namespace_only else frozenset(term.namespaces),
-        selector_from(term.namespace_selector),
-        term.topology_key,
-    )
 
 
 NO_START_TIME = 2**62
@@ -136,15 +128,7 @@ class _DerivedOnce(Generic[T]):
         self._name = derive.__name__
         self.__doc__ = derive.__doc__
 
-    @overload
-    def __get__(self, pod: None, owner: type) -> _DerivedOnce[T]: ...
-
-    @overload
-    def __get__(self, pod: PodInfo, owner: type) -> T: ...
-
-    def __get__(self, pod: PodInfo | None, owner: type) -> T | _DerivedOnce[T]:
-        if pod is None:
-            return self
+    def __get__(self, pod: PodInfo, owner: type) -> T:
         value = pod.__dict__[self._name] = self._derive(pod)
         return value
 

@@ -29,7 +29,6 @@ from kplan.api.core import (
 )
 from kplan.api.meta import QuantityLike, ResourceList
 from kplan.api.names import label_key_problems
-from kplan.api.pod import ContainerStatus
 from kplan.api.quantity import Quantity, parse
 
 CPU = "cpu"
@@ -130,14 +129,19 @@ def pod_requests(
     for claim in pod.status.node_allocatable_resource_claim_statuses:
         add_resources(total, claim.resources)
     if use_pod_level and pod.spec.resources is not None:
-        total |= parsed(_pod_level_requests(pod, pod.spec.resources.requests, use_status=use_status))
+        spec, status = pod.spec.resources.requests, pod.status
+        now = spec
+        if use_status and status.resources is not None:
+            now = _largest(pod, spec, status.resources.requests, status.allocated_resources)
+        total |= parsed({name: now.get(name, 0) for name in spec if is_pod_level_resource(name)})
     add_resources(total, pod.spec.overhead)
     return {name: amount.nanos for name, amount in total.items()}
 
 
 def _now(pod: Pod, side: Callable[[Any], ResourceList]) -> AmountsOf:
     """Return what tells the requests or limits of a container while it may be resized: the largest that are known."""
-    statuses = _statuses(pod)
+    reported = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    statuses = {status.name: status for status in reported}
     starting = [container for container in pod.spec.init_containers if container.restart_policy != "Always"]
 
     def amounts_of(container: Container) -> ResourceList:
@@ -180,17 +184,6 @@ def has_no_status_resources(pod: Pod) -> bool:
     status = pod.status
     reported = status.container_statuses or status.init_container_statuses
     return not (reported or status.node_allocatable_resource_claim_statuses) and status.resources is None
-
-
-def _pod_level_requests(pod: Pod, spec: ResourceList, *, use_status: bool) -> ResourceList:
-    now = spec
-    if use_status and pod.status.resources is not None:
-        now = _largest(pod, spec, pod.status.resources.requests, pod.status.allocated_resources)
-    return {name: now.get(name, 0) for name in spec if is_pod_level_resource(name)}
-
-
-def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:

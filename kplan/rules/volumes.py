@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelect
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.api.meta import controller_of
-from kplan.api.storage import AzureDiskVolumeSource, Volume, VolumeSources
+from kplan.api.storage import Volume, VolumeSources
 
 ClaimKey = tuple[str, str]
 """(namespace, name) of a claim."""
@@ -175,24 +175,32 @@ def translated_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
     affinity = volume.spec.node_affinity
     if plugin is None or not plugin.topology_key:
         return affinity
-    labels = volume.metadata.labels
-    zone, region = _topology_labels(affinity, labels)
-    if _values(affinity, zone):
-        affinity = _replace_key(affinity, zone, plugin.topology_key)
-    elif zone in labels:
-        zones = sorted({part.strip() for part in labels[zone].split(ZONE_DELIMITER)} - {""})
-        if zones:
-            affinity = _add_zones(affinity, plugin.topology_key, tuple(zones))
-    if region == BETA_REGION and _values(affinity, region):
-        affinity = _replace_key(affinity, region, REGION)
-    return affinity
+    terms, labels = _terms(affinity), volume.metadata.labels
+    expressions = [expression for term in terms for expression in term.match_expressions]
+    keys = {expression.key for expression in expressions}
+    with_values = {expression.key for expression in expressions if expression.values}
+    # The volume uses the keys of its affinity, or else of its labels.
+    known = next((key for named in (keys, labels) for key in (ZONE, BETA_ZONE) if key in named), ZONE)
+    new_keys = {BETA_REGION: REGION} if known == BETA_ZONE and BETA_REGION in with_values else {}
+    if known in with_values:
+        new_keys[known] = plugin.topology_key
+    elif zones := {part.strip() for part in labels.get(known, "").split(ZONE_DELIMITER)} - {""}:
+        own = NodeSelectorRequirement(key=plugin.topology_key, operator="In", values=tuple(sorted(zones)))
+        terms = tuple(
+            replace(term, match_expressions=(*term.match_expressions, own)) for term in terms or (NodeSelectorTerm(),)
+        )
+        affinity = _with_terms(terms)
+    return _with_terms(_renamed(term, new_keys) for term in terms) if new_keys else affinity
 
 
 def _plain_handle(sources: VolumeSources) -> str:
     if sources.aws_elastic_block_store is not None:
         return _ebs_handle(sources.aws_elastic_block_store.volume_id)
     if sources.azure_disk is not None:
-        return _azure_handle(sources.azure_disk)
+        kind = sources.azure_disk.azure_kind
+        if kind is not None and kind.casefold() != "managed":
+            raise TranslationError(f"kind({kind}) is not supported in csi migration")
+        return sources.azure_disk.disk_uri
     if sources.cinder is not None:
         return sources.cinder.volume_id
     assert sources.portworx_volume is not None, "not a migrated type"  # noqa: S101 - the last of the migrated types
@@ -237,57 +245,14 @@ def _ebs_handle(kubernetes_id: str) -> str:
     return volume
 
 
-def _azure_handle(disk: AzureDiskVolumeSource) -> str:
-    kind = disk.azure_kind
-    if kind is not None and kind.casefold() != "managed":
-        raise TranslationError(f"kind({kind}) is not supported in csi migration")
-    return disk.disk_uri
-
-
 def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     return () if affinity is None or affinity.required is None else affinity.required.node_selector_terms
-
-
-def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
-    return any(
-        match_expression.values
-        for term in _terms(affinity)
-        for match_expression in term.match_expressions
-        if match_expression.key == key
-    )
-
-
-def _topology_labels(affinity: VolumeNodeAffinity | None, labels: dict[str, str]) -> tuple[str, str]:
-    """Return the keys of the zone and region labels that a volume uses, in its affinity or else in its labels."""
-    keys = {match_expression.key for term in _terms(affinity) for match_expression in term.match_expressions}
-    for named in (keys, labels):
-        if ZONE in named:
-            return ZONE, REGION
-        if BETA_ZONE in named:
-            return BETA_ZONE, BETA_REGION
-    return ZONE, REGION
 
 
 def _with_terms(terms: Iterable[NodeSelectorTerm]) -> VolumeNodeAffinity:
     return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=tuple(terms)))
 
 
-def _replace_key(affinity: VolumeNodeAffinity | None, old: str, new: str) -> VolumeNodeAffinity:
-    return _with_terms(
-        replace(
-            term,
-            match_expressions=tuple(
-                replace(match_expression, key=new) if match_expression.key == old else match_expression
-                for match_expression in term.match_expressions
-            ),
-        )
-        for term in _terms(affinity)
-    )
-
-
-def _add_zones(affinity: VolumeNodeAffinity | None, key: str, zones: tuple[str, ...]) -> VolumeNodeAffinity:
-    zone = NodeSelectorRequirement(key=key, operator="In", values=zones)
-    return _with_terms(
-        replace(term, match_expressions=(*term.match_expressions, zone))
-        for term in _terms(affinity) or (NodeSelectorTerm(),)
-    )
+def _renamed(term: NodeSelectorTerm, new_keys: Mapping[str, str]) -> NodeSelectorTerm:
+    expressions = (replace(one, key=new_keys.get(one.key, one.key)) for one in term.match_expressions)
+    return replace(term, match_expressions=tuple(expressions))

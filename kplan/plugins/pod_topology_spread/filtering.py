@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.core import Pod
@@ -23,7 +22,7 @@ from kplan.api.labels import (
     selector_from_map,
     valid_selector,
 )
-from kplan.api.meta import LabelSelector
+from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster, DomainCounts
 from kplan.engine.details import Detail, SpreadLabelMissing, TooMuchSkew
@@ -63,26 +62,10 @@ class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
         return PodMatch(((frozenset((namespace,)), selector),), skip_terminating=True)
 
 
-def compile_constraints(
-    constraints: Iterable[TopologySpreadConstraint], pod_labels: Mapping[str, str], action: str, *, compares: bool
-) -> tuple[Constraint, ...]:
-    """Return the constraints with an action (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), compiled, in their order.
-
-    `compares` as in `kplan.api.affinity.tolerates`. Raises InvalidSelector when one of them has an invalid selector.
-    """
-    return tuple(
-        _compile(constraint, pod_labels, compares=compares)
-        for constraint in constraints
-        if constraint.when_unsatisfiable == action
-    )
-
-
-@lru_cache(maxsize=1024)
-def with_selector(constraints: tuple[Constraint, ...], selector: Selector) -> tuple[Constraint, ...]:
-    return tuple(replace(constraint, selector=selector) for constraint in constraints)
-
-
-def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str], *, compares: bool) -> Constraint:
+def compile_constraint(
+    constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str], *, compares: bool
+) -> Constraint:
+    """Return a constraint, compiled; raises InvalidSelector. `compares` as in `kplan.api.affinity.tolerates`."""
     selector = selector_from(constraint.label_selector)
     for key in constraint.match_label_keys:
         if key in pod_labels:
@@ -139,22 +122,17 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
     if (api_version, kind) == ("v1", "ReplicationController"):
         controller = listers.replication_controllers.get(key)
         return selector_from_map(labels | controller.spec.selector if controller is not None else labels)
+    owners: Mapping[str, Mapping[tuple[str, str], ReplicaSet | StatefulSet]] = {
+        "ReplicaSet": listers.replica_sets,
+        "StatefulSet": listers.stateful_sets,
+    }
     selector = selector_from_map(labels)
-    if (api_version, kind) == ("apps/v1", "ReplicaSet"):
-        replica_set = listers.replica_sets.get(key)
-        return selector if replica_set is None else _joined(selector, replica_set.spec.selector)
-    if (api_version, kind) == ("apps/v1", "StatefulSet"):
-        stateful_set = listers.stateful_sets.get(key)
-        return selector if stateful_set is None else _joined(selector, stateful_set.spec.selector)
-    return selector
-
-
-def _joined(selector: Selector, label_selector: LabelSelector | None) -> Selector:
-    """Return a selector with the requirements of a controller's; one that is invalid or matches nothing adds none."""
-    controller = valid_selector(label_selector)
-    if not controller.requirements:
-        return selector
-    return controller if selector.is_empty else selector.plus(*controller.requirements)
+    owner = owners.get(kind, {}).get(key) if api_version == "apps/v1" else None
+    # An invalid selector of a controller, or one that matches nothing, adds no requirements.
+    of_owner = EVERYTHING if owner is None else valid_selector(owner.spec.selector)
+    if selector.is_empty and of_owner.requirements:
+        return of_owner
+    return selector.plus(*of_owner.requirements) if of_owner.requirements else selector
 
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
@@ -212,12 +190,6 @@ class HardConstraint:
         counts = self._pods.counts
         return counts[:-1] if self.n_domains == self._absent else counts[self._domains]
 
-    def emptiest(self) -> list[str]:
-        """Return the domains with the fewest matching pods, a few at most."""
-        counts = self._domain_counts
-        least = self._domains[counts == counts.min()] if len(counts) else self._domains
-        return [self.column.values[slot] for slot in least[:MAX_NAMES]]
-
     def bits(self, nodes: NodeView) -> BitArray | None:
         """Return 0, _SKEW or _LABEL_MISSING for each position, uint8 of shape (n_view,); None for all 0."""
         if nodes.is_changed:
@@ -273,6 +245,9 @@ class HardConstraint:
             )
         counts, minimums = self.numbers(nodes.at(position))
         pods, minimum = int(counts[0]), int(minimums[0])
+        in_domains = self._domain_counts
+        least = self._domains[in_domains == in_domains.min()] if len(in_domains) else self._domains
+        emptiest = [self.column.values[slot] for slot in least[:MAX_NAMES]]
         return TooMuchSkew(
             reason=REASON_SKEW,
             topology_key=constraint.topology_key,
@@ -285,7 +260,7 @@ class HardConstraint:
             skew=pods + self.self_match - minimum,
             domains=self.n_domains,
             min_domains=constraint.min_domains if self.lacks_domains else UNSET,
-            emptiest_domains=UNSET if self.lacks_domains else tuple(self.emptiest()),
+            emptiest_domains=UNSET if self.lacks_domains else tuple(emptiest),
         )
 
 
@@ -294,47 +269,35 @@ class FilterState(msgspec.Struct, frozen=True):
 
     constraints: tuple[HardConstraint, ...]
 
+    @staticmethod
+    def of(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...]) -> FilterState:
+        """Count the matching pods of each constraint on the nodes that it includes."""
+        nodes = cluster.nodes
+        labelled = nodes_with_all_keys(nodes, constraints)
+        if nodes.absent is not None:
+            labelled = ~nodes.absent if labelled is None else labelled & ~nodes.absent
+        counted = [counted_nodes(nodes, pod.pod, constraint, labelled) for constraint in constraints]
+        return FilterState(tuple(map(partial(HardConstraint, cluster, pod), constraints, counted)))
 
-def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...]) -> FilterState:
-    """Count the matching pods of each constraint on the nodes that it includes."""
-    labelled = nodes_with_all_keys(cluster.nodes, constraints)
-    if cluster.nodes.absent is not None:
-        labelled = ~cluster.nodes.absent if labelled is None else labelled & ~cluster.nodes.absent
-    return FilterState(
-        tuple(
-            HardConstraint(cluster, pod, constraint, counted_nodes(cluster.nodes, pod.pod, constraint, labelled))
-            for constraint in constraints
-        )
-    )
-
-
-def spread_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
-    """Return verdicts with the first constraint that fails."""
-    # From the last to the first: an earlier constraint replaces what a later one says, as upstream stops at the first.
-    bits: BitArray | None = None
-    for constraint in reversed(state.constraints):
-        earlier = constraint.bits(nodes)
-        if earlier is not None:
-            bits = earlier if bits is None else np.where(earlier != 0, earlier, bits)
-    if bits is None:
-        return Verdicts.accepting(len(nodes))
-
-    def details(position: int) -> list[Detail]:
-        return list(_details(state, nodes, position))
-
-    return Verdicts(
-        bits,
-        (
+    def verdicts(self, nodes: NodeView) -> Verdicts:
+        """Return verdicts with the first constraint that fails."""
+        # From the last to the first: an earlier one replaces what a later one says, as upstream stops at the first.
+        bits: BitArray | None = None
+        for constraint in reversed(self.constraints):
+            earlier = constraint.bits(nodes)
+            if earlier is not None:
+                bits = earlier if bits is None else np.where(earlier != 0, earlier, bits)
+        if bits is None:
+            return Verdicts.accepting(len(nodes))
+        details = partial(self._details, nodes)
+        reasons = (
             Reason(REASON_SKEW, Code.UNSCHEDULABLE, details),
             Reason(REASON_LABEL_MISSING, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details),
-        ),
-    )
+        )
+        return Verdicts(bits, reasons)
 
-
-def _details(state: FilterState, nodes: NodeView, position: int) -> Iterable[Detail]:
-    """Yield the detail of every constraint that fails; upstream reports only the first."""
-    here = nodes.at(position)
-    for constraint in state.constraints:
-        own = constraint.bits(here)
-        if own is not None and own[0]:
-            yield constraint.detail(nodes, position)
+    def _details(self, nodes: NodeView, position: int) -> list[Detail]:
+        """Return the detail of every constraint that fails; upstream reports only the first."""
+        here = nodes.at(position)
+        failing = ((constraint, constraint.bits(here)) for constraint in self.constraints)
+        return [constraint.detail(nodes, position) for constraint, own in failing if own is not None and own[0]]

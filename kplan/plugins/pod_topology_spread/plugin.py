@@ -16,8 +16,9 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from kplan.api.affinity import COMPARISON_GATE
+from kplan.api.affinity import COMPARISON_GATE, TopologySpreadConstraint
 from kplan.api.labels import HOSTNAME, InvalidSelector, selector_from
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import (
@@ -42,13 +43,10 @@ from kplan.plugins.pod_topology_spread.filtering import (
     SYSTEM_DEFAULTS,
     Constraint,
     FilterState,
-    compile_constraints,
+    compile_constraint,
     counted_nodes,
     default_selector,
-    filter_state,
     nodes_with_all_keys,
-    spread_verdicts,
-    with_selector,
 )
 from kplan.rules.pod_info import PodInfo
 
@@ -160,6 +158,12 @@ class ScoreState(msgspec.Struct, frozen=True):
     constraints: tuple[SoftConstraint, ...]
     unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that are ignored, or None
 
+    def weigh(self, nodes: NodeView) -> WeightedState:
+        """Return the constraints with weights: the more domains a constraint has, the larger its weight."""
+        ignored = None if self.unlabelled is None else nodes.take(self.unlabelled)
+        n_domains = [constraint.n_domains(nodes, ignored) for constraint in self.constraints]
+        return WeightedState(self, tuple([math.log(float(n + 2)) for n in n_domains]), ignored)
+
 
 class WeightedState(msgspec.Struct, frozen=True):
     """A ScoreState with the weights for the feasible nodes of a cycle."""
@@ -168,78 +172,48 @@ class WeightedState(msgspec.Struct, frozen=True):
     weights: tuple[float, ...]  #: of each constraint
     ignored: BoolArray | None  #: bool array of shape (n_view,), nodes that are ignored, or None
 
+    def few_scores(self, nodes: NodeView) -> FewScores | None:
+        if len(self.weights) != 1 or self.ignored is not None:
+            return None
+        return self.state.constraints[0].few_scores(nodes, self.weights[0])
 
-def score_state(
-    cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...], *, requires_all_keys: bool
-) -> ScoreState:
-    """Count the matching pods of each constraint on the nodes that it includes.
+    def raw_scores(self, nodes: NodeView) -> Int64Array:
+        """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
+        few = self.few_scores(nodes)
+        if few is not None:
+            return np.asarray(few.scores, np.int64).take(few.indices)
+        total = np.zeros(len(nodes), np.float64)
+        for constraint, weight in zip(self.state.constraints, self.weights, strict=True):
+            total += constraint.scores(nodes, weight)
+        if self.ignored is not None:
+            total[self.ignored] = 0.0
+        return round_half_away(total)
 
-    Unless it `requires_all_keys`, nodes without the topology labels of all constraints count, too: the system defaults
-    spread over hosts also where nodes have no zones.
-    """
-    labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else None
-    return ScoreState(
-        tuple(SoftConstraint(cluster, pod, constraint, labelled) for constraint in constraints),
-        None if labelled is None else ~labelled,
-    )
+    def normalized(self, scores: Int64Array) -> Int64Array:
+        """Return scores reversed and scaled, the fewest matching pods best; ignored nodes score 0."""
+        counted = scores if self.ignored is None else scores[~self.ignored]
+        top = int(counted.max(initial=0))
+        if top == 0:
+            result = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+        else:
+            # Nothing is negative here, so flooring equals Go's truncation.
+            result = MAX_NODE_SCORE * (top + int(counted.min()) - scores) // top
+        if self.ignored is not None:
+            result[self.ignored] = 0
+        return result
 
-
-def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
-    """Return the state with weights: the more domains a constraint has, the larger its weight."""
-    ignored = None if state.unlabelled is None else nodes.take(state.unlabelled)
-    return WeightedState(
-        state,
-        tuple(math.log(float(constraint.n_domains(nodes, ignored) + 2)) for constraint in state.constraints),
-        ignored,
-    )
-
-
-def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
-    """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
-    few = _few_scores(weighted, nodes)
-    if few is not None:
-        return np.asarray(few.scores, np.int64).take(few.indices)
-    total = np.zeros(len(nodes), np.float64)
-    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
-        total += constraint.scores(nodes, weight)
-    if weighted.ignored is not None:
-        total[weighted.ignored] = 0.0
-    return round_half_away(total)
-
-
-def _few_scores(weighted: WeightedState, nodes: NodeView) -> FewScores | None:
-    if len(weighted.weights) != 1 or weighted.ignored is not None:
-        return None
-    return weighted.state.constraints[0].few_scores(nodes, weighted.weights[0])
-
-
-def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
-    """Return scores reversed and scaled, the fewest matching pods best; ignored nodes score 0."""
-    counted = scores if weighted.ignored is None else scores[~weighted.ignored]
-    top = int(counted.max(initial=0))
-    if top == 0:
-        result = np.full(len(scores), MAX_NODE_SCORE, np.int64)
-    else:
-        # Nothing is negative here, so flooring equals Go's truncation.
-        result = MAX_NODE_SCORE * (top + int(counted.min()) - scores) // top
-    if weighted.ignored is not None:
-        result[weighted.ignored] = 0
-    return result
-
-
-def score_lines(weighted: WeightedState, nodes: NodeView) -> list[str]:
-    lines = []
-    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
-        slot = int(constraint.column.codes[nodes.row(0)])
-        if slot < 0:
-            lines.append(f"no label {constraint.constraint.topology_key}")
-            continue
-        pods = int(constraint.counts(nodes)[0])
-        lines.append(
-            f"{constraint.constraint.topology_key}={constraint.column.values[slot]}: {pods} matching pods"
-            f" ({constraint.constraint.selector}), weight {weight:.2f}, maxSkew {constraint.constraint.max_skew}"
-        )
-    return lines
+    def lines(self, node: NodeView) -> list[str]:
+        lines = []
+        for soft, weight in zip(self.state.constraints, self.weights, strict=True):
+            constraint, slot = soft.constraint, int(soft.column.codes[node.row(0)])
+            if slot < 0:
+                lines.append(f"no label {constraint.topology_key}")
+                continue
+            lines.append(
+                f"{constraint.topology_key}={soft.column.values[slot]}: {int(soft.counts(node)[0])} matching pods"
+                f" ({constraint.selector}), weight {weight:.2f}, maxSkew {constraint.max_skew}"
+            )
+        return lines
 
 
 _IGNORED = -2
@@ -315,7 +289,7 @@ class SpreadGroups:
     def set_feasible(self, feasible: BoolArray) -> None:
         """Score over these nodes from now on, bool of shape (n_nodes,)."""
         rows = np.flatnonzero(feasible)
-        weights = weigh(self._state, NodeView(self._nodes.cluster, rows)).weights
+        weights = self._state.weigh(NodeView(self._nodes.cluster, rows)).weights
         for counts, weight in zip(self._counts, weights, strict=True):
             counts.weight = weight
         self._n_feasible = np.bincount(np.asarray(self.group_of)[rows], minlength=len(self._keys)).tolist()
@@ -377,8 +351,9 @@ class PodTopologySpread:
     def __init__(self, args: PodTopologySpreadArgs, handle: fwk.Handle) -> None:
         self._uses_system_defaults = args.defaulting_type == _SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
-        #: action -> constraints, where these are the same for all pods
-        self._compiled_defaults: dict[str, tuple[Constraint, ...]] = {}
+        self._label_keys = [key for default in self._defaults for key in default.match_label_keys]
+        #: the defaults with an action, by the selector and the labels of pods
+        self._compiled_defaults: Recent[tuple[Constraint, ...]] = Recent(MAX_CACHED)
         self._cluster = handle.cluster
         self._listers = handle.listers
         self._absent = self._cluster.nodes.absent
@@ -421,18 +396,12 @@ class PodTopologySpread:
         cycle.write(state)
         return None
 
-    def _filter_state(self, pod: PodInfo) -> FilterState | fwk.Status:
-        try:
-            return filter_state(self._cluster, pod, self._constraints(pod, DO_NOT_SCHEDULE))
-        except InvalidSelector as error:
-            return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {error}")
-
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes without a topology label, and those on which the pod would exceed the maximum skew."""
         state = cycle.find(FilterState)
         if state is None:
             return Verdicts.error(len(nodes), f'reading "PreFilter{self.name}" from cycleState: not found')
-        return spread_verdicts(state, nodes)
+        return state.verdicts(nodes)
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
@@ -444,24 +413,28 @@ class PodTopologySpread:
             return state
         if not state.constraints:
             return fwk.PreScoreResult.SKIP_SHAPE
-        cycle.write(weigh(state, nodes))
+        cycle.write(state.weigh(nodes))
         return None
 
+    def _filter_state(self, pod: PodInfo) -> FilterState | fwk.Status:
+        constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        if isinstance(constraints, InvalidSelector):
+            return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {constraints}")
+        return FilterState.of(self._cluster, pod, constraints)
+
     def _score_state(self, pod: PodInfo) -> ScoreState | fwk.Status:
-        has_own = bool(pod.pod.spec.topology_spread_constraints)
-        try:
-            return score_state(
-                self._cluster,
-                pod,
-                self._constraints(pod, SCHEDULE_ANYWAY),
-                requires_all_keys=has_own or not self._uses_system_defaults,
-            )
-        except InvalidSelector as error:
-            return fwk.Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {error}")
+        constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+        if isinstance(constraints, InvalidSelector):
+            return fwk.Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {constraints}")
+        # The system defaults spread over hosts also where nodes have no zones.
+        requires_all_keys = bool(pod.pod.spec.topology_spread_constraints) or not self._uses_system_defaults
+        labelled = nodes_with_all_keys(self._cluster.nodes, constraints) if requires_all_keys else None
+        soft = tuple([SoftConstraint(self._cluster, pod, constraint, labelled) for constraint in constraints])
+        return ScoreState(soft, None if labelled is None else ~labelled)
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the weighted number of matching pods in each node's domains."""
-        return raw_scores(self._weighted(cycle), nodes)
+        return self._weighted(cycle).raw_scores(nodes)
 
     def _weighted(self, cycle: fwk.CycleState) -> WeightedState:
         state = cycle.find(WeightedState)
@@ -477,21 +450,21 @@ class PodTopologySpread:
     def final_score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the normalized scores at once, most of which are the same on many nodes."""
         weighted = self._weighted(cycle)
-        few = _few_scores(weighted, nodes)
+        few = weighted.few_scores(nodes)
         if few is None:
-            return normalized(weighted, raw_scores(weighted, nodes))
+            return weighted.normalized(weighted.raw_scores(nodes))
         ends, top = few.highest + few.lowest, few.highest
         scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
         return np.asarray(scaled, np.int64).take(few.indices)
 
     def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""
-        return normalized(cycle.read(WeightedState), scores)
+        return cycle.read(WeightedState).normalized(scores)
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         """Return what each soft constraint counts in a node's domain, a line each."""
         state = cycle.find(WeightedState)
-        return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
+        return [] if state is None else state.lines(NodeView(self._cluster, np.asarray([row], np.intp)))
 
     def _may_have(self, pod: PodInfo, action: str) -> bool:
         for constraint in pod.pod.spec.topology_spread_constraints or self._defaults:
@@ -499,20 +472,33 @@ class PodTopologySpread:
                 return True
         return False
 
-    def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
+    def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...] | InvalidSelector:
         """Return the pod's own constraints, or the defaults with the selector of its services and controller."""
-        own = pod.pod.spec.topology_spread_constraints
-        if own:
-            return compile_constraints(own, pod.labels, action, compares=self._compares)
-        selector = default_selector(pod, self._listers)
-        if selector.is_empty:
-            return ()
-        defaults = self._compiled_defaults.get(action)
-        if defaults is None:
-            defaults = compile_constraints(self._defaults, pod.labels, action, compares=self._compares)
-            if not any(default.match_label_keys for default in self._defaults):
-                self._compiled_defaults[action] = defaults
-        return with_selector(defaults, selector)
+        try:
+            own = pod.pod.spec.topology_spread_constraints
+            if own:
+                return self._compiled(own, pod, action)
+            selector = default_selector(pod, self._listers)
+            if selector.is_empty:
+                return ()
+            key = action, selector, tuple([pod.labels.get(key) for key in self._label_keys])
+            return self._compiled_defaults.get(
+                key,
+                lambda: tuple(replace(one, selector=selector) for one in self._compiled(self._defaults, pod, action)),
+            )
+        except InvalidSelector as error:
+            return error
+
+    def _compiled(
+        self, constraints: Iterable[TopologySpreadConstraint], pod: PodInfo, action: str
+    ) -> tuple[Constraint, ...]:
+        return tuple(
+            [
+                compile_constraint(constraint, pod.labels, compares=self._compares)
+                for constraint in constraints
+                if constraint.when_unsatisfiable == action
+            ]
+        )
 
     def _source(self, pod: PodInfo, kind: str) -> str:
         if pod.pod.spec.topology_spread_constraints:
