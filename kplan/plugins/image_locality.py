@@ -46,7 +46,12 @@ class ImageLocality:
         total = np.zeros(len(nodes), np.int64)
         for image in pod_images(pod, with_volumes=self._with_volumes):
             total += nodes.take(scaled_sizes(table, image))
-        return image_score(total, len(pod.spec.init_containers) + len(pod.spec.containers))
+        most = MAX_CONTAINER_THRESHOLD * (len(pod.spec.init_containers) + len(pod.spec.containers))
+        # The order of the two bounds matters for a pod without containers. Dividend and divisor have the same sign, so
+        # that truncating and flooring are the same. Upstream: calculatePriority.
+        bounded = np.where(total < MIN_THRESHOLD, MIN_THRESHOLD, np.minimum(total, most))
+        score: Int64Array = MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
+        return score
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the pod's images that are on a node, a line each."""
@@ -89,15 +94,3 @@ def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
         return sizes
 
     return nodes.derived(("image", image), column)
-
-
-def image_score(sizes: Int64Array, n_containers: int) -> Int64Array:
-    """Return sums of image sizes scaled to 0 to 100, int64 of the same shape.
-
-    Dividend and divisor have the same sign, so truncating and flooring are the same. The order of the two bounds
-    matters for a pod without containers. Upstream: calculatePriority.
-    """
-    most = MAX_CONTAINER_THRESHOLD * n_containers
-    bounded = np.where(sizes < MIN_THRESHOLD, MIN_THRESHOLD, np.minimum(sizes, most))
-    score: Int64Array = MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
-    return score

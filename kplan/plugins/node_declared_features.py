@@ -24,29 +24,18 @@ REASON_UNDECLARED = "node(s) didn't match Pod's required features"
 REASON_NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
 
 
-def _restarts_all_containers(pod: Pod) -> bool:
-    for containers in (pod.spec.containers, pod.spec.init_containers):
-        for container in containers:
-            rules = container.restart_policy_rules
-            if rules and any(rule.action == "RestartAllContainers" for rule in rules):
-                return True
-    return False
-
-
-def _has_users_on_host_network(pod: Pod) -> bool:
-    return pod.spec.host_network and pod.spec.host_users is False
-
-
 FEATURES: dict[str, Callable[[Pod], bool] | None] = {
     "ExtendWebSocketsToKubelet": None,
     "InPlacePodLevelResourcesVerticalScaling": None,
     "InPlacePodVerticalScalingInitContainers": None,
-    "RestartAllContainersOnContainerExits": _restarts_all_containers,
-    "UserNamespacesHostNetworkSupport": _has_users_on_host_network,
+    "RestartAllContainersOnContainerExits": lambda pod: any(
+        rule.action == "RestartAllContainers"
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for rule in container.restart_policy_rules or ()
+    ),
+    "UserNamespacesHostNetworkSupport": lambda pod: pod.spec.host_network and pod.spec.host_users is False,
 }
 """The features that nodes can declare, and which pods need each of them to be scheduled (None: no pod does)."""
-
-
 _NEEDED = tuple((feature, is_needed) for feature, is_needed in FEATURES.items() if is_needed is not None)
 
 

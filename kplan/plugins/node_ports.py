@@ -94,19 +94,16 @@ class NodePorts:
         if state is None:
             return Verdicts.error(len(nodes), REASON_NO_STATE)
         rejected = np.zeros(len(nodes), np.bool_)
-        for port in self._conflicting_ports(cycle.cluster.pods, state.ports):
+        self._pods_by_port.update(cycle.cluster.pods)
+        known = self._pods_by_port.pods_of
+        conflicting = self._conflicting.get(
+            (state.ports, len(known)), lambda: list(filter(Ports(state.ports).conflict_with, known))
+        )
+        for port in conflicting:
             in_use = nodes.take(self._in_use(cycle.cluster, port))
             rejected |= in_use if nodes.delta is None else _changed(in_use, nodes.delta, self._pods_by_port.mask(port))
         return Verdicts.where(
             rejected, Reason(REASON_IN_USE, Code.UNSCHEDULABLE, lambda position: _details(state.ports, nodes, position))
-        )
-
-    def _conflicting_ports(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
-        self._pods_by_port.update(pods)
-        pods_of = self._pods_by_port.pods_of
-        return self._conflicting.get(
-            (wanted, len(pods_of)),
-            lambda: list(filter(Ports(wanted).conflict_with, pods_of)),
         )
 
     def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:

@@ -203,8 +203,9 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
     have does not count. Upstream: leastResourceScorer.
     """
     unused = capacities.allocatable - requested
-    if _is_small(unused, capacities):  # and so nothing is exceeded
-        return _average_of_floats(unused, capacities)
+    percent = _float_percent(unused, capacities)
+    if percent is not None:  # and so nothing is exceeded
+        return _average_of_percentages(percent, capacities)
     np.maximum(unused, 0, out=unused)
     return _average(unused, capacities)
 
@@ -240,29 +241,28 @@ def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capaciti
     return least_allocated_score
 
 
-# These two overwrite their arguments: new arrays of this size cost more than the arithmetic.
+# `_to_percent` and `_average` overwrite their arguments: new arrays of this size cost more than the arithmetic.
 
 
-def _is_small(part: Int64Array, capacities: Capacities) -> bool:
-    """Whether there are many nodes, for which floats are several times faster, and floats are exact."""
+def _float_percent(part: Int64Array, capacities: Capacities) -> FloatArray | None:
+    """Return percentages where there are many nodes, for which floats are several times faster, and they are exact."""
     # Seen as unsigned, a negative number is too large.
-    return (
-        len(part) > 0
-        and part.shape[1] > _MANY
-        and capacities.is_exact
-        and bool(part.view(np.uint64).max(initial=0) <= MAX_EXACT_DIVIDEND // MAX_NODE_SCORE)
-    )
-
-
-def _percent_as_float(part: Int64Array, capacities: Capacities) -> FloatArray:
-    percent = part * np.float64(MAX_NODE_SCORE)
+    if (
+        len(part) == 0
+        or part.shape[1] <= _MANY
+        or not capacities.is_exact
+        or part.view(np.uint64).max(initial=0) > MAX_EXACT_DIVIDEND // MAX_NODE_SCORE
+    ):
+        return None
+    percent: FloatArray = part * np.float64(MAX_NODE_SCORE)
     percent /= capacities.divisor
     return percent
 
 
 def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
-    if _is_small(part, capacities):
-        return _percent_as_float(part, capacities).astype(np.int64)
+    percent = _float_percent(part, capacities)
+    if percent is not None:
+        return percent.astype(np.int64)
     allocatable = capacities.allocatable
     part *= MAX_NODE_SCORE
     part //= allocatable if capacities.is_complete else np.where(allocatable != 0, allocatable, 1)
@@ -271,24 +271,14 @@ def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
 
 def _average(part: Int64Array, capacities: Capacities) -> Int64Array:
     """Return the weighted average of percentages, int64 of shape (n_view,)."""
-    if _is_small(part, capacities):
-        return _average_of_floats(part, capacities)
+    percent = _float_percent(part, capacities)
+    if percent is not None:
+        return _average_of_percentages(percent, capacities)
     scores = _to_percent(part, capacities)
     scores *= capacities.weights
     average: Int64Array = scores.sum(0)
     average //= capacities.weight_sum
     return average
-
-
-def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
-    for request in state.requests:
-        if request.amount > cluster.least_free(request.resource):
-            return False
-    return cluster.least_free(PODS) > 0
-
-
-def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:
-    return _average_of_percentages(_percent_as_float(part, capacities), capacities)
 
 
 def _average_of_percentages(percent: FloatArray, capacities: Capacities) -> Int64Array:
@@ -302,6 +292,13 @@ def _average_of_percentages(percent: FloatArray, capacities: Capacities) -> Int6
         total += share
     total /= capacities.weight_sum.item()
     return total.astype(np.int64)
+
+
+def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
+    for request in state.requests:
+        if request.amount > cluster.least_free(request.resource):
+            return False
+    return cluster.least_free(PODS) > 0
 
 
 def _bits_of_all(state: _PreFilterState, nodes: NodeView) -> BitArray:

@@ -2,13 +2,10 @@
 
 An out-of-tree plugin is compiled into kube-scheduler and enabled by a profile of the configuration. Here its class is
 passed to the planner, ``Planner(snapshot, config, plugins=[MyPlugin])``, and a profile enables it in the same way;
-`docs/plugins.md` has an example.
+`docs/plugins.md` has an example. Whatever goes wrong in such a plugin is an error that names it, and what it returns is
+checked. Plugins of kplan are trusted, and run without these checks.
 
 Upstream: pkg/scheduler/framework/runtime/registry.go.
-
-Plugins of other people: whatever goes wrong in one is an error that names it, and what it returns is checked.
-
-Plugins of kplan are trusted, and run without these checks.
 """
 
 from __future__ import annotations
@@ -175,7 +172,8 @@ def out_of_tree(plugins: Iterable[PluginClass]) -> dict[str, frozenset[str]]:
 
 def plugin_factory(others: Iterable[PluginClass] = ()) -> PluginFactory:
     """Return a function that creates a profile's plugins, in-tree ones and those of `others`."""
-    return partial(_make_plugins, {**PLUGINS, **{plugin.name: guarded(plugin) for plugin in others}})
+    plugin_classes = {**PLUGINS, **{plugin.name: guarded(plugin) for plugin in others}}
+    return partial(_make_plugins, plugin_classes)
 
 
 def _make_plugins(plugin_classes: Mapping[str, PluginClass], profile: Profile, handle: Handle) -> dict[str, Plugin]:

@@ -13,20 +13,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.core import (
-    HUGE_PAGES,
-    LIMITS,
-    REQUESTS,
-    AmountsOf,
-    Container,
-    Pod,
-    add_resources,
-    container_totals,
-    is_pod_level_resource,
-    limits_of,
-    parsed,
-    requests_of,
-)
+from kplan.api import core
+from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, Container, Pod
 from kplan.api.meta import QuantityLike, ResourceList
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import Quantity, parse
@@ -125,20 +113,20 @@ def pod_requests(
     instead of the sum of the containers unless `use_pod_level` is off.
     """
     stated, missing = _now(pod, REQUESTS) if use_status else REQUESTS, missing_container_requests
-    total = container_totals(pod.spec, (lambda container: missing | stated(container)) if missing else stated)
+    total = core.container_totals(pod.spec, (lambda container: missing | stated(container)) if missing else stated)
     for claim in pod.status.node_allocatable_resource_claim_statuses:
-        add_resources(total, claim.resources)
+        core.add_resources(total, claim.resources)
     if use_pod_level and pod.spec.resources is not None:
         spec, status = pod.spec.resources.requests, pod.status
         now = spec
         if use_status and status.resources is not None:
             now = _largest(pod, spec, status.resources.requests, status.allocated_resources)
-        total |= parsed({name: now.get(name, 0) for name in spec if is_pod_level_resource(name)})
-    add_resources(total, pod.spec.overhead)
+        total |= core.parsed({name: now.get(name, 0) for name in spec if core.is_pod_level_resource(name)})
+    core.add_resources(total, pod.spec.overhead)
     return {name: amount.nanos for name, amount in total.items()}
 
 
-def _now(pod: Pod, side: Callable[[Any], ResourceList]) -> AmountsOf:
+def _now(pod: Pod, side: Callable[[Any], ResourceList]) -> core.AmountsOf:
     """Return what tells the requests or limits of a container while it may be resized: the largest that are known."""
     reported = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     statuses = {status.name: status for status in reported}
@@ -160,7 +148,7 @@ def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
     Upstream: pkg/quota/v1/evaluator/core/pods.go PodUsageFunc, component-helpers resource/helpers.go
     determineEffectiveRequests and determineEffectiveLimits.
     """
-    return requests_of(pod.spec, _now(pod, REQUESTS)), limits_of(pod.spec, _now(pod, LIMITS))
+    return core.requests_of(pod.spec, _now(pod, REQUESTS)), core.limits_of(pod.spec, _now(pod, LIMITS))
 
 
 def _largest(pod: Pod, spec: ResourceList, *known: ResourceList) -> ResourceList:
@@ -176,7 +164,7 @@ def _largest(pod: Pod, spec: ResourceList, *known: ResourceList) -> ResourceList
 def has_pod_level_requests(pod: Pod) -> bool:
     """Whether ``spec.resources.requests`` names a resource that counts at pod level."""
     resources = pod.spec.resources
-    return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
+    return resources is not None and any(core.is_pod_level_resource(name) for name in resources.requests)
 
 
 def has_no_status_resources(pod: Pod) -> bool:
