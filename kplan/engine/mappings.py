@@ -81,8 +81,11 @@ class Recent(Generic[Kept]):
         return value
 
     def get(self, key: Hashable, build: Callable[[], Kept]) -> Kept:
-        value = self.find(key)
-        return self.put(key, build()) if value is None else value
+        value = self._values.get(key)
+        if value is None:
+            return self.put(key, build())
+        self._values.move_to_end(key)
+        return value
 
     def put(self, key: Hashable, value: Kept) -> Kept:
         self._values[key] = value

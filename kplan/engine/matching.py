@@ -412,12 +412,11 @@ class TermGroup(msgspec.Struct):
 
 def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int]]:
     """Return a pod's terms as (kind, term, weight); a term that occurs twice is listed twice."""
-    return [
-        *((TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity),
-        *((TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity),
-        *((TermKind.PREFERRED_AFFINITY, one.term, one.weight) for one in terms.preferred_affinity),
-        *((TermKind.PREFERRED_ANTI_AFFINITY, one.term, one.weight) for one in terms.preferred_anti_affinity),
-    ]
+    listed = [(TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity]
+    listed += [(TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity]
+    listed += [(TermKind.PREFERRED_AFFINITY, one.term, one.weight) for one in terms.preferred_affinity]
+    listed += [(TermKind.PREFERRED_ANTI_AFFINITY, one.term, one.weight) for one in terms.preferred_anti_affinity]
+    return listed
 
 
 Label = tuple[str, str]
