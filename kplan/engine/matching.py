@@ -394,7 +394,6 @@ class TermGroup(msgspec.Struct):
     _arrays: tuple[RowArray, Int64Array] | None = None
 
     def change(self, row: int, sign: int) -> None:
-        """Count a pod that was bound to a node (+1) or left it (-1)."""
         count = self.holders.get(row, 0) + sign
         if count:
             self.holders[row] = count
@@ -403,7 +402,6 @@ class TermGroup(msgspec.Struct):
         self._arrays = None
 
     def arrays(self) -> tuple[RowArray, Int64Array]:
-        """Return the rows that have holders, and their number of holders."""
         if self._arrays is None:
             n, holders = len(self.holders), self.holders
             self._arrays = np.fromiter(holders, np.intp, n), np.fromiter(holders.values(), np.int64, n)

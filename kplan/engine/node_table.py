@@ -116,7 +116,6 @@ class NodeTable:
         return changed
 
     def grown(self, nodes: Sequence[Node]) -> NodeTable:
-        """Return the table with further nodes, which come last; the others keep their rows."""
         grown = NodeTable([*self.nodes, *nodes], keeps_order=True)
         if self.absent is not None:
             grown.absent = np.append(self.absent, np.zeros(len(nodes), np.bool_))
@@ -180,7 +179,6 @@ class NodeTable:
         return least
 
     def forget_derived(self) -> None:
-        """Compute the derived values anew when they are used."""
         self._derived = Recent(MAX_DERIVED)
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
@@ -270,13 +268,11 @@ class ImageIndex:
 
     @staticmethod
     def of(nodes: NodeTable) -> ImageIndex:
-        """Return the index of a node table, built when first used."""
         return nodes.derived("image index", lambda: ImageIndex(nodes))
 
     def size(self, name: str) -> int:
         return self._sizes[name]
 
     def rows(self, name: str) -> RowArray:
-        """Return the nodes that have an image, ascending."""
         rows = self._rows.get(name)
         return _NO_ROWS if rows is None else np.fromiter(rows, np.intp, len(rows))

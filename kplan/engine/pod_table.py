@@ -337,12 +337,10 @@ class PodTable:
 
     @property
     def priorities(self) -> Int64Array:
-        """Priority of each pod, int64 of shape (n_pods,)."""
         return self._priorities[: len(self.infos)]
 
     @property
     def start_micros(self) -> Int64Array:
-        """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
         return self.derived(START)
 
     def requests(self, resource: str) -> Int64Array:
@@ -395,11 +393,9 @@ class PodTable:
         return self._term_codes[: len(self.infos)]
 
     def mask(self, match: PodMatch) -> PodMask:
-        """Return which pods match, as a cached column."""
         return self._masks.get(match, lambda: PodMask(self, match))
 
     def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
-        """Return which pods are in one of the namespaces, bool of shape (n_pods,)."""
         return self._in_namespaces(namespaces, self._namespace_codes[: len(self.infos)])
 
     def rows_matching(self, match: PodMatch) -> RowArray:

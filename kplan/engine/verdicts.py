@@ -30,7 +30,6 @@ class Code(enum.IntEnum):
 
     @property
     def text(self) -> RejectionCode:
-        """The upstream name."""
         return _CODE_TEXT[self]
 
 
@@ -99,7 +98,6 @@ class Verdicts(msgspec.Struct, frozen=True):
         return Verdicts(bits, tuple(reason for _, reason in failures))
 
     def then(self, others: Verdicts) -> Verdicts:
-        """Return verdicts with the reasons of `others` where none of these holds."""
         n_own = len(self.reasons)
         wide = _wide_enough(n_own + len(others.reasons))
         own: BitArray = self.bits.astype(wide)
@@ -111,7 +109,6 @@ class Verdicts(msgspec.Struct, frozen=True):
         return Verdicts(np.where(self.bits != 0, own, later), self.reasons + others.reasons, unresolvable)
 
     def at(self, positions: RowArray) -> Verdicts:
-        """Return the verdicts on some positions, in their order; their details use the new positions."""
         reasons = tuple(_moved(reason, positions) for reason in self.reasons)
         return Verdicts(
             self.bits[positions], reasons, None if self.unresolvable is None else self.unresolvable[positions]

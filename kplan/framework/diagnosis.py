@@ -31,7 +31,6 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reasons as texts."""
         return tuple(reason.text for reason in self.reasons)
 
     @property

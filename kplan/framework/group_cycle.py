@@ -336,10 +336,9 @@ def _preempt(session: Session, key: Key, pods: Sequence[int]) -> tuple[Status, G
     if constraints is not None and constraints.topology:
         return Status.unschedulable(_NOT_WITH_CONSTRAINTS), GroupVictims()
 
-    def status_now() -> Status:
-        return try_group(session, key, pods, looks_for_victims=False).status
-
-    return plugins[0].pod_group_post_filter(group, pods, status_now)
+    return plugins[0].pod_group_post_filter(
+        group, pods, lambda: try_group(session, key, pods, looks_for_victims=False).status
+    )
 
 
 def try_group(session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool) -> GroupResult:

@@ -48,7 +48,6 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The reasons as kube-scheduler joins them."""
         return ", ".join(self.reasons)
 
     @property

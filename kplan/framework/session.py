@@ -16,7 +16,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -132,6 +132,9 @@ class SessionOptions(msgspec.Struct, frozen=True):
     follows_heap: bool = False
 
 
+P = TypeVar("P")
+
+
 @dataclass(eq=False, repr=False)
 class Session:
     """The state of a plan: cluster, nominations, and a framework per profile."""
@@ -223,12 +226,11 @@ class Session:
 
     @property
     def _reserved(self) -> list[fwk.ReservedObjects]:
-        return [
-            plugin.reserved_objects()
-            for framework in self.frameworks.values()
-            for plugin in framework.reserve_plugins
-            if isinstance(plugin, fwk.ReservedObjectsPlugin)
-        ]
+        return [plugin.reserved_objects() for plugin in self._reserving(fwk.ReservedObjectsPlugin)]
+
+    def _reserving(self, point: Callable[..., P]) -> list[P]:
+        plugins = (framework.reserve_plugins for framework in self.frameworks.values())
+        return [plugin for of_profile in plugins for plugin in fwk.plugins_with(point, of_profile)]
 
     def reserved_objects(self) -> list[msgspec.Struct]:
         """Return the claims and volumes that plugins have reserved, as they are once everything reserved is bound."""
@@ -250,7 +252,6 @@ class Session:
 
     @property
     def pod_groups(self) -> PodGroups:
-        """The groups of pods that are scheduled together, with their known members."""
         handle = next(iter(self.frameworks.values())).handle
         return handle.session_state(PodGroups, self.cluster, self.listers)
 
@@ -258,25 +259,21 @@ class Session:
         return self.frameworks.get(pod.pod.spec.scheduler_name)
 
     def has_profile_for(self, pod: PodInfo) -> bool:
-        """Tell whether a scheduler of the configuration schedules a pod."""
         return any(pod.pod.spec.scheduler_name == profile.scheduler_name for profile in self.config.profiles)
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a new claim as it is after the volume controller has seen it: bound, unless it waits for a pod."""
-        for framework in self.frameworks.values():
-            for plugin in framework.reserve_plugins:
-                if isinstance(plugin, fwk.ClaimBindingPlugin):
-                    return plugin.bound_at_once(claim)
-        return claim
+        plugins = self._reserving(fwk.ClaimBindingPlugin)
+        return plugins[0].bound_at_once(claim) if plugins else claim
 
     def bind_claims(self, pod: int, row: int) -> None:
         """Write which volumes the claims of a pod are bound to, to the listers, before the pod is bound to its node."""
         info = self.cluster.pods.infos[pod]
         framework = self.framework_for(info) if info.pod.spec.volumes else None
-        for plugin in framework.reserve_plugins if framework is not None else ():
-            if isinstance(plugin, fwk.ClaimBindingPlugin):
-                for claim in plugin.bind_claims(info.pod, row):
-                    self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
+        plugins = [] if framework is None else framework.reserve_plugins
+        for plugin in fwk.plugins_with(fwk.ClaimBindingPlugin, plugins):
+            for claim in plugin.bind_claims(info.pod, row):
+                self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
 
     def find(self, key: str) -> int | None:
         return self.pod_ids.get(key)

@@ -41,7 +41,6 @@ class ImageLocality:
         return images, tuple(pod_images(pod.pod, with_volumes=self._with_volumes))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return scores from 0 to 100 by the size of the images on each node."""
         pod, table = cycle.pod.pod, cycle.cluster.nodes
         total = np.zeros(len(nodes), np.int64)
         for image in pod_images(pod, with_volumes=self._with_volumes):
@@ -54,7 +53,6 @@ class ImageLocality:
         return score
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return the pod's images that are on a node, a line each."""
         index = ImageIndex.of(cycle.cluster.nodes)
         images = pod_images(cycle.pod.pod, with_volumes=self._with_volumes)
         present = [image for image in dict.fromkeys(images) if row in index.rows(image)]

@@ -151,7 +151,6 @@ class NodeAffinity:
         return total
 
     def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
-        """Scale scores so that the best nodes have 100."""
         return default_normalize_score(scores, reverse=False)
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:

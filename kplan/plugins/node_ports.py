@@ -54,7 +54,6 @@ class _PodsByPort:
                 self.pods_of.setdefault(port, []).append(pod)
 
     def mask(self, port: HostPort) -> BoolArray:
-        """Return which pods use a port, bool of shape (n_pods,)."""
         mask = self._masks.get(port)
         if mask is None or len(mask) < self._n_pods:
             mask = self._masks[port] = np.zeros(self._n_pods, np.bool_)
@@ -83,7 +82,6 @@ class NodePorts:
         )
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Skip pods without host ports."""
         if not cycle.pod.host_ports:
             return SKIP_SHAPE
         cycle.write(_PreFilterState(cycle.pod.host_ports))

@@ -111,7 +111,6 @@ class NodeResourcesBalancedAllocation:
         return _evenness_of_pairs(shares[0], shares[1]).astype(np.int16)
 
     def _balance(self, request: ScoredRequest, nodes: NodeView, *, with_pod: bool) -> Int64Array:
-        """Return how evenly the nodes are used, with the pod or without."""
         capacities, used = request.on(nodes, self._handle.device_totals, with_pod=with_pod)
         shares: FloatArray = used.astype(np.float64)[:, None]
         shares /= capacities.divisor[:, None]
@@ -119,7 +118,6 @@ class NodeResourcesBalancedAllocation:
         return balance
 
     def _both_balances(self, request: ScoredRequest, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
-        """Return how evenly the nodes are used with the pod, and without."""
         capacities, used = request.on(nodes, self._handle.device_totals)
         shares: FloatArray = np.empty((len(used), 2, len(nodes)))
         np.divide(used, capacities.divisor, out=shares[:, 0])
@@ -149,7 +147,6 @@ class NodeResourcesBalancedAllocation:
         return shortfall.column
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return the used share of each resource without and with the pod, a line each."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return []

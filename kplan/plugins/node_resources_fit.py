@@ -98,7 +98,6 @@ class NodeResourcesFit:
         self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
 
     def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for pods to leave."""
         return isinstance(event, PodDeleted)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
@@ -182,7 +181,6 @@ class NodeResourcesFit:
         return total.astype(np.int64)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Return how much of each resource would be requested with the pod, a line each."""
         request = (cycle.find(_PreScoreState) or self._state(cycle)).request
         view = NodeView(cycle.cluster, np.asarray([row], np.intp))
         capacities, allocated = request.on(view, self._handle.device_totals)

@@ -284,7 +284,6 @@ class AttachedVolumes:
         self._position = len(cluster.log)
 
     def update(self) -> None:
-        """Apply the changes to the cluster since the last call."""
         log = self.cluster.log
         for change in log[self._position :]:
             self._change(change.pod, change.row, change.sign)
@@ -453,7 +452,6 @@ class NodeVolumeLimits:
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
 
     def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for pods with volumes to leave."""
         return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:

@@ -52,7 +52,6 @@ class TaintToleration:
         return bool(untolerated(pod.pod.spec.tolerations, hard, compares=self._compares))
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""
         tolerations = cycle.pod.pod.spec.tolerations
         table = cycle.cluster.nodes
 

@@ -87,7 +87,6 @@ class VolumeRestrictions:
         self.uses = VolumeUses(handle.cluster)
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
-        """Wait for pods with volumes to leave."""
         return isinstance(event, fwk.PodDeleted) and bool(event.info.pod.spec.volumes)
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
@@ -181,7 +180,6 @@ class VolumeUses:
         self._n_indexed = 0
 
     def update(self) -> None:
-        """Apply the changes to the cluster since the last call."""
         log = self.cluster.log
         if self._position is None:
             for row, pods in enumerate(self.cluster.pods_on):

@@ -114,14 +114,12 @@ class Trials:
             self._nominated.remove_again(self._shared(changes))
 
     def narrow(self, remaining: BoolArray) -> None:
-        """Go on with some of the positions only."""
         nominated = None
         if self._nominated is not None:
             nominated = self._nominated.narrowed(remaining[self._nominated_positions])
         self._set(self.view.narrowed(remaining), nominated)
 
     def reorder(self, order: RowArray) -> None:
-        """Put the removed pods into another order, in which positions still ascend."""
         if self._nominated is not None:
             self._nominated.reorder(self._shared(order))
         self.view.reorder(order)

@@ -36,7 +36,6 @@ def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
 
 
 def go_sorted(elements: Sequence[T], weights: Iterable[Any]) -> list[T]:
-    """Return elements in ascending order of their weights, equal ones as Go's sort leaves them."""
     own = list(weights)
     ranks = {weight: rank for rank, weight in enumerate(sorted(set(own)))}
     keys = [ranks[weight] for weight in own]

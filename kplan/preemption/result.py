@@ -166,7 +166,6 @@ class PreemptionResult(msgspec.Struct, frozen=True):
 
     @property
     def victim_pods(self) -> tuple[int, ...]:
-        """Pods to be evicted, most important first."""
         return () if self.choice is None else tuple(self.choice.candidates.victims(self.choice.chosen))
 
     @property

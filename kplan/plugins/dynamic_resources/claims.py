@@ -160,7 +160,6 @@ class ClaimTracker:
             self.claims[key] = replace(claim, status=status)
 
     def take_back(self, pod: Pod) -> None:
-        """Undo all assignments to a pod."""
         identity = identity_of(pod)
         for key, before in self._before.pop(identity, {}).items():
             if before.status.allocation is None:

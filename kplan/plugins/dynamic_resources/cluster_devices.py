@@ -99,12 +99,10 @@ class Outcomes:
         return copied
 
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
-        """Return the rows whose devices changed since they were searched."""
         stale: RowArray = rows[self._searched_versions[rows] != versions[rows]]
         return stale
 
     def set(self, row: int, version: int, outcome: SearchOutcome, result: Solution | str | None, rank: int) -> None:
-        """Store the outcome of a search on a node, with its solution or error."""
         self._searched_versions[row] = version  # -1: searched again next time
         self.timed_out[row] = outcome is SearchOutcome.TIMED_OUT
         self.codes[row] = min(outcome, SearchOutcome.ERROR)
@@ -153,7 +151,6 @@ class Catalogue:
         return pools
 
     def gather_all_pools(self, nodes: NodeTable) -> None:
-        """Gather the pools of every node, so that `nodes_of` is complete."""
         if nodes not in self._gathered:
             self._gathered.add(nodes)
             for node in nodes.nodes:

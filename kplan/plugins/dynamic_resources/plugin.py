@@ -174,7 +174,6 @@ class DynamicResources:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
 
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
         state, n_nodes = cycle.find(ClaimState), len(self._nodes)
         if state is None:
             return Verdicts.error(len(nodes), NO_STATE)
@@ -318,7 +317,6 @@ class DynamicResources:
         )
 
     def constant_score(self, cycle: fwk.CycleState) -> int | None:
-        """Return 0 for pods without devices."""
         state = cycle.find(ClaimState)
         return 0 if state is not None and state.is_empty and not cycle.pod.pod.spec.resource_claims else None
 
@@ -333,7 +331,6 @@ class DynamicResources:
         return default_normalize_score(scores, reverse=False)
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
-        """Return the alternative of each request on a node, a line each."""
         state = cycle.read(ClaimState)
         solution = state.solution(row) or []
         return [
@@ -380,7 +377,6 @@ class DynamicResources:
         return fwk.ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
 
     def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
-        """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
         if self._groups.cycle is not None:
             state = cycle.find(ClaimState) or ClaimState()

@@ -325,7 +325,6 @@ class InterPodAffinity:
         return None
 
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes on which a required term fails."""
         state = cycle.find(FilterState)
         if state is None:
             return Verdicts.error(len(nodes), f'error reading "PreFilter{self.name}" from cycleState: not found')
@@ -368,11 +367,9 @@ class InterPodAffinity:
         return np.zeros(len(nodes), np.int64) if total is None else total
 
     def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
-        """Scale the scores to 0 to 100."""
         return normalized(scores)
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
-        """Return the score of each topology domain of a node, a line each."""
         state, lines = cycle.find(ScoreState), []
         for topology_key, scores in () if state is None else state.per_domain.items():
             column = self._cluster.nodes.label(topology_key)

@@ -433,7 +433,6 @@ class PodTopologySpread:
         return ScoreState(soft, None if labelled is None else ~labelled)
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
-        """Return the weighted number of matching pods in each node's domains."""
         return self._weighted(cycle).raw_scores(nodes)
 
     def _weighted(self, cycle: fwk.CycleState) -> WeightedState:
@@ -462,7 +461,6 @@ class PodTopologySpread:
         return cycle.read(WeightedState).normalized(scores)
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
-        """Return what each soft constraint counts in a node's domain, a line each."""
         state = cycle.find(WeightedState)
         return [] if state is None else state.lines(NodeView(self._cluster, np.asarray([row], np.intp)))
 

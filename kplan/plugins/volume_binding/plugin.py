@@ -180,11 +180,9 @@ class VolumeBinding:
         return Verdicts(nodes.take(finding.bits), reasons)
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | None:
-        """Skip Score unless storage is scored."""
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
 
     def constant_score(self, cycle: fwk.CycleState) -> int | None:
-        """Return 0 for pods without claims."""
         return None if any(claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
@@ -221,7 +219,6 @@ class VolumeBinding:
         return fwk.SUCCESS
 
     def reserved_objects(self) -> fwk.ReservedObjects:
-        """Return claims and volumes as they are once the reservations are bound."""
         return fwk.ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
