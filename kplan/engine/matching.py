@@ -82,13 +82,6 @@ _MAX_MATCHED_SINGLY = 8
 """Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
 
 
-class _Mask:
-    __slots__ = ("column",)
-
-    def __init__(self, column: BoolArray) -> None:
-        self.column = column
-
-
 class LabelSets:
     """Sets of labels by code; sets are only ever added, so copies of a pod table share them."""
 
@@ -98,7 +91,7 @@ class LabelSets:
         self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
         self._postings: dict[str, dict[str, list[int]]] = {}
         self._n_posted = 0
-        self._masks: Recent[_Mask] = Recent(MAX_LABEL_MASKS)
+        self._masks: Recent[BoolArray] = Recent(MAX_LABEL_MASKS)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -118,14 +111,13 @@ class LabelSets:
 
     def mask(self, selector: Selector) -> BoolArray:
         """Return which sets a selector matches, bool of shape (n_sets,); do not write to it."""
-        cached = self._masks.get(selector, lambda: _Mask(self._select(selector)))
-        known, n_sets = len(cached.column), len(self.sets)
-        if n_sets - known > _MAX_MATCHED_SINGLY:
-            cached.column = self._select(selector)
-        elif known < n_sets:
-            more = np.asarray([selector.matches(labels) for labels in self.sets[known:]], np.bool_)
-            cached.column = np.concatenate((cached.column, more))
-        return cached.column
+        column, n_sets = self._masks.find(selector), len(self.sets)
+        if column is not None and len(column) == n_sets:
+            return column
+        if column is None or n_sets - len(column) > _MAX_MATCHED_SINGLY:
+            return self._masks.put(selector, self._select(selector))
+        more = np.asarray([selector.matches(labels) for labels in self.sets[len(column) :]], np.bool_)
+        return self._masks.put(selector, np.concatenate((column, more)))
 
     def codes(self, selector: Selector) -> list[int]:
         """Return the sets that a selector matches, in no particular order; without a column where few can match."""
@@ -148,9 +140,8 @@ class LabelSets:
 
     def _select(self, selector: Selector) -> BoolArray:
         selected = np.full(len(self.sets), not selector.is_nothing)
-        for requirement in selector.requirements:
-            if not selector.is_nothing:
-                selected &= self._matches_requirement(requirement)
+        for requirement in () if selector.is_nothing else selector.requirements:
+            selected &= self._matches_requirement(requirement)
         return selected
 
     def _matches_requirement(self, requirement: Requirement) -> BoolArray:
@@ -170,14 +161,11 @@ class LabelSets:
 
     def _posted(self) -> dict[str, dict[str, list[int]]]:
         """Return the index, label -> value -> codes, after adding the new sets to it."""
-        postings = self._postings
-        if self._n_posted == len(self.sets):
-            return postings
         for code in range(self._n_posted, len(self.sets)):
             for key, value in self.sets[code].items():
-                postings.setdefault(key, {}).setdefault(value, []).append(code)
+                self._postings.setdefault(key, {}).setdefault(value, []).append(code)
         self._n_posted = len(self.sets)
-        return postings
+        return self._postings
 
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolArray:

@@ -63,6 +63,9 @@ class Status(msgspec.Struct, frozen=True):
         """Whether the pod was rejected; an error is no rejection."""
         return self.code in (StatusCode.UNSCHEDULABLE, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
+    def by(self, plugin: str) -> Status:
+        return Status(self.code, self.reasons, plugin)
+
     @staticmethod
     def error(text: str) -> Status:
         return Status(StatusCode.ERROR, (text,))

@@ -75,7 +75,7 @@ class Framework:
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
-                return fwk.Status(status.code, status.reasons, plugin.name)
+                return status.by(plugin.name)
         return fwk.SUCCESS
 
     def forget_shapes(self) -> None:
@@ -108,7 +108,7 @@ class Framework:
                 skipped.add(plugin.name)
                 continue
             if result.status is not None and not result.status.is_success:
-                status = fwk.Status(result.status.code, result.status.reasons, plugin.name)
+                status = result.status.by(plugin.name)
                 if status.code is fwk.StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return PreFilterOutcome(status, skipped=frozenset(skipped))
                 if status.code is not fwk.StatusCode.UNSCHEDULABLE:
@@ -267,7 +267,7 @@ class Framework:
         combined = fwk.PostFilterResult(fwk.SUCCESS)
         for plugin in self.post_filter_plugins:
             result = plugin.post_filter(cycle, outcome)
-            status = fwk.Status(result.status.code, result.status.reasons, plugin.name)
+            status = result.status.by(plugin.name)
             findings = result.findings if result.findings is not None else combined.findings
             effects = combined.effects + result.effects
             if (
@@ -289,7 +289,7 @@ class Framework:
             if not status.is_success:
                 self.run_unreserve(cycle, row)
                 if status.is_rejected:
-                    return fwk.Status(status.code, status.reasons, plugin.name)
+                    return status.by(plugin.name)
                 return fwk.Status.error(f'running Reserve plugin "{plugin.name}": {status.message}')
         return fwk.SUCCESS
 
@@ -306,7 +306,7 @@ class Framework:
                 waiting = status
                 continue
             if status.is_rejected:
-                return fwk.Status(status.code, status.reasons, plugin.name)
+                return status.by(plugin.name)
             if not status.is_success:
                 return fwk.Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
         return fwk.SUCCESS if waiting is None else fwk.Status(waiting.code, (*waiting.reasons, WAITS))

@@ -235,13 +235,12 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     ]
 
 
-class AttachedDelta(msgspec.Struct):
-    """By how much the nodes of a view differ from the cluster's, for the volumes of an incoming pod."""
+_AttachedDelta = tuple[dict[str, Int64Array], dict[int, Int64Array]]
+"""By how much the nodes of a view differ from the cluster's, int64 arrays of shape (n_view,).
 
-    #: driver -> int64 array of shape (n_view,), change of the number of attached volumes
-    by_driver: dict[str, Int64Array] = {}
-    #: volume -> int64 array of shape (n_view,), +1 where its first pod is added, -1 where its last pod is removed
-    by_volume: dict[int, Int64Array] = {}
+By driver the change of the number of attached volumes; by volume +1 where its first pod is added, -1 where its last pod
+is removed.
+"""
 
 
 class AttachedVolumes:
@@ -313,19 +312,17 @@ class AttachedVolumes:
         self._index_pods()
         return bool(self._is_unresolved[nodes.delta.pods].any())
 
-    def delta(self, nodes: NodeView, volumes: Sequence[int]) -> AttachedDelta:
+    def delta(self, nodes: NodeView, volumes: Sequence[int]) -> _AttachedDelta:
         """Return by how much the nodes of a view differ from the cluster's, for an incoming pod's volumes.
 
         Each changed (position, volume) is looked up once, after its changes are summed: a volume may leave with one pod
         and stay with another.
         """
         drivers = {self.volumes[number].driver for number in volumes}
-        delta = AttachedDelta(
-            {driver: np.zeros(len(nodes), np.int64) for driver in drivers},
-            {number: np.zeros(len(nodes), np.int64) for number in volumes},
-        )
+        by_driver: dict[str, Int64Array] = {driver: np.zeros(len(nodes), np.int64) for driver in drivers}
+        by_volume: dict[int, Int64Array] = {number: np.zeros(len(nodes), np.int64) for number in volumes}
         if nodes.delta is None:
-            return delta
+            return by_driver, by_volume
         self._index_pods()
         starts = self._starts[nodes.delta.pods]
         lengths = self._starts[nodes.delta.pods + 1] - starts
@@ -333,7 +330,7 @@ class AttachedVolumes:
         driver_codes = self._driver_codes[: len(self.volumes)]
         is_relevant = np.isin(driver_codes[numbers], [self._driver_code_of[driver] for driver in drivers])
         if not is_relevant.any():
-            return delta
+            return by_driver, by_volume
         keys = np.repeat(nodes.delta.positions, lengths)[is_relevant] * len(self.volumes) + numbers[is_relevant]
         distinct, inverse = np.unique(keys, return_inverse=True)
         changes = np.zeros(len(distinct), np.int64)
@@ -342,13 +339,13 @@ class AttachedVolumes:
         rows = positions if nodes.rows is None else nodes.rows[positions]
         before, is_counted = self._look_up(rows, numbers)
         attached = (before + changes > 0).astype(np.int64) - (before > 0)
-        for number, change in delta.by_volume.items():
+        for number, change in by_volume.items():
             is_volume = numbers == number
             change[positions[is_volume]] = attached[is_volume]
-        for driver, change in delta.by_driver.items():
+        for driver, change in by_driver.items():
             is_driver = is_counted & (driver_codes[numbers] == self._driver_code_of[driver])
             np.add.at(change, positions[is_driver], attached[is_driver])
-        return delta
+        return by_driver, by_volume
 
     def _look_up(self, rows: RowArray, numbers: Int64Array) -> tuple[Int64Array, BoolArray]:
         """Return how many pods use each volume on each node, and whether no VolumeAttachment counts it there anyway.
@@ -498,15 +495,12 @@ class NodeVolumeLimits:
         exceeded = np.zeros(len(nodes), np.bool_)
         for count in counts.values():
             exceeded |= count.is_over
-
-        def details(position: int) -> list[Detail]:
-            return self._details(state, counts, position, nodes.row(position))
-
+        details = partial(self._details, state, counts, nodes)
         reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
         pod_problems = self._pod_problems(nodes)
         return _with_errors(exceeded, reason, pod_problems) if pod_problems else Verdicts.where(exceeded, reason)
 
-    def _counts(self, driver: str, numbers: list[int], nodes: NodeView, delta: AttachedDelta) -> _Counts:
+    def _counts(self, driver: str, numbers: list[int], nodes: NodeView, delta: _AttachedDelta) -> _Counts:
         """Count a driver's volumes on each node.
 
         A volume that a pod on the node uses already is not new. A volume with nothing but a VolumeAttachment there is:
@@ -517,9 +511,9 @@ class NodeVolumeLimits:
             new[list(self.attached.holders[number])] -= 1
         new = nodes.take(new)
         if nodes.delta is not None:
-            new = new - np.add.reduce([delta.by_volume[number] for number in numbers])
+            new = new - np.add.reduce([delta[1][number] for number in numbers])
         limit = nodes.take(self.catalogue.limits[driver])
-        used = nodes.take(self.attached.used[driver]) + delta.by_driver[driver]
+        used = nodes.take(self.attached.used[driver]) + delta[0][driver]
         return _Counts(limit, used, new, (new > 0) & (used + new > limit))
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
@@ -550,7 +544,10 @@ class NodeVolumeLimits:
         }
         return {position: problem for position, problem in problems.items() if problem}
 
-    def _details(self, state: _PreFilterState, counts: dict[str, _Counts], position: int, row: int) -> list[Detail]:
+    def _details(
+        self, state: _PreFilterState, counts: dict[str, _Counts], nodes: NodeView, position: int
+    ) -> list[Detail]:
+        row = nodes.row(position)
         return [
             TooManyVolumes(
                 driver=driver,

@@ -68,15 +68,10 @@ class SoftConstraint:
         self.counted: BoolArray | None = None
         self._is_everywhere = self.column.is_everywhere
         if self.is_per_node:
-            self._pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
+            self.pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
         else:
             self.counted = counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
-            self._pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
-
-    @property
-    def domain_counts(self) -> Int64Array:
-        """Matching pods in each domain, of the hostname on each node; int64 of shape (n_slots,), do not write to it."""
-        return self._pods.counts
+            self.pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
         """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
@@ -95,7 +90,7 @@ class SoftConstraint:
 
     def counts(self, nodes: NodeView) -> Int64Array:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
-        return nodes.take(self._pods.counts) if self.is_per_node else self._pods.counts.take(nodes.take(self.slots))
+        return nodes.take(self.pods.counts) if self.is_per_node else self.pods.counts.take(nodes.take(self.slots))
 
     def scores(self, nodes: NodeView, weight: float) -> FloatArray:
         """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
@@ -106,7 +101,7 @@ class SoftConstraint:
         if self.is_per_node:
             scores = self._scores_of(self.counts(nodes), weight)
         else:
-            scores = self._scores_of(self._pods.counts, weight).take(nodes.take(self.slots))
+            scores = self._scores_of(self.pods.counts, weight).take(nodes.take(self.slots))
         return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
 
     def few_scores(self, nodes: NodeView, weight: float) -> FewScores | None:
@@ -117,7 +112,7 @@ class SoftConstraint:
             if self._n_slots > _FEW:
                 return None
             indices = nodes.take(self.slots)
-            scores = self._whole_scores(self._pods.counts.tolist(), weight)
+            scores = self._whole_scores(self.pods.counts.tolist(), weight)
             of_nodes = [scores[slot] for slot in np.bincount(indices).nonzero()[0].tolist()]
             return FewScores(indices, scores, min(of_nodes), max(of_nodes))
         counts = self.counts(nodes)
@@ -234,7 +229,7 @@ class _Counts:
         self.labelled: list[bool] = constraint.column.present.tolist()
         self.slots: list[int] = constraint.slots.tolist()
         self.counted: list[bool] | None = None if constraint.counted is None else constraint.counted.tolist()
-        self.per_slot: list[int] = [] if self.is_per_node else constraint.domain_counts.tolist()
+        self.per_slot: list[int] = [] if self.is_per_node else constraint.pods.counts.tolist()
         self.per_node: list[int] = constraint.counts(nodes).tolist() if self.is_per_node else []
 
     def key(self, row: int) -> int:
