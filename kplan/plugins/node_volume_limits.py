@@ -31,20 +31,8 @@ from kplan.engine.view import NodeView
 from kplan.facts import UnmodelledFeature
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
 from kplan.framework.listers import Listers
+from kplan.rules import volumes as volume_rules
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
-from kplan.rules.volumes import (
-    MIGRATED,
-    PLUGIN_BY_NAME,
-    InTreePlugin,
-    TranslationError,
-    claim_class,
-    claim_name,
-    ephemeral_problem,
-    in_tree_plugin,
-    inline_handle,
-    not_found,
-    volume_handle,
-)
 from kplan.snapshot.model import Snapshot
 
 _UNBOUND = "\0"
@@ -115,7 +103,7 @@ class VolumeResolver:
         own_drivers: set[str] = set()
         problem = ""
         for volume in pod.spec.volumes:
-            name = claim_name(pod, volume)
+            name = volume_rules.claim_name(pod, volume)
             if name is None and problem:
                 continue
             try:
@@ -142,10 +130,10 @@ class VolumeResolver:
         claim = self._claims.get((namespace, name))
         if claim is None:
             if is_new:
-                message = not_found("persistentvolumeclaim", name)
+                message = volume_rules.not_found("persistentvolumeclaim", name)
                 raise _MissingClaim(f"looking up PVC {namespace}/{name}: {message}")
             return None, False
-        if volume.persistent_volume_claim is None and (problem := ephemeral_problem(pod, claim)):
+        if volume.persistent_volume_claim is None and (problem := volume_rules.ephemeral_problem(pod, claim)):
             raise _Problem(problem)
         bound = self._volumes.get(claim.spec.volume_name)
         if bound is None:
@@ -154,16 +142,18 @@ class VolumeResolver:
             attachable, is_own = AttachableVolume(bound.spec.csi.driver, bound.spec.csi.volume_handle), True
         else:
             plugin, attachable, is_own = _migrated(bound.spec), None, False
-            with suppress(TranslationError):
-                attachable = None if plugin is None else AttachableVolume(plugin.driver, volume_handle(bound))
+            with suppress(volume_rules.TranslationError):
+                attachable = (
+                    None if plugin is None else AttachableVolume(plugin.driver, volume_rules.volume_handle(bound))
+                )
         return (attachable if attachable is not None and all(attachable) else None), is_own
 
     def _by_class(self, claim: PersistentVolumeClaim) -> tuple[AttachableVolume | None, bool]:
-        storage_class = self._classes.get(claim_class(claim))
+        storage_class = self._classes.get(volume_rules.claim_class(claim))
         if storage_class is None:
             return None, True
-        plugin = PLUGIN_BY_NAME.get(storage_class.provisioner)
-        if plugin is not None and plugin.name not in MIGRATED:
+        plugin = volume_rules.PLUGIN_BY_NAME.get(storage_class.provisioner)
+        if plugin is not None and plugin.name not in volume_rules.MIGRATED:
             return None, False
         driver = storage_class.provisioner if plugin is None else plugin.driver
         return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}"), plugin is None
@@ -172,15 +162,15 @@ class VolumeResolver:
 def _inline(volume: Volume) -> AttachableVolume | None:
     plugin = _migrated(volume)
     try:
-        return None if plugin is None else AttachableVolume(plugin.driver, inline_handle(volume))
-    except TranslationError as error:
+        return None if plugin is None else AttachableVolume(plugin.driver, volume_rules.inline_handle(volume))
+    except volume_rules.TranslationError as error:
         raise _Problem(f"converting volume({volume.name}) from inline to csi: {error}") from error
 
 
-def _migrated(source: VolumeSources) -> InTreePlugin | None:
+def _migrated(source: VolumeSources) -> volume_rules.InTreePlugin | None:
     """Return the in-tree type of a volume for which a CSI driver stands; None for another type."""
-    plugin = in_tree_plugin(source)
-    return None if plugin is None or plugin.name not in MIGRATED else plugin
+    plugin = volume_rules.in_tree_plugin(source)
+    return None if plugin is None or plugin.name not in volume_rules.MIGRATED else plugin
 
 
 NO_LIMIT = 2**62  # above what any CSINode can state, and far enough below int64 for sums
@@ -454,7 +444,10 @@ class NodeVolumeLimits:
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without claims and without inline volumes of migrated types."""
         pod = cycle.pod.pod
-        if not any(claim_name(pod, volume) is not None or in_tree_plugin(volume) for volume in pod.spec.volumes):
+        if not any(
+            volume_rules.claim_name(pod, volume) is not None or volume_rules.in_tree_plugin(volume)
+            for volume in pod.spec.volumes
+        ):
             return SKIP_SHAPE
         resolved = self.catalogue.resolver.resolve(pod, is_new=True)
         by_driver: dict[str, list[int]] = {}

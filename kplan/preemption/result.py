@@ -23,18 +23,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code
-from kplan.framework.results import (
-    Candidate,
-    Criteria,
-    Criterion,
-    DecidedBy,
-    Freed,
-    NotHelped,
-    Preemption,
-    Reprieve,
-    Victim,
-    WhyNot,
-)
+from kplan.framework import results
 from kplan.preemption.dry_run import Budgets, DryRun
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
@@ -104,7 +93,7 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         return np.minimum.reduceat(starts, self.bounds[:-1])
 
 
-_PENALTIES: dict[Criterion, Callable[[Candidates], Int64Array]] = {
+_PENALTIES: dict[results.Criterion, Callable[[Candidates], Int64Array]] = {
     "pdb-violations": lambda candidates: candidates.pdb_violations,
     "lowest-highest-victim-priority": lambda candidates: candidates.highest_priority,
     "lowest-priority-sum": lambda candidates: candidates.priority_sum,
@@ -120,7 +109,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     candidates: Candidates  #: those that extenders and limits leave
     ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria
-    decided_by: DecidedBy  #: the criterion after which a single candidate remained
+    decided_by: results.DecidedBy  #: the criterion after which a single candidate remained
     #: int8 array of shape (n_candidates,): index into CRITERIA of the criterion by which a candidate lost, -1 for ties
     lost_by: NDArray[np.int8]
     chosen: int  #: one of the ties, the first unless the session draws
@@ -133,7 +122,7 @@ class Choice(msgspec.Struct, frozen=True):
 def choose(candidates: Candidates, random: Random | None) -> Choice:
     lost_by = np.full(len(candidates), -1, np.int8)
     remaining: RowArray = np.arange(len(candidates))
-    decided_by: DecidedBy = "only-candidate" if len(candidates) == 1 else "tie"
+    decided_by: results.DecidedBy = "only-candidate" if len(candidates) == 1 else "tie"
     for k, criterion in enumerate(CRITERIA):
         if len(remaining) == 1:
             break
@@ -159,7 +148,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
     budgets: Budgets
     eligible: bool = True  #: the pod may preempt at all
     message: str = ""  #: DefaultPreemption's message; empty when it nominates a node
-    why_not: WhyNot | None = None  #: why it nominates none
+    why_not: results.WhyNot | None = None  #: why it nominates none
     dry_run: DryRun | None = None  #: None when there was none
     choice: Choice | None = None  #: how the candidates compare; None when there are none
     cleared_pods: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to the chosen node
@@ -177,7 +166,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
         """
         return tuple(sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name)))
 
-    def victims(self) -> tuple[Victim, ...]:
+    def victims(self) -> tuple[results.Victim, ...]:
         if self.choice is None:
             return ()
         low = int(self.choice.candidates.bounds[self.choice.chosen])
@@ -187,7 +176,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             for pod, is_violating in zip(self.victim_pods, violating, strict=False)
         )
 
-    def to_document(self, message: str | None = None) -> Preemption:
+    def to_document(self, message: str | None = None) -> results.Preemption:
         """Return the document of the result, with all nodes; None as `message` stands for that of this plugin."""
         names, choice, rejected = self.nodes.names, self.choice, {}
         # A node was tried where its status says why preemption does not help.
@@ -196,8 +185,10 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             status = None if rejections is None else rejections.status(row)
             if status is not None:
                 reasons = (status.error,) if status.code is Code.ERROR else status.texts
-                rejected[names[row]] = NotHelped(code=status.code.text, plugin=status.plugin or None, reasons=reasons)
-        return Preemption(
+                rejected[names[row]] = results.NotHelped(
+                    code=status.code.text, plugin=status.plugin or None, reasons=reasons
+                )
+        return results.Preemption(
             eligible=self.eligible,
             message=self.message if message is None else message,
             why_not=self.why_not,
@@ -210,17 +201,17 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             cleared_nominations=tuple(sorted(self.infos[pod].key for pod in self.cleared_pods)),
         )
 
-    def _candidates(self) -> dict[str, Candidate]:
+    def _candidates(self) -> dict[str, results.Candidate]:
         """Return the candidates by node: those that violate no budget first, then by name."""
         if self.choice is None:
             return {}
         candidates, documents = self.choice.candidates, {}
         for index in np.argsort(candidates.pdb_violations > 0, kind="stable").tolist():
             start, n_violations = int(candidates.earliest_start[index]), int(candidates.pdb_violations[index])
-            documents[self.nodes.names[candidates.rows[index]]] = Candidate(
+            documents[self.nodes.names[candidates.rows[index]]] = results.Candidate(
                 victims=tuple(self.infos[pod].key for pod in candidates.victims(index)),
                 pdb_violations=n_violations,
-                criteria=Criteria(
+                criteria=results.Criteria(
                     pdb_violations=n_violations,
                     highest_victim_priority=int(candidates.highest_priority[index]),
                     priority_sum=int(candidates.priority_sum[index]),
@@ -230,7 +221,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             )
         return documents
 
-    def with_costs(self, preemption: Preemption, *, reprieve: bool) -> Preemption:
+    def with_costs(self, preemption: results.Preemption, *, reprieve: bool) -> results.Preemption:
         """Return a document of this result with the costs of the preemption added.
 
         They are for each victim what its eviction frees, the budgets that count it and its grace period, and for each
@@ -251,16 +242,16 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             },
         )
 
-    def reprieves(self) -> dict[str, tuple[Reprieve, ...]]:
+    def reprieves(self) -> dict[str, tuple[results.Reprieve, ...]]:
         """Return, by node name, the steps of the reprieve: the lower-priority pods in the order they were tried."""
         if self.dry_run is None:
             return {}
         reprieve = self.dry_run.reprieve
-        steps: dict[str, list[Reprieve]] = {}
+        steps: dict[str, list[results.Reprieve]] = {}
         for i, position in enumerate(reprieve.positions.tolist()):
             node_steps = steps.setdefault(self.nodes.names[int(reprieve.rows[position])], [])
             node_steps.append(
-                Reprieve(
+                results.Reprieve(
                     pod=self.infos[int(reprieve.pods[i])].key,
                     step=len(node_steps) + 1,
                     pdb_violation=bool(reprieve.violating[i]),
@@ -269,7 +260,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             )
         return {node: tuple(node_steps) for node, node_steps in steps.items()}
 
-    def _with_cost(self, victim: Victim, pod: int, choice: Choice) -> Victim:
+    def _with_cost(self, victim: results.Victim, pod: int, choice: Choice) -> results.Victim:
         info, node = self.infos[pod], self.nodes.nodes[choice.row]
         allocatable = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
         requests = pod_resources(info.pod).requests
@@ -277,7 +268,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             victim,
             node=node.metadata.name,
             frees={
-                name: Freed(
+                name: results.Freed(
                     quantity_text(name, requests[name]),
                     round(100 * requests[name] / allocatable[name]) if allocatable.get(name) else None,
                 )
@@ -289,9 +280,9 @@ class PreemptionResult(msgspec.Struct, frozen=True):
         )
 
 
-def _victim(info: PodInfo, *, is_violating: bool) -> Victim:
+def _victim(info: PodInfo, *, is_violating: bool) -> results.Victim:
     owner = controller_of(info.pod.metadata)
-    return Victim(
+    return results.Victim(
         namespace=info.namespace,
         name=info.name,
         priority=info.priority,

@@ -30,24 +30,14 @@ from kplan.engine.mappings import Built
 from kplan.engine.matching import allowed, reachable, select_labels
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers
-from kplan.rules.volumes import (
-    ANNOTATION_BIND_COMPLETED,
-    ANNOTATION_MIGRATED_PLUGINS,
-    ANNOTATION_SELECTED_NODE,
-    NO_PROVISIONER,
-    STORAGE,
-    ClaimKey,
-    InTreePlugin,
-    claim_class,
-    volume_class,
-)
+from kplan.rules import volumes as volume_rules
 
 NO_SPACE = -1
 """The largest volume on a node that reaches no reported storage."""
 
 
 def can_provision(storage_class: StorageClass) -> bool:
-    return storage_class.provisioner not in {"", NO_PROVISIONER}
+    return storage_class.provisioner not in {"", volume_rules.NO_PROVISIONER}
 
 
 class Provisioning:
@@ -95,7 +85,7 @@ class Provisioning:
 
     def _measured(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> int | None:
         """Return the bytes that a claim requests; None where its driver does not report capacity."""
-        requested = claim.spec.resources.requests.get(STORAGE)
+        requested = claim.spec.resources.requests.get(volume_rules.STORAGE)
         driver = self._drivers.get(storage_class.provisioner)
         if requested is None or driver is None or not driver.spec.storage_capacity:
             return None
@@ -247,23 +237,23 @@ class VolumeCatalogue:
         self._csi_nodes = listers.csi_nodes
         self.of_class = Built[str, ClassCatalogue](self._of_class)
         #: in-tree type -> the nodes whose CSINode lists it as migrated, bool of shape (n_nodes,)
-        self.migrated_nodes = Built[InTreePlugin, BoolArray](self._migrated_nodes)
+        self.migrated_nodes = Built[volume_rules.InTreePlugin, BoolArray](self._migrated_nodes)
 
     @cached_property
     def _volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
         by_class: dict[str, list[PersistentVolume]] = {}
         for volume in self._volumes.values():
-            by_class.setdefault(volume_class(volume), []).append(volume)
+            by_class.setdefault(volume_rules.volume_class(volume), []).append(volume)
         return by_class
 
     def _of_class(self, name: str) -> ClassCatalogue:
         return ClassCatalogue(self.nodes, self._volumes_by_class.get(name, ()))
 
-    def _migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
+    def _migrated_nodes(self, plugin: volume_rules.InTreePlugin) -> BoolArray:
         annotations = (
             self._csi_nodes[name].metadata.annotations if name in self._csi_nodes else {} for name in self.nodes.names
         )
-        listed = (own.get(ANNOTATION_MIGRATED_PLUGINS, "").split(",") for own in annotations)
+        listed = (own.get(volume_rules.ANNOTATION_MIGRATED_PLUGINS, "").split(",") for own in annotations)
         return np.fromiter((plugin.name in plugins for plugins in listed), np.bool_, len(self.nodes))
 
 
@@ -274,12 +264,12 @@ def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:
 
 def claim_nanos(claim: PersistentVolumeClaim) -> int:
     """Return the storage that a claim requests, exactly, in nanos of a byte; 0 without a request."""
-    return parse(claim.spec.resources.requests.get(STORAGE, 0)).nanos
+    return parse(claim.spec.resources.requests.get(volume_rules.STORAGE, 0)).nanos
 
 
 def volume_nanos(volume: PersistentVolume) -> int:
     """Return the capacity of a volume, exactly, in nanos of a byte; 0 when it has none."""
-    return parse(volume.spec.capacity.get(STORAGE, 0)).nanos
+    return parse(volume.spec.capacity.get(volume_rules.STORAGE, 0)).nanos
 
 
 def _claim_of(volume: PersistentVolume) -> ClaimIdentity | None:
@@ -442,7 +432,7 @@ class AssumedVolumes:
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
         selected = self._selected_nodes.get(identity_of(claim))
-        return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
+        return claim.metadata.annotations.get(volume_rules.ANNOTATION_SELECTED_NODE) if selected is None else selected
 
     def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> str | None:
         """Set the node for which a claim is to be provisioned, None for none, and return the former one."""
@@ -453,7 +443,7 @@ class AssumedVolumes:
         return before
 
     def promised_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        volumes = self.of_class[claim_class(claim)]
+        volumes = self.of_class[volume_rules.claim_class(claim)]
         return next((volumes.volumes[index] for index in volumes.promised_to(claim)), None)
 
     def provision(self, claim: PersistentVolumeClaim, reach: BoolArray) -> None:
@@ -464,7 +454,7 @@ class AssumedVolumes:
         return self._reach.get(identity_of(claim))
 
     def changed_objects(
-        self, claims: Mapping[ClaimKey, PersistentVolumeClaim]
+        self, claims: Mapping[volume_rules.ClaimKey, PersistentVolumeClaim]
     ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
         """Yield the claims and volumes that the reservations change, as they are afterwards.
 
@@ -482,7 +472,7 @@ class AssumedVolumes:
         for identity, node_name in self._selected_nodes.items():
             claim = claims.get((identity.namespace, identity.name))
             if claim is not None and identity_of(claim) == identity:
-                annotations = {**claim.metadata.annotations, ANNOTATION_SELECTED_NODE: node_name}
+                annotations = {**claim.metadata.annotations, volume_rules.ANNOTATION_SELECTED_NODE: node_name}
                 yield replace(claim, metadata=replace(claim.metadata, annotations=annotations))
 
 
@@ -493,7 +483,7 @@ def _reserved(volume: PersistentVolume, identity: ClaimIdentity, phase: str) -> 
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    annotations = {**claim.metadata.annotations, ANNOTATION_BIND_COMPLETED: "yes"}
+    annotations = {**claim.metadata.annotations, volume_rules.ANNOTATION_BIND_COMPLETED: "yes"}
     return replace(
         claim,
         metadata=replace(claim.metadata, annotations=annotations),

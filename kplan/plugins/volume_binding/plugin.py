@@ -41,16 +41,8 @@ from kplan.plugins.volume_binding.finding import (
     VolumeFinder,
     storage_scores,
 )
+from kplan.rules import volumes as volume_rules
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
-from kplan.rules.volumes import (
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    claim_name,
-    ephemeral_problem,
-    is_fully_bound,
-    not_found,
-    quoted,
-)
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -109,7 +101,7 @@ class VolumeBinding:
             return fwk.SKIP_SHAPE
         bound, delayed, has_immediate = [], [], False
         for claim in claims:
-            if is_fully_bound(claim):
+            if volume_rules.is_fully_bound(claim):
                 bound.append(claim)
                 continue
             waits = self._waits_for_consumer(claim)
@@ -128,33 +120,33 @@ class VolumeBinding:
         """Return the claims of a pod's volumes, or what is wrong with the first that cannot be used."""
         claims = []
         for volume in pod.spec.volumes:
-            name = claim_name(pod, volume)
+            name = volume_rules.claim_name(pod, volume)
             if name is None:
                 continue
             is_ephemeral = volume.persistent_volume_claim is None
             claim = self.listers.persistent_volume_claims.get((pod.metadata.namespace, name))
+            shown = f"persistentvolumeclaim {volume_rules.quoted(name)}"
             if claim is None:
                 if is_ephemeral:
-                    return f"waiting for ephemeral volume controller to create the persistentvolumeclaim {quoted(name)}"
-                return not_found("persistentvolumeclaim", name)
-            shown = f"persistentvolumeclaim {quoted(name)}"
+                    return f"waiting for ephemeral volume controller to create the {shown}"
+                return volume_rules.not_found("persistentvolumeclaim", name)
             if claim.status.phase == "Lost":
-                return f"{shown} bound to non-existent persistentvolume {quoted(claim.spec.volume_name)}"
+                return f"{shown} bound to non-existent persistentvolume {volume_rules.quoted(claim.spec.volume_name)}"
             if claim.metadata.deletion_timestamp is not None:
                 return f"{shown} is being deleted"
-            if is_ephemeral and (problem := ephemeral_problem(pod, claim)):
+            if is_ephemeral and (problem := volume_rules.ephemeral_problem(pod, claim)):
                 return problem
             claims.append(claim)
         return claims
 
     def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | fwk.Status:
-        name = claim_class(claim)
+        name = volume_rules.claim_class(claim)
         storage_class = self.listers.storage_classes.get(name) if name else None
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return fwk.Status.error(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
-        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+            return fwk.Status.error(f"VolumeBindingMode not set for StorageClass {volume_rules.quoted(name)}")
+        return storage_class.volume_binding_mode == volume_rules.WAIT_FOR_FIRST_CONSUMER
 
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not reach a bound volume, or on which a claim can be neither bound nor provisioned."""
@@ -183,7 +175,9 @@ class VolumeBinding:
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
 
     def constant_score(self, cycle: fwk.CycleState) -> int | None:
-        return None if any(claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
+        return (
+            None if any(volume_rules.claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
+        )
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Score by how much of the nodes' storage the claims take; 0 where no claim has to be bound."""
@@ -228,7 +222,7 @@ class VolumeBinding:
         """
         if claim.spec.volume_name or self._waits_for_consumer(claim) is not False:
             return claim
-        volumes = self.assumed.of_class[claim_class(claim)]
+        volumes = self.assumed.of_class[volume_rules.claim_class(claim)]
         try:
             index = volumes.closest(claim)
         except BindingError:
@@ -243,13 +237,13 @@ class VolumeBinding:
         claims = self._claims(pod)
         bound = []
         for claim in () if isinstance(claims, str) else claims:
-            if is_fully_bound(claim):
+            if volume_rules.is_fully_bound(claim):
                 continue
             volume = self.assumed.promised_volume(claim)
             if volume is not None:
                 bound.append(bound_to(volume, claim))
             elif self.assumed.selected_node(claim) == self.nodes.names[row]:
-                storage_class = self.listers.storage_classes.get(claim_class(claim))
+                storage_class = self.listers.storage_classes.get(volume_rules.claim_class(claim))
                 driver = "" if storage_class is None else storage_class.provisioner
                 self.assumed.provision(claim, self.finder.provisioning.reach(driver, row))
         return tuple(bound)
