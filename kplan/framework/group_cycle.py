@@ -371,12 +371,7 @@ def try_group(session: Session, key: Key, pods: Sequence[int], *, looks_for_vict
 
 
 def _try_members(
-    session: Session,
-    key: Key,
-    pods: Sequence[int],
-    *,
-    looks_for_victims: bool,
-    among: BoolArray | None = None,
+    session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool, among: BoolArray | None = None
 ) -> GroupResult:
     """Try the members one after the other; each that fits counts as placed for those after it."""
     group = GroupResult(key, [], Status.unschedulable(GROUP_UNSCHEDULABLE))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
@@ -210,18 +210,15 @@ class Session:
     def _derived(
         self, cluster: Cluster, listers: Listers, nominator: fwk.Nominator, random: Random | None = None
     ) -> Session:
-        return Session(
-            cluster,
-            listers,
-            self.config,
-            self.make_plugins,
-            self.options,
-            self.extenders,
-            nominator,
-            self.refused.copy(),
-            self.pod_ids.copy(),
-            random,
-            self.cordoned.copy(),
+        return replace(
+            self,
+            cluster=cluster,
+            listers=listers,
+            nominator=nominator,
+            random=random,
+            refused=self.refused.copy(),
+            known_ids=self.pod_ids.copy(),
+            cordoned=self.cordoned.copy(),
         )
 
     @property

@@ -100,11 +100,7 @@ def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:
 
 
 def pod_requests(
-    pod: Pod,
-    *,
-    use_status: bool,
-    missing_container_requests: ResourceList | None = None,
-    use_pod_level: bool = True,
+    pod: Pod, *, use_status: bool, missing_container_requests: ResourceList | None = None, use_pod_level: bool = True
 ) -> dict[str, int]:
     """Return a pod's requests, in exact 1e-9 units, overhead and what its claims take of its node included.
 

@@ -158,9 +158,6 @@ def _value(attribute: dra.DeviceAttribute) -> _Value | None:
     return None
 
 
-_ALWAYS = "Always"
-
-
 def requested_resources(pod: Pod, classes: Mapping[str, dra.DeviceClass]) -> dict[str, int]:
     """Return a pod's requests for extended resources, if a device class provides any of them; otherwise none."""
     if not classes:
@@ -188,24 +185,14 @@ def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str
     It has a request per container and resource. Init containers that end share devices with each other and with the
     containers that start after them, so only the largest of them gets a request, for what the others lack.
     """
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    n_init = len(pod.spec.init_containers)
-    short_lived = [i for i in range(n_init) if containers[i].restart_policy != _ALWAYS]
-    long_lived = [i for i in range(len(containers)) if i not in set(short_lived)]
+    containers = list(enumerate((*pod.spec.init_containers, *pod.spec.containers)))
+    short_lived = [i for i, one in containers[: len(pod.spec.init_containers)] if one.restart_policy != "Always"]
     requests: list[RequestSpec] = []
-    for resource in sorted(resources):
-        device_class = classes.get(resource)
-        if device_class is None:
-            continue
-        class_name = device_class.metadata.name
-        lasting: list[RequestSpec | None] = [None] * len(containers)
-        for i in long_lived:
-            lasting[i] = _lacking(i, containers[i], resource, class_name, ())
-        largest: RequestSpec | None = None
-        for i in short_lived:
-            request = _lacking(i, containers[i], resource, class_name, lasting[i:])
-            if request is not None and (largest is None or largest.count < request.count):
-                largest = request
+    for resource in sorted(classes.keys() & set(resources)):
+        class_name = classes[resource].metadata.name
+        lasting = [None if i in short_lived else _lacking(i, one, resource, class_name, ()) for i, one in containers]
+        lacking = (_lacking(i, containers[i][1], resource, class_name, lasting[i:]) for i in short_lived)
+        largest = max(filter(None, lacking), key=lambda request: request.count, default=None)
         requests.extend(request for request in (largest, *lasting) if request is not None)
     return ClaimSpec(tuple((request,) for request in sorted(requests, key=lambda request: request.name)), ())
 

@@ -31,13 +31,7 @@ from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
-from kplan.plugins.inter_pod_affinity.terms import (
-    Clause,
-    RequiredTerms,
-    RunningTerms,
-    TermCounts,
-    preferred_terms,
-)
+from kplan.plugins.inter_pod_affinity.terms import Clause, RequiredTerms, RunningTerms, TermCounts, preferred_terms
 from kplan.rules.pod_info import AffinityTerm, PodInfo
 
 A = TypeVar("A", OwnAntiAffinity, ForeignAntiAffinity)
