@@ -187,8 +187,6 @@ class ChangingView(NodeView):
         self._sums: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
         self._steps: list[tuple[RowArray, int]] = []
-        self._recorded: PodDelta | None = None
-        self._n_recorded = 0
         self._current: PodDelta | None = None
 
     @property
@@ -199,22 +197,12 @@ class ChangingView(NodeView):
     def delta(self) -> PodDelta | None:
         """All changes up to this step, in order; built when a plugin reads it."""
         if self._current is None:
-            if self._recorded is None:
-                self._recorded = PodDelta(
-                    self.positions, self.pods, np.full(len(self.pods), -1, np.int64), in_order=True
-                )
-                self._n_recorded = 0
-            if self._n_recorded < len(self._steps):
-                self._recorded = self._recorded.joined(self._since(self._n_recorded))
-                self._n_recorded = len(self._steps)
-            self._current = self._recorded if self.extra is None else self._recorded.joined(self.extra)
+            steps = [(np.arange(len(self.pods)), -1), *self._steps]
+            changes = np.concatenate([changes for changes, _ in steps])
+            signs = np.repeat([sign for _, sign in steps], [len(changes) for changes, _ in steps])
+            delta = PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
+            self._current = delta if self.extra is None else delta.joined(self.extra)
         return self._current if len(self._current.pods) else None
-
-    def _since(self, n_steps: int) -> PodDelta:
-        steps = self._steps[n_steps:]
-        changes = np.concatenate([changes for changes, _ in steps])
-        signs = np.repeat(np.asarray([sign for _, sign in steps], np.int64), [len(changes) for changes, _ in steps])
-        return PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
 
     def restore(self, changes: RowArray) -> None:
         """Put removed pods back on their nodes: indices into `pods`, at most one per position."""
@@ -240,7 +228,7 @@ class ChangingView(NodeView):
         """Reorder `pods` by `order`, before any step; positions must ascend afterwards too."""
         assert not self._steps, "steps refer to pods by their index"  # noqa: S101 - reordered before
         self.pods = self.pods[order]
-        self._recorded = self._current = None
+        self._current = None
 
     def narrowed(self, remaining: BoolArray) -> ChangingView:
         """Return a view of some of the positions, at the current step."""
