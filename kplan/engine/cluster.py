@@ -66,9 +66,6 @@ MAX_FOLLOWING = 128
 """How many counts per topology domain are cached: up to eight bytes a node each."""
 
 
-_ALWAYS_SUMMED = (POD_COUNT, NONZERO_CPU, NONZERO_MEMORY)
-
-
 def _amounts(info: PodInfo) -> tuple[tuple[str, int], ...]:
     """Return what a pod adds to the sums of its node."""
     resources = info.resources
@@ -224,7 +221,7 @@ class Cluster:
 
     def _set_sums(self, sums: dict[str, Int64Array]) -> None:
         self._requested = sums
-        self.pod_count, self.nonzero_cpu, self.nonzero_memory = map(self.requested, _ALWAYS_SUMMED)
+        self.pod_count = self.requested(POD_COUNT)
 
     def least_free(self, resource: str) -> int:
         """Return an amount of a resource, or number of ``pods``, that every node has free, and most often not more.

@@ -17,12 +17,15 @@ from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import LabelSets, PodMatch
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodAffinityTerms, PodInfo
-from kplan.rules.resources import PodResources
+from kplan.rules.resources import CPU, MEMORY, PodResources
 from kplan.rules.volumes import storage_kinds
 
 POD_COUNT, NONZERO_CPU, NONZERO_MEMORY = "pod count", "nonzero cpu", "nonzero memory"
 START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
 """Keys of columns other than those of resources, whose names contain no spaces."""
+
+NONZERO = {CPU: NONZERO_CPU, MEMORY: NONZERO_MEMORY}
+"""The columns that scores count instead of those of these resources."""
 
 
 def has_ports(spec: PodSpec) -> bool:

@@ -27,8 +27,9 @@ from kplan.config.args import ResourceSpec, UtilizationShapePoint
 from kplan.engine.arrays import MAX_EXACT_DIVIDEND, MAX_NODE_SCORE, FloatArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import NONZERO
 from kplan.engine.view import NodeView
-from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
+from kplan.rules.resources import is_counted, is_scalar
 
 _MAX_FOLLOWED = 32
 """After more changes than this, converting all columns again is cheaper than following the changes."""
@@ -204,7 +205,8 @@ class ResourceScoring:
         devices: tuple[int, ...] = ()
         if self._device_resources:
             devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
-        return ScoredRequest(names, weights, wanted, capacities, devices, self._use_requested)
+        keys = names if self._use_requested else tuple([NONZERO.get(name, name) for name in names])
+        return ScoredRequest(names, weights, wanted, capacities, devices, keys)
 
 
 class ScoredRequest(msgspec.Struct, frozen=True):
@@ -215,16 +217,16 @@ class ScoredRequest(msgspec.Struct, frozen=True):
     amounts: tuple[int, ...]  #: what the pod requests of each
     capacities: Capacities
     devices: tuple[int, ...]  #: indices of the resources that a device class may provide
-    use_requested: bool
+    keys: tuple[str, ...]  #: of the columns of pods that are counted
 
     def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
         has_devices = bool(self.devices) and device_totals is not None
-        for k, name in enumerate(self.names):
+        for k, key in enumerate(self.keys):
             if with_pod and not has_devices:
-                np.add(self._allocated(nodes, name), self.amounts[k], out=allocated[k])
+                np.add(nodes.requested(key), self.amounts[k], out=allocated[k])
             else:
-                allocated[k] = self._allocated(nodes, name)
+                allocated[k] = nodes.requested(key)
         capacities = self.capacities.take(nodes)
         if has_devices and device_totals is not None:
             capacities = self._with_devices(nodes, capacities, allocated, device_totals)
@@ -243,16 +245,8 @@ class ScoredRequest(msgspec.Struct, frozen=True):
         return self.capacities.is_exact and not self.devices
 
     def as_floats(self, cluster: Cluster, *, unused_scale: int | None = None) -> AllocatedFloats:
-        everywhere = NodeView(cluster)
-        columns = [self._allocated(everywhere, name) for name in self.names]
+        columns = [cluster.requested(key) for key in self.keys]
         return AllocatedFloats(cluster, columns, self.capacities.allocatable, unused_scale)
-
-    def _allocated(self, nodes: NodeView, name: str) -> Int64Array:
-        if not self.use_requested and name == CPU:
-            return nodes.nonzero_cpu
-        if not self.use_requested and name == MEMORY:
-            return nodes.nonzero_memory
-        return nodes.requested(name)
 
     def _with_devices(
         self, nodes: NodeView, capacities: Capacities, allocated: Int64Array, device_totals: DeviceTotals

@@ -23,7 +23,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodColumn, PodMatch
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT
+from kplan.engine.pod_table import POD_COUNT
 
 S = TypeVar("S", bound=np.generic)
 
@@ -123,16 +123,6 @@ class NodeView:
     @property
     def pod_count(self) -> Int64Array:
         return self.requested(POD_COUNT)
-
-    @property
-    def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that scores count for the pods of each node."""
-        return self.requested(NONZERO_CPU)
-
-    @property
-    def nonzero_memory(self) -> Int64Array:
-        """Bytes of memory that scores count for the pods of each node."""
-        return self.requested(NONZERO_MEMORY)
 
     @property
     def is_changed(self) -> bool:

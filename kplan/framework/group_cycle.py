@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from kplan.config.args import NodeResourcesFitArgs, ResourceSpec
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray
+from kplan.engine.pod_table import NONZERO
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
 from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle, Key
 from kplan.framework.results import SUCCESS, Outcome, Status, StatusCode
 from kplan.framework.session import Session
-from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
+from kplan.rules.resources import is_counted, is_scalar
 
 _FIT = "NodeResourcesFit"
 
@@ -99,8 +100,7 @@ def _fullness(session: Session, placement: Placement, pods: Sequence[int], resou
         requested = sum(infos[pod].scored_requests.get(name, 0) for pod in pods)
         if not is_counted(name) or (is_scalar(name) and requested == 0):
             continue
-        used = {CPU: cluster.nonzero_cpu, MEMORY: cluster.nonzero_memory}.get(name)
-        used = cluster.requested(name) if used is None else used
+        used = cluster.requested(NONZERO.get(name, name))
         has_any = inside & (nodes.allocatable(name) != 0)
         allocatable = int(nodes.allocatable(name)[has_any].sum())
         if allocatable == 0:

@@ -58,7 +58,7 @@ def measure(kind: str, n_nodes: int) -> Measured:
         result = plugin.post_filter(found.cycle, found.filter).findings
         dry_runs.append(time.process_time() - started)
     dry_run, cycle = (1000 * statistics.median(each) for each in (dry_runs, cycles))
-    return Measured(len(result.candidates), dry_run, cycle)
+    return Measured(len(result.choice.candidates), dry_run, cycle)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from kplan.api.meta import LabelSelector
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.matching import PodMatch, pod_terms
 from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import NONZERO
 from kplan.rules.pod_info import PodInfo
 
 NAMESPACES = ("default", "blue", "red")
@@ -139,7 +140,7 @@ def read(cluster):
         "node of": [list(cluster.node_of), cluster.node_rows.tolist()],
         "pods on": [sorted(pods) for pods in cluster.pods_on],
         "count": cluster.pod_count.tolist(),
-        "nonzero": [cluster.nonzero_cpu.tolist(), cluster.nonzero_memory.tolist()],
+        "nonzero": [cluster.requested(key).tolist() for key in NONZERO.values()],
         "requested": {name: cluster.requested(name).tolist() for name in RESOURCES},
         "terms": {
             (group.kind, group.term, group.weight): dict(group.holders)

@@ -10,6 +10,7 @@ from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import NONZERO, NONZERO_CPU, NONZERO_MEMORY, POD_COUNT
 from kplan.engine.view import ChangingView, NodeView, PodDelta
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, RESOURCES, STEPS, built, is_meant
 from tests.recorded import examples
@@ -32,7 +33,7 @@ def answers(view, matches):
     """Read every sum, position by position."""
     per_resource = [view.requested(name).tolist() for name in RESOURCES]
     counts = [view.delta_matches(match).tolist() for match in matches]
-    sums = [view.pod_count.tolist(), view.nonzero_cpu.tolist(), view.nonzero_memory.tolist()]
+    sums = [view.requested(key).tolist() for key in (POD_COUNT, *NONZERO.values())]
     return [list(position) for position in zip(*per_resource, *sums, *counts, strict=True)]
 
 
@@ -54,8 +55,8 @@ def really(cluster, rows, changes, matches):
             [
                 *(int(twin.requested(name)[row]) for name in RESOURCES),
                 int(twin.pod_count[row]),
-                int(twin.nonzero_cpu[row]),
-                int(twin.nonzero_memory[row]),
+                int(twin.requested(NONZERO_CPU)[row]),
+                int(twin.requested(NONZERO_MEMORY)[row]),
                 *(number(match, twin.pods_on[row]) - number(match, cluster.pods_on[row]) for match in matches),
             ]
         )
