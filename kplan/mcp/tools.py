@@ -10,6 +10,7 @@ or refused; what can only be asked with a file is no question for agents.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -237,22 +238,17 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     try:
         return _answer(question_of_call(TOOLS[name], arguments).answer(planner))
     except ParameterError as error:
-        return refusal(error.naming(_camel_case))
+        return refusal(error.naming(lambda name: re.sub("_(.)", lambda letter: letter[1].upper(), name)))
     except Exception as error:  # noqa: BLE001 - an agent is told in these words, and not in those of the SDK
         return refusal(error)
 
 
 def refusal(error: Exception) -> Answer:
-    return Answer(_cut("\n".join(_shortened(visible(line)) for line in lines_of(error))), is_error=True)
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}… ({len(line) - _MAX_LINE:,} more characters)"
-
-
-def _camel_case(parameter: str) -> str:
-    first, *others = parameter.split("_")
-    return first + "".join(map(str.capitalize, others))
+    lines = []
+    for text in map(visible, lines_of(error)):
+        more = f"… ({len(text) - _MAX_LINE:,} more characters)" if len(text) > _MAX_LINE else ""
+        lines.append(text[:_MAX_LINE] + more)
+    return Answer(_cut("\n".join(lines)), is_error=True)
 
 
 def _answer(document: Head) -> Answer:

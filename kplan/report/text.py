@@ -53,17 +53,7 @@ def fold(text: str, width: int) -> list[str]:
 
     A word that is too long breaks after dots, dashes and the like, and anywhere where it has none.
     """
-    lines: list[str] = []
-    line = ""
-    for word in with_units(text).split():
-        for number, piece in enumerate(pieces_of(word, width)):
-            blank = " " if line and not number else ""
-            stays_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
-            if line and (stays_whole or len(line) + len(blank) + len(piece) > width):
-                lines.append(line)
-                line, blank = "", ""
-            line += blank + piece
-    return [line.replace(NO_BREAK, " ").strip() for line in (*lines, line)]
+    return [plain(line).strip() for line in _wrapped([Span(" ".join(text.split()))], "", "", width)]
 
 
 def pieces_of(word: str, width: int) -> list[str]:
