@@ -26,12 +26,12 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 KINDS = tuple(VIEWS)
 
 _WRITERS = {
-    "junit": "render_junit",
-    "github": "render_github",
-    "sarif": "render_sarif",
-    "codequality": "render_code_quality",
+    "junit": "kplan.report.pipelines:render_junit",
+    "github": "kplan.report.pipelines:render_github",
+    "sarif": "kplan.report.pipelines:render_sarif",
+    "codequality": "kplan.report.pipelines:render_code_quality",
 }
-"""Formats that hold what went well and what did not -> the function of `kplan.report.pipelines` that writes it."""
+"""Formats that hold what went well and what did not -> the function that writes it."""
 PROGRAM_FORMATS = frozenset({*_WRITERS, "openmetrics"})
 
 
@@ -135,9 +135,8 @@ def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Ca
 
 def render_for_programs(report: CaseReport, output: str) -> str:
     """Return the cases in one of the formats for programs, such as `junit`."""
-    from kplan.report import pipelines
-
-    text: str = getattr(pipelines, _WRITERS[output])(report)
+    module, _, function = _WRITERS[output].partition(":")
+    text: str = getattr(import_module(module), function)(report)
     return text
 
 

@@ -38,7 +38,6 @@ _PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
 
 _WORD = re.compile(r"\S+")
-_BLANKS_AND_WORD = re.compile(r"(\s*)(\S+)")
 _LONG_NAME = re.compile(r"\w-\w")
 """A name with a dash, at which it would break."""
 
@@ -268,16 +267,16 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
     text = with_units("".join([span.text for span in spans]))
     starts = list(itertools.accumulate((len(span.text) for span in spans), initial=0))
     lines: list[TextLine] = []
-    line, used, is_fresh = [Span(first)], len(first), True
-    for piece in _BLANKS_AND_WORD.finditer(text):
-        blanks, word = piece.groups()
-        style = spans[bisect.bisect_right(starts, piece.start(2)) - 1].style
+    line, used, is_fresh, end = [Span(first)], len(first), True, 0
+    for piece in _WORD.finditer(text):
+        start, blanks, word = end, text[end : piece.start()], piece[0]
+        end, style = piece.end(), spans[bisect.bisect_right(starts, piece.start()) - 1].style
         for part in [word] if len(word) <= width - len(rest) else pieces_of(word, width - len(rest)):
             if not is_fresh and used + len(blanks) + len(part) > width:
                 lines.append(line)
                 line, used = [Span(rest)], len(rest)
             elif not is_fresh and blanks:
-                line.append(Span(blanks, spans[bisect.bisect_right(starts, piece.start()) - 1].style))
+                line.append(Span(blanks, spans[bisect.bisect_right(starts, start) - 1].style))
                 used += len(blanks)
             line.append(Span(part.replace(NO_BREAK, " "), style))
             used += len(part)
