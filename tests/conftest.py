@@ -1,3 +1,4 @@
+import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -23,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-docs", action="store_true", help="write what is printed into README.md and docs/")
     parser.addoption("--update-pictures", action="store_true", help="with --browser: take docs/pictures again")
     parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run tests: one more than there are cores, as some tests wait for programs."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

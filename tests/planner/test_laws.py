@@ -21,7 +21,7 @@ from tests.scenarios import key, pending, planner, replica, scenarios
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
 PLAIN = ("resources", "taints", "nodeaffinity", "ports", "images", "podaffinity", "spread", "defaultspread", "sequence")
 ALL = (*PLAIN, "mixed", "volumes", "dra", "preemption", "nominated", "settle", "config")
-SCENARIOS = 10 if IS_WHOLE else 2
+SCENARIOS = 10 if IS_WHOLE else 1
 
 
 def documents(plan: Any) -> list[dict[str, Any]]:
