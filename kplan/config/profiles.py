@@ -105,11 +105,12 @@ def expand(
             else:
                 _register(entry, listed, kind, repeated, place)
         spread: list[str] = []
+        own_names = {entry.name for entry in own.enabled}
         overridden: set[str] = set()
         for entry in multi_point if _EVERYTHING not in own.disabled else ():
             if point not in implements[entry.name] or entry.name in own.disabled:
                 continue
-            if any(entry.name == named.name for named in own.enabled):
+            if entry.name in own_names:
                 overridden.add(entry.name)
             else:
                 _register(entry, spread, kind, repeated, place)
