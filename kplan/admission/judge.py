@@ -327,7 +327,11 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int = NEWEST) -> Judged:
-    """Decode an object of a kind by its name, fill in defaults (also of the namespace) and validate it."""
+    """Decode an object of a kind, fill in defaults and validate it.
+
+    `name` is that of the kind, such as ``Deployment``; `namespace` counts for an object that names none, and `minor` is
+    the API server's.
+    """
     decoded = decode_object(content, kind.struct)
     obj, faults = decoded.content, tuple(decoded.faults)
     if kind.is_namespaced:
