@@ -208,6 +208,9 @@ _LEAST_LENGTH = 4
 #: Parts of a token with so many characters are hidden, too.
 _PIECE = 12
 
+#: A token has letters of all these kinds.
+_KINDS = (str.islower, str.isupper, str.isdecimal)
+
 _HIDDEN = "(hidden)"
 
 #: Fields of a user that are not secret: names and paths.
@@ -260,9 +263,6 @@ class Secrets:
                     pieces += [text[end:start], _HIDDEN]
                 end = start + _PIECE
         return "".join([*pieces, text[end:]])
-
-
-_KINDS = (str.islower, str.isupper, str.isdecimal)
 
 
 def _in_base64(text: str) -> Iterable[str]:
