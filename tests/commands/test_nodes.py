@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, listed, refused, told, written
+from tests.cli.commands import invoke, listed, printed, refused, told, written
 from tests.objects import head, node
 
 GROUPS = "fixtures/node-groups.yaml"
@@ -119,6 +119,22 @@ def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
     # Nodes of one reason are told apart by what Karpenter writes about them.
     assert "1 node: Pdb prevents pod evictions (PodDisruptionBudget=[shop/ledger])" in shown.stdout
     assert '1 node: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation' in shown.stdout
+
+
+def test_a_manifest_and_a_drain_make_new_nodes_unless_karpenter_is_not_followed(tmp_path: Path) -> None:
+    container = {"name": "api", "image": "i", "resources": {"requests": {"cpu": "2", "memory": "4Gi"}}}
+    template = {"metadata": {"labels": {"app": "api"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 4, "selector": {"matchLabels": {"app": "api"}}, "template": template}
+    api = listed(tmp_path / "api.json", head("Deployment", name="api", namespace="shop") | {"spec": spec})
+
+    placements = told("place", api, *KARPENTER, *TYPES)["placements"]
+    assert [one["node"] for one in placements] == ["general-4f2lq.eu-west-1"] * 2 + ["general-new-1"] * 2
+    assert placements[2]["newNode"]["instanceType"] == "m7i.2xlarge"
+    failing = printed("place", api, *KARPENTER, *TYPES, "--fail-on", "new-nodes", code=1)
+    assert "new-nodes: general-new-1" in failing
+    alone = json.loads(printed("place", api, *KARPENTER, "--autoscaler", "none", "-o", "json", code=1))
+    assert "nodes" not in alone
+    assert "2 nodes added" in printed("drain", "general-8xk2p.eu-west-1", *KARPENTER, *TYPES)
 
 
 def test_a_cluster_of_node_pools_may_begin_without_any_node(tmp_path: Path) -> None:
