@@ -6,8 +6,9 @@ from kplan.live.options import parse_timeout
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30s", 30.0), ("1m30s", 90.0), ("45", 45.0), ("2h", 7200.0), ("500ms", 0.5), (" 1.5m ", 90.0), ("0s", None)],
-)
+    [("30s", 30.0), ("1m30s", 90.0), ("45", 45.0), ("2h", 7200.0), ("500ms", 0.5), (" 1.5m ", 90.0), ("0s", None),
+     ("0", None), (".5s", 0.5)],
+)  # fmt: skip
 def test_durations_read_as_for_kubectl_and_zero_is_no_limit(text: str, seconds: float | None) -> None:
     assert parse_timeout(text) == seconds
 

@@ -133,11 +133,6 @@ def test_what_keeps_an_answer_away_is_told_with_a_way_on(
     assert hint in caught.value.hint
 
 
-def free_url(scheme: str) -> str:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return f"{scheme}://127.0.0.1:{taken.getsockname()[1]}"
-
-
 def test_what_is_no_api_server_is_told_by_its_address(start: Start, tmp_path: Path) -> None:
     def told(url: str, **settings: Any) -> UnreachableError:
         path = kubeconfig(tmp_path, url, **settings)
@@ -145,14 +140,17 @@ def test_what_is_no_api_server_is_told_by_its_address(start: Start, tmp_path: Pa
             connect(LiveOptions(kubeconfig=str(path))).get("/version")
         return caught.value
 
-    plain, nowhere = start(tls=False)[0].url.replace("http://", "https://"), free_url("https")
+    plain = start(tls=False)[0].url.replace("http://", "https://")
     assert "does not speak TLS" in told(plain).message
-    refused = told(nowhere)
+    with socket.socket() as taken:  # nobody listens, and nobody else can
+        taken.bind(("127.0.0.1", 0))
+        nowhere = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        refused = told(nowhere)
+        by_proxy = told(nowhere, cluster={"proxy-url": nowhere.replace("https://", "http://")})
     assert f"cannot connect to {nowhere}: connection refused" in refused.message
     assert "is the API server running" in refused.hint
     unknown = "https://no-such-host.invalid:6443"
     assert f"the host name of {unknown} is unknown" in told(unknown).message
-    by_proxy = told(nowhere, cluster={"proxy-url": free_url("http")})
     assert "the proxy on the way" in by_proxy.message
     assert "proxy-url" in by_proxy.hint
 
