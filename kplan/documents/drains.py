@@ -128,7 +128,8 @@ class StuckNode(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    rule : by which it counts: Blocked, NeverGone, Unschedulable, NotReplaced, DrainTimedOut, PdbViolation or Stuck
+    rule : by which it counts: Blocked, NeverGone, Unschedulable, NotReplaced, DrainTimedOut, PdbViolation or Stuck;
+        Blocked in reports of kplan 0.2, which do not name it
     pod : NAMESPACE/NAME of the first pod that cannot be evicted, that finds no place, or that is preempted though its
         budget forbids it
     because : why the pod stays, by which budget, or in the words of kube-scheduler or kubectl
@@ -137,7 +138,7 @@ class StuckNode(Document, frozen=True, kw_only=True):
     """
 
     name: str
-    rule: str
+    rule: str = "Blocked"
     pod: str
     because: str
     too_few: TooFew | UnsetType = UNSET

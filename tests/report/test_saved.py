@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kplan.documents.base import to_json
 from kplan.errors import InputError
+from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.report.saved import read_report
@@ -70,6 +71,15 @@ def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_
     text = render(read_report(str(path)), "table", ReportOptions(explain=True))
 
     assert "resource cpu, requested" in text
+
+
+def test_a_runbook_of_the_last_release_is_told_without_the_rules_of_its_stuck_nodes(tmp_path: Path) -> None:
+    report = demo().ask(Runbook(nodes=("gpu-a-1",))).to_dict()
+    for node in report["stuck"]:
+        del node["rule"]
+    path = written(tmp_path / "old.json", json.dumps(report))
+
+    assert "Blocked" in render(read_report(str(path)), "junit", ReportOptions())
 
 
 @pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
