@@ -221,7 +221,7 @@ class _Loader:
             try:
                 obj = decode(content, kind.type) if isinstance(content, msgspec.Raw) else convert(content, kind.type)
             except DecodeError as error:
-                if kind.is_open:
+                if kind.is_open and not is_own:
                     self._skipped[kind.name] += 1
                 else:
                     self.builder.problems += map(run.place(index).locate, error.problems)

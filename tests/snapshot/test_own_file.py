@@ -49,6 +49,7 @@ def test_a_broken_own_file_is_explained(tmp_path: Path) -> None:
         "nodes": [{"metadata": {"name": "n"}}],
         "pods": [{"spec": {"priority": "high"}}, {"spec": 5}],
         "stars": [],
+        "controllerRevisions": [{"data": {"spec": {"template": 5}}}],
     }
     path.write_text(json.dumps({"apiVersion": "kplan/v1", "kind": "Snapshot", "objects": objects}))
     with pytest.raises(SnapshotError) as caught:
@@ -56,6 +57,7 @@ def test_a_broken_own_file_is_explained(tmp_path: Path) -> None:
     assert [problem.json_path for problem in caught.value.problems] == [
         "$.objects.pods[0].spec.priority",
         "$.objects.pods[1].spec",
+        "$.objects.controllerRevisions[0].data.spec.template",
     ]
 
 
