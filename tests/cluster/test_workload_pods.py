@@ -41,6 +41,11 @@ def test_kinds_are_named_as_kubectl_takes_them(text: str, kind: str) -> None:
     assert kind_named(text) == kind
 
 
+@pytest.mark.parametrize("text", ["shop/voucher-api", "pod/shop/voucher-api", "po/voucher-api", "voucher-api"])
+def test_pods_are_named_as_kubectl_takes_them(text: str) -> None:
+    assert pods_named([text], "shop", kplan.load_snapshot("demo")) == ["shop/voucher-api"]
+
+
 def test_pods_are_followed_up_to_the_workload_that_waits_first() -> None:
     snapshot = kplan.load_snapshot(
         [

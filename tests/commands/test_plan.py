@@ -50,6 +50,7 @@ def test_beside_manifests_pods_that_were_pending_before_count_only_when_asked_fo
 
     assert failing(web) == []
     assert sorted(failing(web, "--fail-on", "pending")) == sorted(pending)
+    assert sorted(failing(web, "--fail-on", "unschedulable,gated,pending")) == sorted(pending)
     assert failing("--fail-on", "pending") == pending
     assert failing() == ["ml/llm-eval", "ml/train-ranking-1"]
     assert failing("ml/llm-eval") == ["ml/llm-eval"]
