@@ -119,7 +119,7 @@ def choice_hint(text: str, known: Iterable[str], at_least: float = 0.6) -> str:
 
 
 def nearest_texts(text: str, known: Iterable[str], most: int = 3, at_least: float = 0.6) -> list[str]:
-    """Return at most so many known texts that resemble a text, the most similar (1) first."""
+    """Return known texts that resemble a text, the most similar first; `at_least` is from 0 to 1, for equal texts."""
     if len(text) > LONGEST:
         return []
     comparable = [other for other in known if len(other) <= LONGEST]

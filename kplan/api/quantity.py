@@ -272,6 +272,6 @@ def enumerated(names: Sequence[str]) -> str:
 
 
 def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
-    """Return names joined by commas: the first few, and how many are left out, with those that there are besides."""
+    """Return the first few names, joined by commas, and how many more there are: those left out, and `and_more`."""
     left_out = max(len(names) - most, 0) + and_more
     return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")

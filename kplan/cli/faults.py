@@ -293,7 +293,8 @@ _BETWEEN_SECONDS = 0.1
 def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Show what kplan is doing, on a terminal and after more than a second; remove it at the end.
 
-    It is also for the message after an interrupt. What is yielded shows the progress, in place of the former one.
+    `doing`: such as ``reading the cluster``; also for the message after an interrupt.
+    What is yielded shows the progress, in place of the former one.
     """
     with noted_when_interrupted(doing):
         if not shows_progress(quiet=quiet):

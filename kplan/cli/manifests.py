@@ -38,8 +38,8 @@ def read_manifests(
 
     `may_be_idle`: objects without a pod and without a workload among them are no error.
 
-    Raises ManifestError with all problems, and KubeconfigError where that, whose context has the namespace, cannot be
-    used.
+    Raises ManifestError with all problems, and KubeconfigError where the namespace is that of a context that cannot be
+    read.
     """
     from kplan.workloads import load_manifests
 
@@ -80,7 +80,7 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 def build(directory: str) -> Text:
     """Build a kustomization with kustomize or kubectl, whichever is on the PATH.
 
-    Raises UsageError without the directory or a program, and ManifestError where that cannot build it, or in time.
+    Raises UsageError without the directory or a program, and ManifestError where the program fails or takes too long.
     """
     if not Path(directory).is_dir():
         raise UsageError(f"-k {directory}: no such directory", hint="name the directory with the kustomization.yaml")

@@ -373,7 +373,7 @@ def build_snapshot(
 class SnapshotBuilder:
     """Collects objects and their problems; :meth:`finish` returns the snapshot.
 
-    It may refuse odd amounts, negative ones and those beyond int64, as in files that people write.
+    `refuses_odd`: negative amounts and amounts beyond int64 are errors, as they are in files that people write.
     """
 
     def __init__(self, *, refuses_odd: bool = False) -> None:
