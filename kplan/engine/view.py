@@ -177,6 +177,7 @@ class ChangingView(NodeView):
         self._sums: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
         self._steps: list[tuple[RowArray, int]] = []
+        self._own: PodDelta | None = None  # the changes without the extra pods
         self._current: PodDelta | None = None
 
     @property
@@ -185,13 +186,14 @@ class ChangingView(NodeView):
 
     @property
     def delta(self) -> PodDelta | None:
-        """All changes up to this step, in order; built when a plugin reads it."""
-        if self._current is None:
+        """All changes up to this step, in order; built when a plugin first reads it, and then step by step."""
+        if self._own is None:
             steps = [(np.arange(len(self.pods)), -1), *self._steps]
             changes = np.concatenate([changes for changes, _ in steps])
             signs = np.repeat([sign for _, sign in steps], [len(changes) for changes, _ in steps])
-            delta = PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
-            self._current = delta if self.extra is None else delta.joined(self.extra)
+            self._own = PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
+        if self._current is None:
+            self._current = self._own if self.extra is None else self._own.joined(self.extra)
         return self._current if len(self._current.pods) else None
 
     def restore(self, changes: RowArray) -> None:
@@ -209,6 +211,8 @@ class ChangingView(NodeView):
         self._steps.append((changes, sign))
         self._current = None
         positions, pods = self.positions[changes], self.pods[changes]
+        if self._own is not None:
+            self._own = self._own.joined(PodDelta(positions, pods, np.full(len(pods), sign, np.int64)))
         for key, sums in self._sums.items():
             sums[positions] += sign * self.cluster.pods.derived(key)[pods]
         for pod_column, column in self._counts.items():
@@ -218,7 +222,7 @@ class ChangingView(NodeView):
         """Reorder `pods` by `order`, before any step; positions must ascend afterwards too."""
         assert not self._steps, "steps refer to pods by their index"  # noqa: S101 - reordered before
         self.pods = self.pods[order]
-        self._current = None
+        self._own = self._current = None
 
     def narrowed(self, remaining: BoolArray) -> ChangingView:
         """Return a view of some of the positions, at the current step."""
