@@ -198,9 +198,8 @@ class _Cycle:
             return int(ties[0])
         drawn = None if result.scores is None else result.scores.drawn
         if drawn is not None and drawn[ties].any():
-            return int(
-                ties[drawn[ties]][0]
-            )  # kube-scheduler draws evenly among these: the first by name stands for all
+            # kube-scheduler draws evenly among these: the first by name stands for all.
+            return int(ties[drawn[ties]][0])
         begin = start if outcome.rows is None else 0
         return first_up(ties, outcome.feasible, self._nodes.zone_order, self._nodes.zone_places, begin)
 

@@ -225,12 +225,11 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     ]
 
 
-_AttachedDelta = tuple[dict[str, Int64Array], dict[int, Int64Array]]
-"""By how much the nodes of a view differ from the cluster's, int64 arrays of shape (n_view,).
+class _AttachedDelta(NamedTuple):
+    """By how much the nodes of a view differ from the cluster's, int64 arrays of shape (n_view,)."""
 
-By driver the change of the number of attached volumes; by volume +1 where its first pod is added, -1 where its last pod
-is removed.
-"""
+    by_driver: dict[str, Int64Array]  #: the change of the number of attached volumes
+    by_volume: dict[int, Int64Array]  #: +1 where its first pod is added, -1 where its last pod is removed
 
 
 class AttachedVolumes:
@@ -255,10 +254,8 @@ class AttachedVolumes:
         self._is_unresolved: Int64Array = np.zeros(0, np.int64)
         # Of VolumeAttachments, unknown volumes and those without CSI do not count.
         for attachment in listers.volume_attachments:
-            spec, volume = (
-                attachment.spec,
-                listers.persistent_volumes.get(attachment.spec.source.persistent_volume_name or ""),
-            )
+            spec = attachment.spec
+            volume = listers.persistent_volumes.get(spec.source.persistent_volume_name or "")
             at = cluster.nodes.row_of.get(spec.node_name)
             if at is None or not spec.attacher or volume is None or volume.spec.csi is None:
                 continue
@@ -312,7 +309,7 @@ class AttachedVolumes:
         by_driver: dict[str, Int64Array] = {driver: np.zeros(len(nodes), np.int64) for driver in drivers}
         by_volume: dict[int, Int64Array] = {number: np.zeros(len(nodes), np.int64) for number in volumes}
         if nodes.delta is None:
-            return by_driver, by_volume
+            return _AttachedDelta(by_driver, by_volume)
         self._index_pods()
         starts = self._starts[nodes.delta.pods]
         lengths = self._starts[nodes.delta.pods + 1] - starts
@@ -320,7 +317,7 @@ class AttachedVolumes:
         driver_codes = self._driver_codes[: len(self.volumes)]
         is_relevant = np.isin(driver_codes[numbers], [self._driver_code_of[driver] for driver in drivers])
         if not is_relevant.any():
-            return by_driver, by_volume
+            return _AttachedDelta(by_driver, by_volume)
         keys = np.repeat(nodes.delta.positions, lengths)[is_relevant] * len(self.volumes) + numbers[is_relevant]
         distinct, inverse = np.unique(keys, return_inverse=True)
         changes = np.zeros(len(distinct), np.int64)
@@ -335,7 +332,7 @@ class AttachedVolumes:
         for driver, change in by_driver.items():
             is_driver = is_counted & (driver_codes[numbers] == self._driver_code_of[driver])
             np.add.at(change, positions[is_driver], attached[is_driver])
-        return by_driver, by_volume
+        return _AttachedDelta(by_driver, by_volume)
 
     def _look_up(self, rows: RowArray, numbers: Int64Array) -> tuple[Int64Array, BoolArray]:
         """Return how many pods use each volume on each node, and whether no VolumeAttachment counts it there anyway.
@@ -504,9 +501,9 @@ class NodeVolumeLimits:
             new[list(self.attached.holders[number])] -= 1
         new = nodes.take(new)
         if nodes.delta is not None:
-            new = new - np.add.reduce([delta[1][number] for number in numbers])
+            new = new - np.add.reduce([delta.by_volume[number] for number in numbers])
         limit = nodes.take(self.catalogue.limits[driver])
-        used = nodes.take(self.attached.used[driver]) + delta[0][driver]
+        used = nodes.take(self.attached.used[driver]) + delta.by_driver[driver]
         return _Counts(limit, used, new, (new > 0) & (used + new > limit))
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:

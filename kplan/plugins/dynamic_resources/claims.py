@@ -317,9 +317,9 @@ def rank(spec: ClaimSpec, requests: Iterable[str]) -> int:
 def allocated_rank(claim: dra.ResourceClaim) -> int:
     """Return the rank of a claim's allocation; 0 without an allocation."""
     allocation = claim.status.allocation
-    return (
-        0 if allocation is None else rank(claim_spec(claim.spec), (one.request for one in allocation.devices.results))
-    )
+    if allocation is None:
+        return 0
+    return rank(claim_spec(claim.spec), (result.request for result in allocation.devices.results))
 
 
 def explain_alternatives(claim: dra.ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:

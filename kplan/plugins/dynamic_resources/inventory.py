@@ -297,7 +297,8 @@ def _pool(inventory: Inventory, pool_id: PoolId, reached: Sequence[SliceInfo]) -
         current = [slice_ for slice_ in all_slices if slice_.generation == generation]
         if len(current) != n_slices:
             return Pool(pool_id, is_incomplete=True)
-        others = [slice_ for slice_ in current if slice_ not in slices]
+        own = set(slices)
+        others = [slice_ for slice_ in current if slice_ not in own]
     return pool_of(pool_id, sorted(slices, key=lambda slice_: slice_.name), others)
 
 

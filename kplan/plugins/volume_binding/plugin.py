@@ -175,9 +175,8 @@ class VolumeBinding:
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
 
     def constant_score(self, cycle: fwk.CycleState) -> int | None:
-        return (
-            None if any(volume_rules.claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
-        )
+        pod = cycle.pod.pod
+        return None if any(volume_rules.claim_name(pod, volume) for volume in pod.spec.volumes) else 0
 
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Score by how much of the nodes' storage the claims take; 0 where no claim has to be bound."""
