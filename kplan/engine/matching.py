@@ -16,7 +16,7 @@ Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and h
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -62,7 +62,7 @@ class PodMatch(msgspec.Struct, frozen=True):
         )
 
 
-class PodColumn(Protocol):
+class PodColumn(Hashable, Protocol):
     """A small number for each pod of a table, or whether the pod counts at all."""
 
     @property

@@ -15,7 +15,6 @@ from msgspec import UNSET
 
 from kplan.config.args import InterPodAffinityArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, BitArray, BoolArray, FloatArray, Int64Array
-from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import (
     AffinityLabelMissing,
     Detail,
@@ -24,7 +23,7 @@ from kplan.engine.details import (
     PodTerm,
     UnmetAffinity,
 )
-from kplan.engine.mappings import Recent
+from kplan.engine.mappings import Built, Recent
 from kplan.engine.matching import PodColumn
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
@@ -46,6 +45,7 @@ class Explainer:
         self._nodes = nodes
         self._cluster = nodes.cluster
         self._cache: dict[tuple[PodColumn, int], list[int]] = {}
+        self._nodes_with = Built[PodColumn, BoolArray](self._has_pods)
 
     def affinity(self, position: int) -> list[Detail]:
         """Return the affinity terms for which the node lacks the topology label or its domain lacks matching pods."""
@@ -108,16 +108,20 @@ class Explainer:
         if cached is not None:
             return cached
         cluster, own_row = self._cluster, self._nodes.row(position)
-        counts = pod_column.column[: len(cluster.pods)]
-        rows = np.unique(cluster.node_rows[np.flatnonzero(counts)])
-        rows = rows[(rows != NOWHERE) & (rows != own_row)]
-        rows = rows[column.slots[rows] == slot]
-        pods = [pod for row in rows.tolist() for pod in cluster.pods_on[row]]
+        counts, rows = pod_column.column, np.flatnonzero(self._nodes_with[pod_column] & (column.slots == slot))
+        pods = [pod for row in rows.tolist() if row != own_row for pod in cluster.pods_on[row]]
         pods = [pod for pod in (*pods, *self._nodes.pods_at(position)) if counts[pod]]
         if not self._nodes.is_changed:
             pods.sort()
             self._cache[pod_column, slot] = pods
         return pods
+
+    def _has_pods(self, pod_column: PodColumn) -> BoolArray:
+        """Return the nodes with pods that count, bool of shape (n_nodes,)."""
+        has_pods = np.zeros(len(self._cluster) + 1, np.bool_)  # the last one is where NOWHERE points
+        counts = pod_column.column[: len(self._cluster.pods)]
+        has_pods[self._cluster.node_rows[np.flatnonzero(counts)]] = True
+        return has_pods[:-1]
 
     def _terms_of(self, pods: list[int], topology_key: str) -> tuple[PodTerm, ...]:
         """Return the distinct anti-affinity terms of pods that match the incoming pod, a few at most."""
