@@ -198,9 +198,10 @@ class PodMaker:
         if isinstance(owner, StatefulSetState):
             metadata = replace(metadata, labels=_numbered(metadata.labels, name, wanted.index))
         elif isinstance(owner, JobState):
-            if owner.parent is not None:  # the model may be of another run
-                labels = owner.templates[""].metadata.labels
-                metadata = replace(metadata, labels=labels, owner_references=(owner.ref.as_controller,))
+            template = owner.templates[""]
+            if owner.parent is not None and not _depends_on_labels(template.spec):  # the model may be of another run
+                own = (owner.ref.as_controller,)
+                metadata = replace(metadata, labels=template.metadata.labels, owner_references=own)
             if wanted.index is not None:
                 metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
         pod = replace(pod, metadata=metadata)

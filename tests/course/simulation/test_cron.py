@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.api.labels import ZONE
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
@@ -15,9 +16,9 @@ from kplan.questions.plan import Plan
 from tests.objects import head, node
 
 
-def _plan(policy: str, run: float, seconds: float = 3600.0) -> CarriedOut:
+def _plan(policy: str, run: float, seconds: float = 3600.0, **spec: str) -> CarriedOut:
     container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], **spec}}
     cron: dict[str, Any] = head("CronJob", name="tick", namespace="default", uid="tick") | {
         "spec": {
             "schedule": "*/10 * * * *",
@@ -25,7 +26,7 @@ def _plan(policy: str, run: float, seconds: float = 3600.0) -> CarriedOut:
             "jobTemplate": {"spec": {"template": template}},
         }
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), cron]))
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8", labels={ZONE: "z"}), cron]))
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
     return carry_out(planner, Task(clock=clock))
 
@@ -52,6 +53,11 @@ def test_runs_overlap_wait_or_take_the_place_of_one_another_as_the_policy_says()
     assert counts["Allow"][0] == 6
     assert counts["Forbid"][0] in (3, 4)
     assert counts["Replace"][1:] == (0, 5)
+
+
+def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() -> None:
+    infos = _plan("Allow", run=60, nodeName="n1").simulation.infos
+    assert [info.labels.get(ZONE) for info in infos] == ["z"] * 6
 
 
 def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
