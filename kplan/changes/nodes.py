@@ -165,11 +165,6 @@ class Taint(ChangeBase, frozen=True, tag="taint"):
 
     taints: dict[str, tuple[str, ...]]
 
-    def __post_init__(self) -> None:
-        for texts in self.taints.values():
-            for text in texts:
-                taint_of(text)
-
     @property
     def words(self) -> str:
         return "; ".join(f"taint {node}: {listing(taints)}" for node, taints in self.taints.items())

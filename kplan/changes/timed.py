@@ -91,7 +91,7 @@ def read_change(document: Mapping[str, Any]) -> c.Change:
     """Return the change that a document says, such as ``{"change": "cordon", "nodes": ["n1"]}``; raises UsageError."""
     hint = "kplan schema WhatIfQuestion has its fields"
     change: c.Change = _read(f"change {document.get('change', '')}", document, c.Change, hint)
-    return change
+    return _with_known_taints(change) if isinstance(change, c.Taint) else change
 
 
 def is_seconds(value: object) -> bool:
@@ -117,7 +117,8 @@ def _check_known(words: str, names: Iterable[str], known: Iterable[str]) -> None
 
 
 def _options(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    options: Mapping[str, Any] = step.get("options") or {}
+    hint = f"write {{OPTION: VALUE}}, with {', '.join(sorted(_OPTIONS))}"
+    options: Mapping[str, Any] = _read("options", step.get("options") or {}, dict[str, Any], hint)
     _check_known("a drain has no option", options, _OPTIONS)
     return options
 
@@ -159,6 +160,17 @@ def _delete(step: Mapping[str, Any]) -> c.Delete:
     return c.Delete(tuple(f"{kind}/{name}" for kind, name in objects), _grace_of(_options(step)))
 
 
+def _taint(step: Mapping[str, Any]) -> c.Taint:
+    return _with_known_taints(c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], c.TAINTS_HINT)))
+
+
+def _with_known_taints(change: c.Taint) -> c.Taint:
+    """Return a change whose taints can be read; raises UsageError for another."""
+    for text in (text for texts in change.taints.values() for text in texts):
+        c.taint_of(text)
+    return change
+
+
 def _conditions(step: Mapping[str, Any]) -> c.Conditions:
     hint = "write {NODE: {CONDITION: STATUS}}, where STATUS is True, False or Unknown"
     conditions: dict[str, dict[str, Any]] = _read("conditions", step["conditions"], dict[str, dict[str, str]], hint)
@@ -175,6 +187,6 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], c.Change]] = {
     "recover": lambda step: c.Recover(_nodes("recover", step)),
     "notReady": lambda step: c.NotReady(_nodes("notReady", step), bool(step.get("podsHandled"))),
     "delete": _delete,
-    "taint": lambda step: c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], c.TAINTS_HINT)),
+    "taint": _taint,
     "conditions": _conditions,
 }

@@ -365,9 +365,10 @@ class _Course:
             simulation.kubelets.end(pods[0].row)
 
     def _scale(self, change: c.Scale) -> None:
-        workload, ref = change.workload, WorkloadRef.parse(change.workload)
-        if self.simulation.workloads.find(workload) is None or ref.kind not in PODS_FIELD:
+        workload = change.workload
+        if self.simulation.workloads.find(workload) is None or workload.partition("/")[0] not in PODS_FIELD:
             raise NotFoundError(f"there is no workload {workload} that can be scaled", hint="write KIND/NAMESPACE/NAME")
+        ref = WorkloadRef.parse(workload)
         spec = {PODS_FIELD[ref.kind]: change.replicas}
         content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))

@@ -31,6 +31,8 @@ from tests.objects import deployment, head, node, running, template
             {"change": "scale", "workload": "Deployment/default/web", "replicas": 1},
             "no workload Deployment",
         ),
+        ({"change": "scale", "workload": "web", "replicas": 1}, "no workload web"),
+        ({"drain": ["n0"], "options": ["force"]}, "options: "),
         ({"change": "taint", "taints": {"n0": ["key"]}}, "'key' is no taint"),
         ({"change": "delete", "objects": ["deployment/default/web"]}, "only nodes and pods are deleted"),
         (

@@ -405,3 +405,6 @@ def test_a_quota_and_a_budget_are_changed_on_paper() -> None:
 def test_a_change_that_means_nothing_on_paper_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(KplanError, match=re.escape(words)):
         planner_of([node("n1")]).changed(changes=[change])
+    question = {"apiVersion": "kplan/v1", "kind": "WhatIfQuestion", "changes": [change]}
+    read, problems = question_of({**question, "question": {"kind": "PlaceQuestion", "pods": [pod("new")]}})
+    assert (read is None) is bool(problems)  # a question that is one of many in a file is read all the same
