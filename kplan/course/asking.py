@@ -55,9 +55,8 @@ class Asks(Protocol[A_co]):
 class Showing(msgspec.Struct, frozen=True):
     """How an answer is computed, and how much of it its document holds; the defaults are those of Python."""
 
-    fail_on: Sequence[Condition] | None = (
-        None  #: what makes the verdict a failure; None for the default of the question
-    )
+    #: what makes the verdict a failure; None for the default of the question
+    fail_on: Sequence[Condition] | None = None
     #: the nodes that a decision explains where tables show it in full; absent for the default of the question
     nodes: NodesShown | UnsetType = UNSET
     others: NodesShown = None  #: the nodes that other decisions explain

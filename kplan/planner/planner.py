@@ -423,8 +423,8 @@ class Planner(Base):
         This planner stays as it is; the new one shares the parts that do not change. For another order of changes, call
         `changed` on the result.
 
-        Raises NotFoundError when a named object does not exist, UsageError when a
-        change cannot be read, and SnapshotError when a file cannot be used.
+        Raises NotFoundError when a named object does not exist (the hint names the nearest), UsageError when a change
+        cannot be read, and SnapshotError when a file cannot be used.
 
         - `with_`: files, directories, or objects to add, or to put in place of the objects of the same name; a node
           without status has the capacity of the node that its annotation ``kplan/like`` names

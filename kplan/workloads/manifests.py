@@ -110,9 +110,8 @@ def load_manifests(
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
-        for (
-            workload
-        ) in reader.workloads:  # pods are validated as they are written, so that one run reports all problems
+        # Pods are validated as they are written, so that one run reports all problems.
+        for workload in reader.workloads:
             if workload.kind == "Pod":
                 whole = for_validation(workload.template, complete_pod(workload.sample), minor)
                 reader.problems += dict.fromkeys(map(workload.locate, pod_errors(whole)))

@@ -62,7 +62,7 @@ EVER = float("inf")
 
 
 class Controllers:
-    """The controllers of a cluster in simulation."""
+    """The controllers of a cluster in motion."""
 
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
