@@ -25,6 +25,13 @@ def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_not
     assert "What would free it: add replicas, or let the budget allow one disruption." in shown.stdout
 
 
+@pytest.mark.parametrize("clock", [(), ("--timeline", "--until", "1h")])
+def test_groups_may_come_from_standard_input(clock: tuple[str, ...]) -> None:
+    shown = invoke("nodes", "--node-groups", "-", *clock, stdin=Path(GROUPS).read_text())
+
+    assert "cluster-autoscaler adds 1 node (group gpu-b, g6.12xlarge, eu-west-1b)" in shown.stdout
+
+
 def test_kube_scheduler_goes_first() -> None:
     report = told("nodes", "--node-groups", GROUPS)
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
-from kplan.autoscaling.settings import Settings, set_up
+from kplan.autoscaling.settings import Settings
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import added_node, before_growth
@@ -133,10 +133,10 @@ def _new(advice: Advice) -> list[NewNode]:
 
 
 def _followed(base: Base) -> Autoscaler:
-    if base.autoscaler is None:
+    if base.followed is None:
         hint = "start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()"
         raise UsageError("the cluster shows no autoscaler to ask", hint=hint)
-    return set_up(base.autoscaler, base.objects)
+    return base.followed
 
 
 def following(planner: B, settings: Settings | None) -> B:

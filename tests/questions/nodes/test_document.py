@@ -47,6 +47,10 @@ class Generous:
         )
 
 
+def content_of(_settings: settings.Settings) -> list[object]:
+    return []
+
+
 def set_up(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
     return Generous()
 
