@@ -191,8 +191,8 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
             for offer in offers.offers
         )
         yield Table(("PRICE", "NODES", "MIX"), rows, ">><")
-        certainty = "Found by a greedy search: a cheaper mix may be enough"
-        certainty = "No cheaper mix is enough" if offers.is_cheapest else certainty
+        greedy = "Found by a greedy search: a cheaper mix may be enough"
+        certainty = "No cheaper mix is enough" if offers.is_cheapest else greedy
         placed = f"Each of these was placed; {offers.tried} mixes were tried" if offers.tried > 1 else "It was placed"
         yield line(f"{certainty}. {placed}.")
     else:
