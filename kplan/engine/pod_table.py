@@ -42,7 +42,10 @@ def read_column(key: str, infos: list[PodInfo]) -> list[int]:
 
 
 def _start_micros(infos: list[PodInfo]) -> list[int]:
-    """Return start times, parsing each distinct text once: replicas start together."""
+    """Return start times in microseconds since the epoch, NO_START_TIME for pods that have not started.
+
+    Each distinct text is parsed once: replicas start together.
+    """
     texts = [info.pod.status.start_time for info in infos]
     micros_of = {text: NO_START_TIME if text is None else to_micros(text) for text in set(texts)}
     return [micros_of[text] for text in texts]

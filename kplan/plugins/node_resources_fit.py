@@ -219,8 +219,8 @@ def requested_to_capacity_ratio_score(
 ) -> Int64Array:
     """Return scores by a table of scores per percent of utilization, averaged over the resources that score above 0.
 
-    The utilization is truncated to a whole number, the average rounded, halves away from zero.
-    Upstream: buildRequestedToCapacityRatioScorerFunction.
+    `by_utilization` is int64 of shape (101,). The utilization is truncated to a whole number, the average rounded,
+    halves away from zero. Upstream: buildRequestedToCapacityRatioScorerFunction.
     """
     used = np.minimum(requested, capacities.allocatable)
     scores = by_utilization[_to_percent(used, capacities)]

@@ -252,10 +252,12 @@ def _compile(budget: PodDisruptionBudget) -> _Budget | None:
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:
     """Return the order of each node's pods, most important first, as kube-scheduler's sort leaves them.
 
-    `positions` of nodes ascend, starts are in microseconds, NO_START_TIME for a pod without one; the result is a
-    permutation within each node. A pod without a start time counts as started at the moment of the comparison. Of two
-    such pods each is thus "earlier" than the other when it is the first operand, and insertion sort reverses their
-    order. Where a node has more pods than Go sorts by insertion, Go's algorithm decides the order of equal pods.
+    All arrays have shape (n_pods,). `positions` of nodes ascend, starts are in microseconds, NO_START_TIME for a pod
+    without one; the result is a permutation within each node.
+
+    A pod without a start time counts as started at the moment of the comparison. Of two such pods each is thus
+    "earlier" than the other when it is the first operand, and insertion sort reverses their order. Where a node has
+    more pods than Go sorts by insertion, Go's algorithm decides the order of equal pods.
     """
     n_pods = len(positions)
     if n_pods == 0 or _is_in_order(positions, priorities, starts):

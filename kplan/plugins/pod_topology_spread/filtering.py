@@ -96,7 +96,10 @@ def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> 
 
 
 def counted_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint, labelled: BoolArray | None) -> BoolArray | None:
-    """Return the nodes, among the labelled ones, that a constraint's inclusion policies include; None for all nodes."""
+    """Return the nodes, among the labelled ones, that a constraint's inclusion policies include.
+
+    Both are bool arrays of shape (n_nodes,); None for all nodes.
+    """
     counted = labelled
     if constraint.honors_affinity:
         matches = match_required_affinity(nodes, pod)
@@ -148,7 +151,10 @@ class HardConstraint:
     """A constraint, with the number of matching pods in every domain."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray | None) -> None:
-        """Count the matching pods on `counted` nodes, which form domains: labelled ones that policies include."""
+        """Count the matching pods on `counted` nodes, which form domains: labelled ones that policies include.
+
+        bool array of shape (n_nodes,), None for all nodes.
+        """
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
         self._counted = counted

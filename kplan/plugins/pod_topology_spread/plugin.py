@@ -58,6 +58,7 @@ class SoftConstraint:
     """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray | None) -> None:
+        """Count the matching pods; only `labelled` nodes may form domains, bool of shape (n_nodes,), None for all."""
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
         self.match = constraint.base_match(pod.namespace)
