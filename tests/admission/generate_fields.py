@@ -17,7 +17,7 @@ from typing import Any
 
 TARGET = Path(__file__).parents[2] / "kplan" / "admission" / "fields.json"
 MAJOR = 37
-"""The major version of the package that the facts below belong to."""
+"""The major version of the package that the facts belong to."""
 
 _PREFIX = re.compile(r"^(?:[A-Z][a-z]+)?V\d+(?:(?:alpha|beta)\d+)?(?=[A-Z])")
 
