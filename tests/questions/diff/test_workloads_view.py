@@ -19,6 +19,22 @@ def test_points_are_told_as_ahead_or_behind(before: int, after: int, words: str)
     assert cause_text(cause) == f"NodeResourcesFit puts b {words}"
 
 
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (Cause(kind="node-gone", node="b"), "b is gone"),
+        (Cause(kind="node-new", node="b"), "b is new"),
+        (
+            Cause(kind="rejects", node="b", plugin="NodeName", reasons=("one", "two")),
+            "b rejects it: one, two (NodeName)",
+        ),
+        (Cause(kind="took-off", node="b", reasons=("one",)), "b rejected it: one"),
+    ],
+)
+def test_nodes_are_told_with_what_they_do(cause: Cause, words: str) -> None:
+    assert cause_text(cause) == words
+
+
 def test_a_workload_whose_decision_is_not_held_has_the_schedulers_words_before_what_tips_it() -> None:
     cause = Cause(kind="score", node="b", plugin="NodeResourcesFit", before=0, after=1)
     row = WorkloadDifference(
