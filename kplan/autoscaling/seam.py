@@ -152,6 +152,7 @@ class Watch(Protocol):
         """Return what it decides now in a cluster to which nodes that were added come later.
 
         Nodes that it has decided to remove, and that are still there, are `leaving`; with `removes` it looks for more.
+        `has_changed`: something has happened since the last look.
         """
 
     def keep(self, node: str, now: int) -> None:

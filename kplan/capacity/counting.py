@@ -263,7 +263,7 @@ def fill(
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Fit:
-    """Place replicas one by one until one does not fit; changes the session.
+    """Place replicas one by one until one does not fit, or as many as `limit` are placed; changes the session.
 
     With `preempt` they evict pods of lower priority, which nothing recreates. `progress` is called now and then with
     the number of replicas placed so far.

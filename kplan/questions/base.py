@@ -114,7 +114,10 @@ def question_type(kind: str) -> type[Question]:
 def change_of(
     base: Base, task: Task, showing: Showing, origins: Mapping[str, Origin] = {}, *, brings_nodes: bool = False
 ) -> PlanReport:
-    """Carry a task out, and return the report about it; `origins` are the manifests of workloads."""
+    """Carry a task out, and return the report about it; `origins` are the manifests of workloads.
+
+    With `brings_nodes` the task itself adds nodes, also where no autoscaler does.
+    """
     from kplan.course.carried_out import Decisions
     from kplan.course.carry_out import carry_out
     from kplan.course.report import change_report

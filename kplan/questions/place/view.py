@@ -288,7 +288,10 @@ def _in_full(
 def _that_need_attention(
     groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
-    """Yield the workloads that need attention, in brief; `in_answer`: the answer says why the first does."""
+    """Yield the workloads that need attention, in brief; those with one reason together.
+
+    With `in_answer` the answer has said why the first of them has no node.
+    """
     troubled = ((members, [member for member in members if not _is_well(member)]) for members in groups)
     alike = grouped(
         ((*dict.fromkeys(map(_reason, failed)), workload_name(members[0]) if is_daemon_set(members) else ""), members)

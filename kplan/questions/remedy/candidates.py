@@ -60,7 +60,7 @@ R = TypeVar("R", bound=r.RemedyBase)
 class Candidates:
     """What may be done after some actions: what `explain` names for the pods that wait, in its order, and more beside.
 
-    The end of the actions in `playing` is used, and not to be played on. By hand nodes are added also where an
+    The end of the actions in `playing` is used, and not to be played on. With `by_hand` nodes are added also where an
     autoscaler sets their number.
     """
 
@@ -353,7 +353,7 @@ def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loo
 
 
 def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Scale | None:
-    """Return that a workload runs fewer replicas, which stops so many running ones.
+    """Return that a workload runs fewer replicas, by a number, which `stops` so many running ones.
 
     None where it cannot, or none would be left.
     """

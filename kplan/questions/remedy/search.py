@@ -48,9 +48,9 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 class Search:
-    """Searches sets of some kinds of actions; at most so many are tried.
+    """Searches sets of some kinds of actions, of which it tries at most `most`.
 
-    By hand nodes are added also where an autoscaler sets their number.
+    With `by_hand` nodes are added also where an autoscaler sets their number.
     """
 
     def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
