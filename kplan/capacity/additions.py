@@ -103,7 +103,10 @@ class _Tries:
         *,
         preempt: bool = False,
     ) -> None:
-        self._base, self._templates, self._wanted, self._preempt = base, templates, wanted, preempt
+        # What manifests add is in its snapshot, where nodes and pods among it can be left out.
+        self._base = base.for_cluster(base.objects)
+        self._base.shares_with = base
+        self._templates, self._wanted, self._preempt = templates, wanted, preempt
         self._makers, self._known = makers, dict[Mix, int]()
         self._fit_now, self.missing = fit.total, wanted - fit.total
         #: how many replicas fit on a single node; None if it always rejects the replica that does not fit now

@@ -12,7 +12,7 @@ from kplan.capacity.counting import Template, fill, fill_from
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.objects import node, pod
+from tests.objects import deployment, node, pod
 from tests.recorded import examples
 
 Object = dict[str, Any]
@@ -143,3 +143,10 @@ def test_many_at_a_time_end_where_those_placed_one_after_the_other_do(
     if quick.stop is not None and plain.stop is not None:
         assert quick.stop.message == plain.stop.message
         assert session.cluster.pod_count.sum() == len(running) + quick.total
+
+
+def test_nodes_of_manifests_are_shapes_like_others() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("a", "1")]), now="2026-01-15T12:00:00Z")
+    report = planner.capacity([node("b", "4"), deployment("web", 1, cpu="1")], wanted=9).report()
+
+    assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("a", 4), ("b", 1)]
