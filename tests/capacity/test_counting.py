@@ -145,8 +145,9 @@ def test_many_at_a_time_end_where_those_placed_one_after_the_other_do(
         assert session.cluster.pod_count.sum() == len(running) + quick.total
 
 
-def test_nodes_of_manifests_are_shapes_like_others() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("a", "1")]), now="2026-01-15T12:00:00Z")
+def test_nodes_of_manifests_are_shapes_like_others_and_left_out_where_one_is_tried_alone() -> None:
+    tainted = node("a", "4") | {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}}
+    planner = kplan.Planner(kplan.load_snapshot([tainted]), now="2026-01-15T12:00:00Z")
     report = planner.capacity([node("b", "4"), deployment("web", 1, cpu="1")], wanted=9).report()
 
-    assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("a", 4), ("b", 1)]
+    assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("b", 2)]
