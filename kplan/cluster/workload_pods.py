@@ -354,7 +354,7 @@ class _GroupRun(msgspec.Struct, frozen=True):
             if result.pod in self.members:
                 yield result
         for member in group.members:
-            end = end_of(group, member.pod)
+            end = end_of(group, member)
             if end.outcome is Outcome.SCHEDULED and member.row is not None:
                 if reserve_again(member).is_success:
                     session.bind(member.pod, member.row)

@@ -8,7 +8,7 @@ plugins/noderesources ScorePlacement, runtime RunPlacementGeneratePlugins and Ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -155,21 +155,27 @@ class MemberEnd(msgspec.Struct, frozen=True):
     rejectors: frozenset[str] = frozenset()  #: the plugins that reject it
     nominated: int | None = None  #: the node for which it is nominated from now on
     drops_nomination: bool = False  #: it loses its nomination
-    row: int | None = None  #: the node to which it is bound, where what it needs there is reserved (`reserved_end_of`)
+    row: int | None = None  #: the node to which it is bound, where what it needs there is reserved (`reserved_ends`)
 
 
-def reserved_end_of(group: GroupResult, pod: int) -> MemberEnd:
-    """Return what becomes of a member, and reserve what it needs where it is bound."""
-    end, member = end_of(group, pod), next((member for member in group.members if member.pod == pod), None)
-    if end.outcome is not Outcome.SCHEDULED or member is None:
-        return end
-    status = reserve_again(member)
-    return replace(end, row=member.row) if status.is_success else MemberEnd(Outcome.ERROR, status.message)
+def reserved_ends(group: GroupResult, pods: Iterable[int]) -> Iterator[tuple[int, MemberEnd]]:
+    """Yield pods of a group, each with what becomes of it, and reserve what it needs where it is bound."""
+    members = {member.pod: member for member in group.members}
+    for pod in pods:
+        member = members.get(pod)
+        end = end_of(group, member)
+        if member is not None and end.outcome is Outcome.SCHEDULED:
+            status = reserve_again(member)
+            end = replace(end, row=member.row) if status.is_success else MemberEnd(Outcome.ERROR, status.message)
+        yield pod, end
 
 
-def end_of(group: GroupResult, pod: int) -> MemberEnd:
-    """Return what becomes of a member. Upstream: submitPodGroupAlgorithmResult."""
-    status, member = group.status, next((member for member in group.members if member.pod == pod), None)
+def end_of(group: GroupResult, member: Member | None) -> MemberEnd:
+    """Return what becomes of a member; None for one that the cycle did not get to.
+
+    Upstream: submitPodGroupAlgorithmResult.
+    """
+    status = group.status
     if status.code is StatusCode.ERROR:
         own = member is not None and member.result.outcome is Outcome.ERROR
         message = member.result.message if member is not None and own else status.message
@@ -241,7 +247,8 @@ def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) ->
     session.nominator.in_cycle = frozenset(pods)
     try:
         for pod in pods:
-            member, end = members.get(pod), end_of(group, pod)
+            member = members.get(pod)
+            end = end_of(group, member)
             result = CycleResult(pod, end.outcome, session=session) if member is None else member.result
             if member is not None and member.result.cycle is not None:
                 result = _seen_again(session, member, among)

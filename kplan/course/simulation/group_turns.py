@@ -27,7 +27,7 @@ from kplan.framework.group_cycle import (
     MemberEnd,
     error_of_several_schedulers,
     live_decisions,
-    reserved_end_of,
+    reserved_ends,
     schedule_group,
 )
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
@@ -195,8 +195,8 @@ class GroupTurns:
         """Bind the members that fit, or put all back, and send the victims off."""
         key = group.key
         self.tries[key] = GroupTry.of(group)
-        for pod in pods:
-            self._submit(reserved_end_of(group, pod), pod)
+        for pod, end in reserved_ends(group, pods):
+            self._submit(end, pod)
         if group.n_effects:
             self._scheduler.note_claims_freed()
         self._evict(group)

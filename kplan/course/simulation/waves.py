@@ -25,7 +25,7 @@ from kplan.framework.group_cycle import (
     MemberEnd,
     clears_nomination,
     error_of_several_schedulers,
-    reserved_end_of,
+    reserved_ends,
     schedule_group,
 )
 from kplan.framework.interface import Event, PodAdded, PodDeleted
@@ -190,8 +190,8 @@ class Waves:
 
     def _submit(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
-        for pod in pods:
-            self._submit_member(reserved_end_of(group, pod), pod)
+        for pod, end in reserved_ends(group, pods):
+            self._submit_member(end, pod)
         self._evict(group.victims)
         self._n_moves += group.n_effects
         if group.key not in self._groups.groups:
