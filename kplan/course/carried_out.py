@@ -20,7 +20,7 @@ from kplan.course.answers.pod_groups import pending_placement
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
-from kplan.course.provisioning import Growing
+from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied, pods_at_rest, workload_changes
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Drain, timed_out
@@ -123,8 +123,7 @@ class CarriedOut:
     @property
     def growth(self) -> Growth | None:
         """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
-        provisioner = self.simulation.provisioner
-        return provisioner.growth if isinstance(provisioner, Growing) else None
+        return growth_of(self.simulation)
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:

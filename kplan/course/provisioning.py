@@ -44,6 +44,11 @@ def joining(new: NewNode) -> Joining:
     return Joining(new.node, new.daemons, home_of(new), new.objects)
 
 
+def growth_of(simulation: Simulation) -> Growth | None:
+    """Return the nodes that an autoscaler adds in the course of a simulation; None where none is followed."""
+    return simulation.provisioner.growth if isinstance(simulation.provisioner, Growing) else None
+
+
 class Growing:
     """The nodes that an autoscaler makes in the course of a simulation.
 

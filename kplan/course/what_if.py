@@ -23,7 +23,7 @@ from kplan.changes import values as c
 from kplan.changes.values import ChangeBase
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.course.provisioning import Growing
+from kplan.course.provisioning import growth_of
 from kplan.course.simulation.deployments import DeploymentState
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation, start
@@ -117,9 +117,8 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     after = _within_bounds(snapshot_of(simulation, base.snapshot), simulation)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.log.steps if step.pod)
     after = _with_reserved(after, simulation)
-    if isinstance(simulation.provisioner, Growing):
-        new_nodes = simulation.provisioner.growth.adds
-        after = with_objects(after, [obj for new in new_nodes for obj in (new.node, *new.objects)])
+    if growth := growth_of(simulation):
+        after = with_objects(after, [obj for new in growth.adds for obj in (new.node, *new.objects)])
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return followed(simulation, after, change_of("settle", "", list(moved)))
 

@@ -34,7 +34,7 @@ from kplan.changes.values import (
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, prices_of
-from kplan.course.provisioning import Growing
+from kplan.course.provisioning import Growing, growth_of
 from kplan.course.simulation.applying import Applying
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import is_cordoned
@@ -70,8 +70,7 @@ class Played(msgspec.Struct, frozen=True):
     @property
     def growth(self) -> Growth | None:
         """The nodes that the autoscaler adds; None where none is followed."""
-        provisioner = self.simulation.provisioner
-        return provisioner.growth if isinstance(provisioner, Growing) else None
+        return growth_of(self.simulation)
 
 
 class Goal:
