@@ -238,7 +238,7 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     try:
         return _answer(question_of_call(TOOLS[name], arguments).answer(planner))
     except ParameterError as error:
-        return refusal(error.naming(lambda name: re.sub("_(.)", lambda letter: letter[1].upper(), name)))
+        return refusal(error.naming(lambda field: re.sub("_(.)", lambda letter: letter[1].upper(), field)))
     except Exception as error:  # noqa: BLE001 - an agent is told in these words, and not in those of the SDK
         return refusal(error)
 
