@@ -30,6 +30,11 @@ class AnyTaint(KubeStruct, frozen=True):
     value: str = ""
     effect: str = ""
 
+    @property
+    def text(self) -> str:
+        """The taint as ``kubectl taint`` accepts it."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
 
 class Taint(AnyTaint, frozen=True):
     time_added: str | None = None

@@ -139,7 +139,7 @@ def _compiled(
     requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(match_labels)]
     for expression in match_expressions:
         if expression.operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
-            raise InvalidSelector(f"{_quote(expression.operator)} is not a valid label selector operator")
+            raise InvalidSelector(f"{quoted(expression.operator)} is not a valid label selector operator")
         requirements.append(new_requirement(expression.key, expression.operator, expression.values))
     return selector_of(requirements)
 
@@ -169,12 +169,12 @@ def new_requirement(key: str, operator: str, values: Sequence[str], path: str = 
     prefix = f"{path}." if path else ""
     problems = []
     if key_problems := label_key_problems(key):
-        problems.append(f"{prefix}key: Invalid value: {_quote(key)}: {'; '.join(key_problems)}")
+        problems.append(f"{prefix}key: Invalid value: {quoted(key)}: {'; '.join(key_problems)}")
     problems += _count_problems(operator, values, prefix)
     for index, value in enumerate(values):
         if value_problems := label_value_problems(value):
             place = f"{prefix}values[{index}][{key}]"
-            problems.append(f"{place}: Invalid value: {_quote(value)}: {'; '.join(value_problems)}")
+            problems.append(f"{place}: Invalid value: {quoted(value)}: {'; '.join(value_problems)}")
     if problems:
         distinct = list(dict.fromkeys(problems))
         raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
@@ -204,16 +204,17 @@ def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[s
     if operator in {"Gt", "Lt"}:
         problems = [] if len(values) == 1 else [f"{invalid}: for 'Gt', 'Lt' operators, exactly one value is required"]
         return problems + [
-            f"{prefix}values[{index}]: Invalid value: {_quote(value)}:"
+            f"{prefix}values[{index}]: Invalid value: {quoted(value)}:"
             " for 'Gt', 'Lt' operators, the value must be an integer"
             for index, value in enumerate(values)
             if parse_int64(value) is None
         ]
     supported = '"!", "=", "==", "exists", "gt", "in", "lt", "notin", "!="'
-    return [f"{prefix}operator: Unsupported value: {_quote(operator)}: supported values: {supported}"]
+    return [f"{prefix}operator: Unsupported value: {quoted(operator)}: supported values: {supported}"]
 
 
-def _quote(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as Kubernetes' messages quote it."""
     return json.dumps(text, ensure_ascii=False)
 
 

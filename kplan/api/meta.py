@@ -80,6 +80,11 @@ class PlainMeta(KubeStruct, frozen=True):
         """NAMESPACE/NAME."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def identity(self) -> str:
+        """The uid or, for a manifest without one, NAMESPACE/NAME."""
+        return self.uid or self.key
+
 
 class ObjectMeta(PlainMeta, frozen=True):
     """Metadata of kinds of which scheduling reads some annotations: volumes, claims, storage classes, CSI nodes."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, arranged, untolerated
+from kplan.api.affinity import COMPARISON_GATE, PREFER_NO_SCHEDULE, Toleration, arranged, untolerated
 from kplan.api.core import Node
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.details import Detail, UntoleratedTaint
@@ -58,7 +58,7 @@ class TaintToleration:
         def details(position: int) -> list[Detail]:
             own = arranged(tolerations, compares=self._compares)
             return [
-                UntoleratedTaint(taint=taint_text(taint))
+                UntoleratedTaint(taint=taint.text)
                 for taint in table.nodes[nodes.row(position)].spec.taints
                 if is_hard(taint) and not own.tolerate(taint)
             ]
@@ -91,12 +91,7 @@ class TaintToleration:
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         own = arranged(cycle.pod.pod.spec.tolerations, compares=self._compares)
         return [
-            f"taint {taint_text(taint)} is not tolerated"
+            f"taint {taint.text} is not tolerated"
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
             if taint.effect == PREFER_NO_SCHEDULE and not own.tolerate(taint)
         ]
-
-
-def taint_text(taint: Taint) -> str:
-    """Return a taint as ``kubectl taint`` accepts it."""
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

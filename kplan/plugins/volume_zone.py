@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
-from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement
+from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement, quoted
 from kplan.engine.arrays import BoolArray
 from kplan.engine.details import Detail, OtherVolumeZone
 from kplan.engine.matching import match_requirement
@@ -20,7 +20,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Event, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
-from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found, quoted
+from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 

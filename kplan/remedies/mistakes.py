@@ -228,7 +228,7 @@ def tolerations(case: Case, misses: NearMisses) -> Offers:
 
 def tolerating(case: Case, taints: list[Taint]) -> Offers:
     """Tolerate some taints."""
-    texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
+    texts = tuple(taint.text for taint in taints)
     known = resources_of(case.live.cluster.nodes)
     is_for_others = any(
         text.startswith(CONTROL_PLANE) or (taint.key in known and taint.key not in case.info.requests)

@@ -5,7 +5,6 @@ The claim behind a pod's volume, and in-tree volumes as those of the CSI drivers
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE
+from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE, quoted
 from kplan.api.meta import controller_of
 from kplan.api.storage import Volume, VolumeSources
 
@@ -37,10 +36,6 @@ PRIVATE_SOURCES = frozenset({"empty_dir", "config_map", "secret", "image", "host
 
 STORAGE_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name" and name not in PRIVATE_SOURCES)
 """Sources that storage plugins read."""
-
-
-def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def not_found(kind: str, name: str) -> str:

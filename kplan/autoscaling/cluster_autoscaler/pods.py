@@ -112,10 +112,6 @@ def created(pod: Pod) -> int:
     return 0 if text is None else to_micros(text)
 
 
-def identity(pod: Pod) -> str:
-    return pod.metadata.uid or pod.metadata.key
-
-
 def bound(pod: Pod, node: str) -> Pod:
     return pod if pod.spec.node_name == node else replace(pod, spec=replace(pod.spec, node_name=node))
 

@@ -25,7 +25,7 @@ from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
-from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound, identity
+from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import default_configuration
 from kplan.config.releases import Release
@@ -453,7 +453,7 @@ class Placer:
                 if row is None:
                     similar.note(pod)
                 else:
-                    self._hints[identity(pod)] = scratch.name(row)
+                    self._hints[pod.metadata.identity] = scratch.name(row)
             if row is not None:
                 scratch.bind(scratch.pod_row(pod), row)
                 placed.append((pod, row))
@@ -463,7 +463,7 @@ class Placer:
 
     def _by_hint(self, scratch: Scratch, pod: Pod, acceptable: BoolArray | None) -> int | None:
         """Return the node where the pod was last put, if it fits there now."""
-        key = identity(pod)
+        key = pod.metadata.identity
         name = self._hints.get(key) or self._old_hints.get(key)
         row = None if name is None else scratch.cluster.nodes.row_of.get(name)
         if name is None or row is None or not scratch.is_present(row):

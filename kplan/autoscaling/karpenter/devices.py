@@ -44,7 +44,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     SliceInfo,
     pool_of,
 )
-from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, new_constraint
+from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, key_of, new_constraint
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 
@@ -269,7 +269,7 @@ class Devices:
 
     def _wanted_by(self, claim: ResourceClaim, place: Place) -> Requirements | Plain | None:
         """Return what the devices of a claim require of a node; None for a claim that has none yet."""
-        allocation, held = claim.status.allocation, self.held.get(_key(claim))
+        allocation, held = claim.status.allocation, self.held.get(key_of(claim))
         if allocation is not None and not self._is_freed(claim):
             return self._of_selector(allocation.node_selector)
         if held is None:
@@ -310,7 +310,7 @@ class Devices:
         types = frozenset(held[0].devices)
         if not types:
             return Plain.NO_DEVICES
-        keys = map(_key, claims)
+        keys = map(key_of, claims)
         return Allocation(types, self._required_by(held), dict(zip(keys, held, strict=True)))
 
     def _pools_of(self, place: Place, requirements: Requirements) -> Iterator[Pool]:
@@ -501,10 +501,6 @@ def device_name(device: DeviceInfo) -> str:
     """Return DRIVER/POOL/DEVICE."""
     own = device.id
     return f"{own.driver}/{own.pool.removeprefix(_POTENTIAL)}/{own.device}"
-
-
-def _key(claim: ResourceClaim) -> ClaimKey:
-    return claim.metadata.namespace, claim.metadata.name
 
 
 def _is_potential(device: DeviceInfo) -> bool:

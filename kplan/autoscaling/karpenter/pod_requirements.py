@@ -148,7 +148,7 @@ class Entrant:
         self._ignores_preferences = ignores_preferences
         self.pod = pod
         self.key = pod.metadata.key
-        self.uid = pod.metadata.uid or self.key
+        self.uid = pod.metadata.identity
         self.namespace = pod.metadata.namespace
         self.labels = pod.metadata.labels
         self.requests = facts.requests(pod)

@@ -127,7 +127,7 @@ class Texts:
         """Return the sentences about a pool: one for each taint."""
         match refusal := refused.refusal:
             case Untolerated():
-                return tuple(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
+                return tuple(f"did not tolerate taint (taint={taint.text})" for taint in refusal.taints)
             case Plain():
                 text = f"{refusal.value} (NodePool={refused.pool})" if refusal in _NAMING_POOLS else refusal.value
             case Incompatible():
@@ -154,7 +154,7 @@ class Texts:
         match refusal := refused.refusal:
             case Untolerated():
                 return tuple(
-                    f"its nodes have the taint {_taint(taint)}, which is not tolerated" for taint in refusal.taints
+                    f"its nodes have the taint {taint.text}, which is not tolerated" for taint in refusal.taints
                 )
             case Plain.NO_TEMPLATE:
                 return ("no instance type meets its requirements",)
@@ -246,7 +246,3 @@ def _port_conflict(clash: PortConflict) -> str:
         for what, value in (("ip", port.address), ("port", port.port), ("protocol", port.protocol))
     )
     return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({named})"
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -281,7 +281,7 @@ class Topology:
         self._inverse_selecting: dict[Hashable, list[TopologyGroup]] = {}
         self._next: dict[Hashable, list[str]] = {}
         for pod, terms, labels in around.placed.keeping_away:
-            uid = pod.metadata.uid or pod.metadata.key
+            uid = pod.metadata.identity
             if uid not in self._excluded:
                 self._keep_away(uid, pod.metadata.namespace, terms, pod.spec.tolerations, labels)
         for entrant in entrants:
@@ -385,7 +385,7 @@ class Topology:
             if group.filter.matches(state.node.spec.taints, labels, None, known):
                 group.register(state.labels[key])
         for pod, node in self._around.placed.selected(group.namespaces, group.raw_selector):
-            if (pod.metadata.uid or pod.metadata.key) in self._excluded:
+            if pod.metadata.identity in self._excluded:
                 continue
             domain = node.metadata.labels.get(key, node.metadata.name if key == HOSTNAME else None)
             if domain is None:

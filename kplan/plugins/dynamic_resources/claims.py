@@ -35,7 +35,6 @@ from kplan.plugins.dynamic_resources.requests import (
     claim_spec,
     claims_of_group,
     consumer_of,
-    identity_of,
     is_for_extended_resources,
     is_reserved_for,
     key_of,
@@ -126,7 +125,7 @@ class ClaimTracker:
         self, pod: Pod, key: ClaimKey, allocation: dra.AllocationResult | None, group: PodGroup | None = None
     ) -> None:
         claim = self.claims[key]
-        self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
+        self._before.setdefault(pod.metadata.identity, {}).setdefault(key, claim)
         status = claim.status
         if allocation is not None:
             status = replace(status, allocation=allocation)
@@ -143,7 +142,7 @@ class ClaimTracker:
 
     def assign_unnamed(self, pod: Pod, allocation: dra.AllocationResult) -> None:
         """Allocate devices to the claim that the scheduler creates for a pod's extended resources."""
-        self._unnamed[identity_of(pod)] = allocation
+        self._unnamed[pod.metadata.identity] = allocation
         self._note(allocation, 1)
 
     def deallocate(self, key: ClaimKey) -> None:
@@ -160,7 +159,7 @@ class ClaimTracker:
             self.claims[key] = replace(claim, status=status)
 
     def take_back(self, pod: Pod) -> None:
-        identity = identity_of(pod)
+        identity = pod.metadata.identity
         for key, before in self._before.pop(identity, {}).items():
             if before.status.allocation is None:
                 self._note(self.claims[key].status.allocation, -1)
@@ -174,7 +173,7 @@ class ClaimTracker:
 
         The resource claim controller of a cluster does the same, a moment after the pod is gone.
         """
-        identity = identity_of(pod)
+        identity = pod.metadata.identity
         self._before.pop(identity, None)
         for key in sorted(self._reserved.pop(identity, ())):
             claim = _without(self.claims[key], identity)

@@ -53,7 +53,6 @@ from kplan.plugins.dynamic_resources.requests import (
     claim_spec,
     existing_claim,
     extended_claim_spec,
-    identity_of,
     is_broken,
     is_reserved_for,
     key_of,
@@ -300,7 +299,7 @@ class DynamicResources:
         if state.is_empty:
             return fwk.PostFilterResult(fwk.Status.unschedulable("no new claims to deallocate"))
         rows = _rows_not_available(outcome)
-        identity = identity_of(cycle.pod.pod)
+        identity = cycle.pod.pod.metadata.identity
         for claim, is_unavailable in state.unavailable:
             users = claim.status.reserved_for
             is_own = not users or (len(users) == 1 and users[0].uid == identity)
@@ -358,7 +357,7 @@ class DynamicResources:
         for claim in state.claims:
             allocation = None
             if claim.status.allocation is None:
-                share = claim.metadata.uid or claim.metadata.key
+                share = claim.metadata.identity
                 allocation = allocation_result(remaining.pop(0), node_name, share)
                 if self._groups.cycle is not None:
                     self._groups.cycle.pending_claims.add(key_of(claim))

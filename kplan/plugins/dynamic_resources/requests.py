@@ -238,11 +238,6 @@ def key_of(claim: dra.ResourceClaim) -> ClaimKey:
     return claim.metadata.namespace, claim.metadata.name
 
 
-def identity_of(pod: Pod) -> str:
-    """Return the identity of a pod: its uid or, for a manifest without one, its namespace and name."""
-    return pod.metadata.uid or pod.metadata.key
-
-
 def is_for_extended_resources(claim: dra.ResourceClaim) -> bool:
     return claim.metadata.annotations.get(dra.EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
 
@@ -326,7 +321,7 @@ def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> dra.Resour
                     return dra.ResourceClaimConsumerReference(
                         api_group=_SCHEDULING, resource=_GROUPS, name=group.metadata.name, uid=group.metadata.uid
                     )
-    return dra.ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
+    return dra.ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.identity)
 
 
 def claims_of_group(group: PodGroup) -> Iterator[tuple[str, bool]]:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.labels import quoted
 from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.details import Detail
@@ -125,13 +126,13 @@ class VolumeBinding:
                 continue
             is_ephemeral = volume.persistent_volume_claim is None
             claim = self.listers.persistent_volume_claims.get((pod.metadata.namespace, name))
-            shown = f"persistentvolumeclaim {volume_rules.quoted(name)}"
+            shown = f"persistentvolumeclaim {quoted(name)}"
             if claim is None:
                 if is_ephemeral:
                     return f"waiting for ephemeral volume controller to create the {shown}"
                 return volume_rules.not_found("persistentvolumeclaim", name)
             if claim.status.phase == "Lost":
-                return f"{shown} bound to non-existent persistentvolume {volume_rules.quoted(claim.spec.volume_name)}"
+                return f"{shown} bound to non-existent persistentvolume {quoted(claim.spec.volume_name)}"
             if claim.metadata.deletion_timestamp is not None:
                 return f"{shown} is being deleted"
             if is_ephemeral and (problem := volume_rules.ephemeral_problem(pod, claim)):
@@ -145,7 +146,7 @@ class VolumeBinding:
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return fwk.Status.error(f"VolumeBindingMode not set for StorageClass {volume_rules.quoted(name)}")
+            return fwk.Status.error(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
         return storage_class.volume_binding_mode == volume_rules.WAIT_FOR_FIRST_CONSUMER
 
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:

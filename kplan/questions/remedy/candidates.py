@@ -320,9 +320,7 @@ class Candidates:
             for taints in self._playing.pool_taints:
                 missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
                 if missing and not any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
-                    texts = tuple(
-                        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in missing
-                    )
+                    texts = tuple(taint.text for taint in missing)
                     remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
                     patch = self._patch_of(row, remedy, tolerating(pod, missing))
                     yield from () if patch is None else ((patch,),)
